@@ -1,0 +1,151 @@
+"""Device profiles: nameplate values and laws of clocks, shipped as JSON files in ``power/data`` or read from the user's.
+
+A file holds ``name``, the watts ``idle_w``, ``sleep_w``, ``tdp_w`` of one device, its ``memory_gb``, its ``clocks`` (fractions of
+the top clock), one law by kind of work under ``laws``, and under ``sources`` a note of origin for each of these.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from optbench.errors import FileFormatError, UnknownNameError, nearest
+from optbench.power.dvfs import Law
+
+_NUMBERS = ("idle_w", "sleep_w", "tdp_w", "memory_gb")
+_REQUIRED = ("name", *_NUMBERS, "clocks", "laws", "sources")
+# What a file may add: the figures its laws were derived from.
+_OPTIONAL = ("peak_tflops", "bandwidth_gb_s")
+_COEFFICIENTS = tuple(column.name for column in fields(Law))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One kind of device: powers in watts per device, clocks ascending as fractions of the top one, a law for each kind."""
+
+    name: str
+    idle_w: float
+    sleep_w: float
+    tdp_w: float
+    memory_gb: float
+    clocks: tuple[float, ...]
+    laws: Mapping[str, Law]
+    sources: Mapping[str, str]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(sorted(self.laws))
+
+    def law(self, kind: str) -> Law:
+        """The law of one kind of work."""
+        try:
+            return self.laws[kind]
+        except KeyError:
+            raise UnknownNameError(f"kind of work on profile {self.name!r}", kind, self.laws) from None
+
+    def time_per_unit_s(self, kind: str, gpus: int, clock: float) -> float:
+        """Seconds per unit of work on ``gpus`` devices together."""
+        return self.law(kind).time_per_unit_s(gpus, clock)
+
+    def power_w(self, kind: str, gpus: int, clock: float) -> float:
+        """Power of all ``gpus`` devices while they work."""
+        return self.law(kind).power_w(gpus, clock)
+
+    def energy_per_unit_j(self, kind: str, gpus: int, clock: float) -> float:
+        """Energy of all ``gpus`` devices per unit of work."""
+        return self.law(kind).energy_per_unit_j(gpus, clock)
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the shipped profiles."""
+    return tuple(sorted(entry.name.removesuffix(".json") for entry in _shipped().iterdir() if entry.name.endswith(".json")))
+
+
+def profile(name_or_path: str | Path) -> Profile:
+    """A shipped profile by name, or one from a JSON file."""
+    name = str(name_or_path)
+    if name in profile_names():
+        entry = _shipped() / f"{name}.json"
+        return parse_profile(entry.read_text(encoding="utf-8"), f"shipped profile {name}")
+    path = Path(name_or_path)
+    if path.is_file():
+        try:
+            return parse_profile(path.read_text(encoding="utf-8"), name)
+        except UnicodeDecodeError as error:
+            raise FileFormatError(f"{name}: not a text file ({error.reason} at byte {error.start}); a profile is UTF-8 JSON") from None
+    if name.endswith(".json"):
+        raise FileFormatError(f"{name}: no such profile file; shipped profiles: {', '.join(profile_names())}")
+    raise UnknownNameError("profile", name, profile_names())
+
+
+def parse_profile(text: str, where: str) -> Profile:
+    """A profile from the text of a JSON file; ``where`` is named in errors."""
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise FileFormatError(f"{where}: not JSON: {error}") from None
+    table = _table(data, where, _REQUIRED, _OPTIONAL)
+    if not isinstance(table["name"], str) or not table["name"]:
+        raise FileFormatError(f"{where}: name is {table['name']!r}; it must be a non-empty string")
+    idle_w, sleep_w, tdp_w, memory_gb = (_number(table[key], f"{where}: {key}") for key in _NUMBERS)
+    if not sleep_w <= idle_w <= tdp_w:
+        raise FileFormatError(f"{where}: sleep_w {sleep_w:g}, idle_w {idle_w:g}, tdp_w {tdp_w:g} must ascend in this order")
+    clocks = _clocks(table["clocks"], where)
+    laws = _laws(table["laws"], where, tdp_w)
+    sources = table["sources"]
+    if not isinstance(sources, dict) or not all(isinstance(note, str) for note in sources.values()):
+        raise FileFormatError(f"{where}: sources is {sources!r}; it must give a note (a string) for each field")
+    return Profile(table["name"], idle_w, sleep_w, tdp_w, memory_gb, clocks, laws, sources)
+
+
+def _laws(value: Any, where: str, tdp_w: float) -> dict[str, Law]:
+    if not isinstance(value, dict) or not value:
+        raise FileFormatError(f"{where}: laws is {value!r}; it must hold at least one kind, for example 'training'")
+    laws = {}
+    for kind, row in value.items():
+        place = f"{where}: laws.{kind}"
+        row = _table(row, place, _COEFFICIENTS, ())
+        law = Law(**{key: _number(row[key], f"{place}.{key}") for key in _COEFFICIENTS})
+        if law.alpha_t + law.beta_t <= 0:
+            raise FileFormatError(f"{place}: alpha_t + beta_t is 0; a unit of work must take time")
+        if law.power_w(1, 1.0) > tdp_w:
+            raise FileFormatError(f"{place}: draws {law.power_w(1, 1.0):g} W at the top clock, above tdp_w {tdp_w:g}")
+        laws[kind] = law
+    return laws
+
+
+def _clocks(value: Any, where: str) -> tuple[float, ...]:
+    if not isinstance(value, list) or not value:
+        raise FileFormatError(f"{where}: clocks is {value!r}; it must be a list of at least one fraction of the top clock")
+    clocks = tuple(_number(clock, f"{where}: clocks") for clock in value)
+    if clocks[0] <= 0 or clocks[-1] > 1 or any(a >= b for a, b in pairwise(clocks)):
+        raise FileFormatError(f"{where}: clocks are {list(clocks)}; they must ascend within (0, 1]")
+    return clocks
+
+
+def _table(value: Any, where: str, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise FileFormatError(f"{where}: expected a JSON object, found {type(value).__name__}")
+    for key in value:
+        if key not in required and key not in optional:
+            raise FileFormatError(f"{where}: unknown key {key!r}; {nearest(key, (*required, *optional))}")
+    for key in required:
+        if key not in value:
+            raise FileFormatError(f"{where}: key {key!r} is missing; required: {', '.join(required)}")
+    return value
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise FileFormatError(f"{where} is {value!r}; it must be a finite number, at least 0")
+    return float(value)
+
+
+def _shipped() -> Any:
+    return resources.files("optbench.power") / "data"

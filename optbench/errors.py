@@ -1,0 +1,44 @@
+"""Every error a user can cause: it says what, where, the value received and the next step."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class OptbenchError(Exception):
+    """Base of all errors that are the caller's to mend; the command line turns it into exit code 2."""
+
+
+class ModelError(OptbenchError):
+    """A declaration that cannot become an instance; names the task, pool or field at fault."""
+
+
+class FileFormatError(OptbenchError):
+    """A file that cannot be read: names the file, the place in it, the value and what is allowed."""
+
+
+class UnknownNameError(OptbenchError):
+    """A name that nothing answers to."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"unknown {what} {name!r}; {nearest(name, known)}")
+
+
+class ParameterError(OptbenchError):
+    """A parameter with a value outside what it allows."""
+
+
+class UnsupportedError(OptbenchError):
+    """A solver or view asked for something it cannot express; the message names the remedy."""
+
+
+class ContradictionError(OptbenchError):
+    """A bound above a verified objective of the same instance: one of the two is wrong."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``did you mean 'x'?`` where something is close, otherwise the list of what is known."""
+    names = sorted(set(known))
+    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names)}" if names else "nothing is known here"

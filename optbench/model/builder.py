@@ -1,0 +1,302 @@
+"""``Model``: declare a problem in Python; ``build()`` validates it and freezes it into an Instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optbench.errors import ModelError, nearest
+from optbench.model import assemble
+from optbench.model.instance import Domain, Instance
+from optbench.model.objective import METRICS, Objective
+from optbench.power.profiles import Profile, profile
+
+
+@dataclass(frozen=True)
+class Place:
+    """A site or node of the hierarchy."""
+
+    idx: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Handle of a declared pool."""
+
+    idx: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Mode:
+    """An explicit way to run one unit of work: pools with their number of devices (the first is the primary one)."""
+
+    needs: tuple[tuple[int, int], ...]
+    time_s: float
+    energy_j: float
+    power_w: float
+    clock: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """Handle of a declared task."""
+
+    idx: int
+
+
+@dataclass(frozen=True)
+class PoolData:
+    """What was declared of one pool."""
+
+    name: str
+    count: int
+    place: int
+    idle_w: float
+    sleep_w: float
+    sleeps: bool
+    memory_gb: float
+    profile: Profile | None
+    clocks: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LinkData:
+    """What was declared of one direction of a link."""
+
+    sender: int
+    receiver: int
+    s_per_gb: float
+    latency_s: float
+    j_per_gb: float
+
+
+@dataclass(frozen=True)
+class TariffData:
+    """A price and carbon series of the pools below a place."""
+
+    place: int
+    times_s: tuple[float, ...]
+    price_usd_per_kwh: tuple[float, ...]
+    carbon_g_per_kwh: tuple[float, ...]
+
+
+# What identifies a kind: (name, GPU counts, allowed pools) of a profile's kind, or explicit modes.
+KindKey = tuple[str, tuple[int, ...], tuple[int, ...] | None] | tuple[Mode, ...]
+
+
+class Model:
+    """A scheduling problem under declaration.
+
+    >>> m = Model("two jobs")
+    >>> gpu = m.pool("gpu", count=1, idle_w=10)
+    >>> a = m.task("a", modes=[m.mode(gpu, time_s=3, energy_j=600)])
+    >>> b = m.task("b", modes=[m.mode(gpu, time_s=2, energy_j=400)], after=a)
+    >>> m.minimize(energy_j=1.0)
+    >>> m.build().num_tasks
+    2
+    """
+
+    def __init__(
+        self, name: str = "model", *, time: Domain = "ticks", tick_s: float = 1.0, horizon_s: float | None = None,
+        preemptive: bool = False,
+    ) -> None:
+        self.name, self.time, self.tick_s, self.horizon_s, self.preemptive = name, time, float(tick_s), horizon_s, preemptive
+        self.place_names, self.place_parent = ["cluster"], [-1]
+        self.pools: list[PoolData] = []
+        self.links: list[LinkData] = []
+        self.kinds: dict[KindKey, int] = {}
+        self.columns: dict[str, list[Any]] = {column: [] for column in assemble.TASK_COLUMNS}
+        self.task_names: dict[int, str] = {}
+        self.edges: tuple[list[int], list[int], list[float]] = ([], [], [])
+        self.caps: list[tuple[int, float]] = []
+        self.metric_max: dict[str, float] = {}
+        self.tariffs: list[TariffData] = []
+        self.objective: Objective | None = None
+
+    # --- hardware -----------------------------------------------------------------------------------------------
+
+    def place(self, name: str, inside: Place | None = None) -> Place:
+        """A site or node; without ``inside`` it stands directly in the cluster."""
+        if name in self.place_names:
+            raise ModelError(f"two places are named {name!r}; names must differ")
+        self.place_names.append(name)
+        self.place_parent.append(inside.idx if inside is not None else 0)
+        return Place(len(self.place_names) - 1, name)
+
+    def pool(
+        self, name: str, count: int = 1, *, profile: str | Path | Profile | None = None, at: Place | None = None,
+        idle_w: float | None = None, sleep_w: float | None = None, sleeps: bool = False, memory_gb: float | None = None,
+        clocks: Sequence[float] | None = None,
+    ) -> Pool:
+        """Identical devices; a profile gives power, memory and clock levels, and what is given here overrides it.
+
+        Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
+        """
+        shape = _profile(profile)
+        if isinstance(count, bool) or int(count) != count or count < 1:
+            raise ModelError(f"pool {name!r}: count is {count!r}; it must be a positive integer")
+        if shape is None and clocks is not None:
+            raise ModelError(f"pool {name!r}: clocks need a profile; without one, give each task explicit modes")
+
+        def value(given: float | None, of_profile: str, default: float) -> float:
+            return float(given if given is not None else getattr(shape, of_profile, default))
+
+        self.pools.append(PoolData(
+            name, int(count), at.idx if at is not None else 0, value(idle_w, "idle_w", 0.0), value(sleep_w, "sleep_w", 0.0), sleeps,
+            value(memory_gb, "memory_gb", np.inf), shape, tuple(clocks if clocks is not None else shape.clocks if shape else ()),
+        ))
+        return Pool(len(self.pools) - 1, name)
+
+    def link(
+        self, a: Pool, b: Pool, *, bandwidth_gbit_s: float = np.inf, latency_ms: float = 0.0, energy_j_per_gb: float = 0.0,
+        both: bool = True,
+    ) -> None:
+        """A link between two pools, in both directions unless ``both`` is False."""
+        if not bandwidth_gbit_s > 0:
+            raise ModelError(f"link {a.name!r} to {b.name!r}: bandwidth_gbit_s is {bandwidth_gbit_s!r}; it must be positive")
+        for sender, receiver in ((a, b), (b, a))[: 2 if both else 1]:
+            self.links.append(LinkData(sender.idx, receiver.idx, 8.0 / bandwidth_gbit_s, latency_ms / 1e3, energy_j_per_gb))
+
+    def mode(
+        self, pool: Pool | Mapping[Pool, int] | None, time_s: float, energy_j: float = 0.0, *, power_w: float | None = None,
+        clock: float | None = None,
+    ) -> Mode:
+        """One unit of work on one device of a pool, or on ``{pool: devices, ...}``, or (None) on nothing.
+
+        ``power_w`` is the highest power drawn, which power caps see; by default energy_j / time_s.
+        """
+        needs = {} if pool is None else {pool: 1} if isinstance(pool, Pool) else pool
+        power = power_w if power_w is not None else energy_j / time_s if time_s > 0 else 0.0
+        return Mode(
+            tuple((p.idx, int(n)) for p, n in needs.items()), float(time_s), float(energy_j), float(power),
+            float("nan" if clock is None else clock),
+        )
+
+    # --- work ---------------------------------------------------------------------------------------------------
+
+    def task(
+        self, name: str | None = None, *, units: float = 1.0, kind: str | None = None, modes: Iterable[Mode] | None = None,
+        after: Task | Iterable[Task] = (), data_gb: Mapping[Task, float] | None = None, gpus: int | Iterable[int] = 1,
+        pools: Iterable[Pool] | None = None, release_s: float = 0.0, deadline_s: float | None = None, hard: bool | None = None,
+        weight: float = 1.0, memory_gb: float = 0.0,
+    ) -> Task:
+        """One task: either explicit ``modes``, or a ``kind`` of the pools' profiles with the GPU counts it may use.
+
+        ``data_gb`` is what each predecessor sends (its keys are predecessors too). A deadline is ``hard`` unless the
+        objective prices tardiness; say ``hard=`` to choose.
+        """
+        idx = len(self.columns["units"])
+        label = f"task {name!r}" if name is not None else f"task {idx}"
+        if name is not None:
+            self.task_names[idx] = name
+        self._add(1, label, units, self._kind(label, kind, modes, gpus, pools), release_s, deadline_s, hard, weight, memory_gb)
+        volumes = dict(data_gb or {})
+        before = dict.fromkeys((after,) if isinstance(after, Task) else after) | dict.fromkeys(volumes)
+        for source in before:
+            self.precede(source, Task(idx), volumes.get(source, 0.0))
+        return Task(idx)
+
+    def tasks(
+        self, units: Any, *, kind: str | Sequence[str] | None = None, modes: Iterable[Mode] | None = None,
+        gpus: int | Iterable[int] = 1, pools: Iterable[Pool] | None = None, release_s: Any = 0.0, deadline_s: Any = None,
+        hard: bool | None = None, weight: Any = 1.0, memory_gb: Any = 0.0,
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Many tasks from arrays of equal length (or one value for all); returns their indices for ``precede``."""
+        units = np.atleast_1d(np.asarray(units, dtype=float))
+        n, begin = len(units), len(self.columns["units"])
+        label = f"tasks {begin} to {begin + n - 1}"
+        if kind is None or isinstance(kind, str):
+            kind_idx: Any = self._kind(label, kind, modes, gpus, pools)
+        else:
+            names, which = np.unique(np.asarray(kind, dtype=str), return_inverse=True)
+            kind_idx = np.asarray([self._kind(label, str(k), modes, gpus, pools) for k in names])[which]
+        self._add(n, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
+        return np.arange(begin, begin + n)
+
+    def precede(self, source: Any, target: Any, data_gb: Any = 0.0) -> None:
+        """``target`` starts after ``source`` ends and its data has arrived; tasks, indices or arrays of indices."""
+        ends = [np.atleast_1d(np.asarray(end.idx if isinstance(end, Task) else end)) for end in (source, target)]
+        for end in ends:
+            bad = (end < 0) | (end >= len(self.columns["units"]))
+            if bad.any():
+                raise ModelError(f"precede: there is no task {end[bad][0]}; {len(self.columns['units'])} are declared so far")
+        for column, values in zip(self.edges, np.broadcast_arrays(ends[0], ends[1], np.asarray(data_gb, dtype=float)), strict=True):
+            column.extend(values.tolist())
+
+    def _kind(
+        self, label: str, kind: str | None, modes: Iterable[Mode] | None, gpus: int | Iterable[int], pools: Iterable[Pool] | None
+    ) -> int:
+        if (kind is None) == (modes is None):
+            raise ModelError(f"{label}: give either kind='...' (of the pools' profiles) or modes=[m.mode(...), ...]")
+        key: KindKey
+        if modes is not None:
+            key = tuple(modes)
+            if not key:
+                raise ModelError(f"{label}: modes is empty; give at least one m.mode(...)")
+        else:
+            counts = tuple(sorted({gpus} if isinstance(gpus, int) else set(gpus)))
+            key = (str(kind), counts, None if pools is None else tuple(sorted({pool.idx for pool in pools})))
+        return self.kinds.setdefault(key, len(self.kinds))
+
+    def _add(self, n: int, label: str, *values: Any) -> None:
+        """Append one row or n rows to every task column."""
+        for (column, default), value in zip(assemble.TASK_COLUMNS.items(), values, strict=True):
+            value = default if value is None else value
+            if n == 1 and not isinstance(value, (np.ndarray, list, tuple)):
+                self.columns[column].append(value)
+                continue
+            rows = np.asarray(value)
+            if rows.shape not in ((), (n,)):
+                raise ModelError(f"{label}: {column} has shape {rows.shape}; it must be one value or {n}")
+            self.columns[column].extend(np.broadcast_to(rows, n).tolist())
+
+    # --- limits and aims ----------------------------------------------------------------------------------------
+
+    def limit(self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float) -> None:
+        """A power cap (of the cluster, or ``at`` a place), and upper limits on metrics such as ``energy_j=1e6``."""
+        if power_w is not None:
+            self.caps.append((at.idx if at is not None else 0, float(power_w)))
+        elif at is not None:
+            raise ModelError("limit: `at` goes with power_w; limits on metrics hold for the whole schedule")
+        for name, value in metric_max.items():
+            if name not in METRICS:
+                raise ModelError(f"limit: unknown metric {name!r}; {nearest(name, (*METRICS, 'power_w'))}")
+            self.metric_max[name] = min(float(value), self.metric_max.get(name, np.inf))
+
+    def tariff(
+        self, *, price_usd_per_kwh: float | Sequence[float] = 0.0, carbon_g_per_kwh: float | Sequence[float] = 0.0,
+        times_s: Sequence[float] | None = None, every_s: float = 3600.0, at: Place | None = None,
+    ) -> None:
+        """Price and carbon of a place: one value for ever, or a series (each value for ``every_s``, or from ``times_s`` on)."""
+        price, carbon = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (price_usd_per_kwh, carbon_g_per_kwh))
+        n = max(len(price), len(carbon))
+        times = [every_s * i for i in range(n)] if times_s is None else list(times_s)
+        if len(times) != n or len(price) not in (1, n) or len(carbon) not in (1, n):
+            raise ModelError(f"tariff: {len(price)} prices, {len(carbon)} carbon values and {len(times)} times do not fit together")
+        series = (tuple(np.broadcast_to(v, n).tolist()) for v in (price, carbon))
+        self.tariffs.append(TariffData(at.idx if at is not None else 0, tuple(times), *series))
+
+    def minimize(self, **weights: float) -> None:
+        """Minimise a weighted sum of metrics: ``m.minimize(energy_j=1.0, makespan_s=50.0)``."""
+        self.objective = Objective.weighted(weights)
+
+    def minimize_in_order(self, *metrics: str | Mapping[str, float]) -> None:
+        """Minimise the first, then the second with the first held, and so on."""
+        self.objective = Objective.in_order(*metrics)
+
+    def build(self) -> Instance:
+        """The validated instance; a ModelError names what is wrong."""
+        return assemble.instance_of(self)
+
+
+def _profile(given: str | Path | Profile | None) -> Profile | None:
+    return profile(given) if isinstance(given, (str, Path)) else given
+
+
+__all__ = ["Model", "Mode", "Place", "Pool", "Task"]

@@ -1,0 +1,53 @@
+"""The vocabulary of capabilities: what an instance needs and a solver declares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from optbench.model.instance import Instance
+
+FEATURES = {
+    "ticks": "integer time",
+    "seconds": "continuous time",
+    "precedence": "tasks that wait for others",
+    "transfers": "data that takes time or energy between pools",
+    "releases": "tasks that arrive later than time 0",
+    "deadlines": "deadlines that must hold",
+    "modes": "tasks with a choice of modes",
+    "multi_resource": "modes that occupy several pools",
+    "pooled": "pools of several devices",
+    "power_cap": "power caps",
+    "limits": "upper limits on energy or another metric",
+    "tariffs": "price or carbon that varies over time",
+    "preemption": "tasks that may be interrupted",
+    "fixed_horizon": "a fixed horizon",
+    "energy": "an objective with energy",
+    "due_dates": "an objective with flow time or tardiness",
+}
+
+
+def features_of(instance: Instance) -> frozenset[str]:
+    """Names from FEATURES that this instance makes use of."""
+    tasks, modes, edges = instance.tasks, instance.modes, instance.edges
+    wanted = instance.objective.metrics | set(instance.limits.metric_max)
+    varying = instance.tariffs is not None and len(instance.tariffs.times) > 1
+    tests = {
+        "precedence": len(edges.source) > 0,
+        "transfers": bool((edges.data_gb > 0).any()) and instance.num_pools > 1,
+        "releases": bool((tasks.release > 0).any()),
+        "deadlines": bool((np.isfinite(tasks.deadline) & tasks.deadline_hard).any()),
+        "modes": bool((np.diff(modes.kind_ptr)[tasks.kind] > 1).any()),
+        "multi_resource": bool((np.diff(modes.req_ptr) > 1).any()),
+        "pooled": bool((instance.pools.count > 1).any()),
+        "power_cap": len(instance.limits.cap_w) > 0,
+        "limits": bool(instance.limits.metric_max),
+        "tariffs": varying and bool(wanted & {"cost_usd", "carbon_g"}),
+        "preemption": instance.preemptive,
+        "fixed_horizon": instance.horizon is not None,
+        "energy": bool(wanted & {"energy_j", "cost_usd", "carbon_g"}),
+        "due_dates": bool(wanted & {"flow_time_s", "tardiness_s"}),
+    }
+    return frozenset({instance.domain} | {name for name, present in tests.items() if present})

@@ -1,0 +1,95 @@
+"""From a path to text: only regular files of a bounded size that hold UTF-8, everything else refused by name."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from optbench.errors import FileFormatError
+
+# Parsed JSON needs up to some twenty times its size in memory, split plain text forty times.
+MAX_JSON_BYTES = 128 << 20
+MAX_TEXT_BYTES = 16 << 20
+LIMIT_VARIABLE = "OPTBENCH_MAX_FILE_MB"
+
+MAGIC = {
+    b"\x1f\x8b": "gzip-compressed; unpack it first",
+    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"BZh": "bzip2-compressed; unpack it first",
+    b"\xfd7zXZ\x00": "xz-compressed; unpack it first",
+    b"%PDF": "a PDF document",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+}
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; the size is checked before anything but its head is read."""
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise FileFormatError(f"{path}: not a regular file; give the path of a file")
+            head = file.read(4096)
+            check_head(path, head)
+            limit = byte_limit(head)
+            if status.st_size > limit:
+                raise too_large(path, status.st_size, limit)
+            data = head + file.read(limit + 1 - len(head))
+    except IsADirectoryError:
+        raise FileFormatError(f"{path}: a directory; give the path of a file in it") from None
+    except FileNotFoundError:
+        raise FileFormatError(f"{path}: no such file") from None
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a path with a NUL character
+        raise FileFormatError(f"{str(path)!r}: not a path: {error}") from None
+    if len(data) > limit:
+        raise too_large(path, len(data), limit)
+    return decode(path, data)
+
+
+def check_head(path: Path, head: bytes) -> None:
+    """Refuse what can be seen in the first bytes not to be text."""
+    if not head.strip():
+        raise FileFormatError(f"{path}: the file is empty")
+    for magic, what in MAGIC.items():
+        if head.startswith(magic):
+            raise FileFormatError(f"{path}: {what}")
+    if b"\0" in head:
+        raise FileFormatError(f"{path}: binary data: a NUL byte at offset {head.index(0)}; instances are text or JSON")
+
+
+def byte_limit(head: bytes) -> int:
+    """Largest size that is read: MAX_JSON_BYTES or MAX_TEXT_BYTES, unless the environment says otherwise."""
+    override = os.environ.get(LIMIT_VARIABLE)
+    if override is None:
+        return MAX_JSON_BYTES if looks_like_json(head) else MAX_TEXT_BYTES
+    if not (override.isascii() and override.isdigit() and len(override) < 9 and int(override) > 0):
+        raise FileFormatError(f"environment variable {LIMIT_VARIABLE} is {override!r}; it must be a positive whole number of MB")
+    return int(override) << 20
+
+
+def looks_like_json(head: bytes) -> bool:
+    """Whether the first character is one that only JSON begins with."""
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[", b'"')
+
+
+def too_large(path: Path, size: int, limit: int) -> FileFormatError:
+    needed = -(-size // (1 << 20))
+    return FileFormatError(
+        f"{path}: {size / (1 << 20):.1f} MB; files up to {limit >> 20} MB are read. "
+        f"If the size is right and memory allows, set {LIMIT_VARIABLE}={needed}"
+    )
+
+
+def decode(path: Path, data: bytes) -> str:
+    """UTF-8 with or without a byte order mark."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileFormatError(
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8; save the file as UTF-8 text"
+        ) from None

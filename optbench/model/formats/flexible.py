@@ -1,0 +1,65 @@
+"""Flexible job shops.
+
+``n m [flexibility]``, then per job one line: the number of operations, and per operation the number c of alternatives
+followed by c pairs (machine, duration), machines from 1. The third header number is a rounded remark and is not used.
+"""
+
+from __future__ import annotations
+
+from optbench.model.formats.classical import Shop
+from optbench.model.formats.jobshop import check_length
+from optbench.model.formats.text import MisfitError, Row, check_pools, content_lines, header_counts, shorten, whole_number
+
+
+def parse_flexible(text: str) -> Shop:
+    lines = [(number, line.split()) for number, line in content_lines(text)]
+    if not lines:
+        raise MisfitError(1, "no numbers, only comments or empty lines")
+    line, header = lines[0]
+    if len(header) not in (2, 3):
+        raise MisfitError(line, f"{len(header)} numbers; the header has two or three: jobs, machines, flexibility")
+    if len(header) == 3:
+        check_remark(line, header.pop())
+    rows: list[Row] = [(number, [whole_number(number, token) for token in tokens]) for number, tokens in lines]
+    num_jobs, num_machines = header_counts(rows[0], ("jobs", "machines"))
+    check_pools(line, "machines", num_machines)
+    check_length(rows, num_jobs, f"{num_jobs} jobs, one line each")
+    return Shop(num_machines, [parse_job(line, numbers, num_machines) for line, numbers in rows[1:]])
+
+
+def check_remark(line: int, token: str) -> None:
+    """The unused flexibility must at least be a number."""
+    if not token.replace(".", "", 1).isdigit() or not token.isascii():
+        raise MisfitError(line, f"flexibility {shorten(token)} is not a number")
+
+
+def parse_job(line: int, numbers: list[int], num_machines: int) -> list[list[tuple[int, int]]]:
+    """The operations of one line, which they must fill exactly."""
+    if numbers[0] < 1:
+        raise MisfitError(line, "a job with 0 operations; at least 1 is needed")
+    at, job = 1, []
+    for op in range(numbers[0]):
+        if at >= len(numbers):
+            raise MisfitError(line, f"the line ends after {op} of {numbers[0]} operations")
+        size = numbers[at]
+        pairs = numbers[at + 1 : at + 1 + 2 * size]
+        if size < 1 or len(pairs) < 2 * size:
+            raise MisfitError(line, f"operation {op + 1} has {size} alternatives; from 1 to {(len(numbers) - at - 1) // 2} fit the line")
+        for machine in pairs[0::2]:
+            if not 1 <= machine <= num_machines:
+                raise MisfitError(line, f"machine {machine} in operation {op + 1}; machines are numbered 1 to {num_machines}")
+        job.append([(machine - 1, duration) for machine, duration in zip(pairs[0::2], pairs[1::2], strict=True)])
+        at += 1 + 2 * size
+    if at < len(numbers):
+        raise MisfitError(line, f"{len(numbers) - at} numbers are left over after {numbers[0]} operations")
+    return job
+
+
+def write_flexible(shop: Shop) -> str:
+    num_ops = sum(len(job) for job in shop.jobs)
+    average = sum(len(op) for job in shop.jobs for op in job) / max(1, num_ops)
+    lines = [f"{len(shop.jobs)} {shop.num_machines} {average:.2f}"]
+    for job in shop.jobs:
+        ops = ["  ".join([str(len(op)), *(f"{machine + 1} {duration}" for machine, duration in op)]) for op in job]
+        lines.append("   ".join([str(len(job)), *ops]))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,144 @@
+"""Projects with renewable resources, one mode per activity: Patterson's .rcp and PSPLIB's .sm.
+
+Patterson: ``A K``, the K capacities, then per activity its duration, K requirements, the number of successors and the
+successors, activities from 1; line breaks carry no meaning.
+PSPLIB: titled sections, of which ``PRECEDENCE RELATIONS``, ``REQUESTS/DURATIONS`` and ``RESOURCEAVAILABILITIES`` count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from optbench.model.formats.classical import Project
+from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, shorten, whole_number
+
+SECTIONS = ("PRECEDENCE RELATIONS", "REQUESTS/DURATIONS", "RESOURCEAVAILABILITIES")
+
+
+def parse_patterson(text: str) -> Project:
+    numbers = Numbers(text)
+    line = numbers.line
+    size, num_resources = numbers.take("the number of activities", 1), numbers.take("the number of resources", 1)
+    check_pools(line, "resources", num_resources)
+    capacities = numbers.take_row(num_resources, "the capacities")
+    if size * (num_resources + 2) > numbers.left:
+        raise MisfitError(
+            line, f"{size} activities need at least {size * (num_resources + 2):,} numbers, the file holds {numbers.left:,} more"
+        )
+    durations, requirements, edges = [], [], []
+    for activity in range(size):
+        durations.append(numbers.take(f"the duration of activity {activity + 1}"))
+        line = numbers.line
+        requirements.append(numbers.take_row(num_resources, f"the requirements of activity {activity + 1}"))
+        successors = numbers.take_row(
+            numbers.take(f"the number of successors of activity {activity + 1}"), f"the successors of activity {activity + 1}"
+        )
+        edges += edges_from(line, activity, successors, size)
+        check_requirements(line, activity, requirements[-1], capacities)
+    if numbers.left:
+        raise MisfitError(numbers.line, f"{numbers.left:,} numbers are left over after {size} activities")
+    return Project(capacities, durations, requirements, edges)
+
+
+def edges_from(line: int, activity: int, successors: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """Edges to the successors, which are numbered from 1."""
+    for successor in successors:
+        if not 1 <= successor <= size:
+            raise MisfitError(line, f"successor {successor} of activity {activity + 1}; activities are numbered 1 to {size}")
+        if successor == activity + 1:
+            raise MisfitError(line, f"activity {activity + 1} is its own successor")
+    if len(set(successors)) < len(successors):
+        raise MisfitError(line, f"activity {activity + 1} names a successor twice")
+    return [(activity, successor - 1) for successor in successors]
+
+
+def check_requirements(line: int, activity: int, needs: Sequence[int], capacities: Sequence[int]) -> None:
+    for resource, (need, capacity) in enumerate(zip(needs, capacities, strict=True), start=1):
+        if need > capacity:
+            raise MisfitError(line, f"activity {activity + 1} needs {need} of resource {resource}, which has {capacity}")
+
+
+def parse_psplib(text: str) -> Project:
+    sections = section_rows(text)
+    capacities = capacities_of(sections["RESOURCEAVAILABILITIES"], text)
+    requests = activity_rows(sections["REQUESTS/DURATIONS"])
+    size = len(requests)
+    durations, requirements = [], []
+    for activity, (line, numbers) in enumerate(requests):
+        if len(numbers) != 3 + len(capacities):
+            raise MisfitError(line, f"{len(numbers)} numbers; activity, mode, duration and {len(capacities)} requests are needed")
+        check_single(line, numbers[1])
+        durations.append(numbers[2])
+        requirements.append(numbers[3:])
+        check_requirements(line, activity, numbers[3:], capacities)
+    edges = []
+    relations = activity_rows(sections["PRECEDENCE RELATIONS"])
+    if len(relations) != size:
+        raise MisfitError(relations[-1][0], f"{len(relations)} activities have successors listed, {size} have durations")
+    for activity, (line, numbers) in enumerate(relations):
+        if len(numbers) < 3 or len(numbers) != 3 + numbers[2]:
+            raise MisfitError(line, f"{len(numbers)} numbers; activity, modes, number of successors and the successors are needed")
+        check_single(line, numbers[1])
+        edges += edges_from(line, activity, numbers[3:], size)
+    return Project(capacities, durations, requirements, edges)
+
+
+def section_rows(text: str) -> dict[str, list[Row]]:
+    """The lines of numbers under each of SECTIONS; table heads and rules are left out."""
+    out: dict[str, list[Row]] = {}
+    rows: list[Row] | None = None
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        title = line.rstrip(":").strip()
+        if title in SECTIONS:
+            if title in out:
+                raise MisfitError(number, f"section {title} stands twice")
+            rows = out[title] = []
+        elif line.startswith("***"):
+            rows = None
+        elif rows is not None and line and line[0] in "-0123456789" and not line.startswith("---"):
+            rows.append((number, [whole_number(number, token) for token in line.split()]))
+    last = len(text.splitlines())
+    for title in SECTIONS:
+        if not out.get(title):
+            raise MisfitError(max(1, last), f"section {title} is {'empty' if title in out else 'missing'}")
+    return out
+
+
+def capacities_of(rows: Sequence[Row], text: str) -> list[int]:
+    """The one row of capacities, all of them of renewable resources."""
+    line, capacities = rows[0]
+    if len(rows) > 1:
+        raise MisfitError(rows[1][0], "a second row of capacities; one is allowed")
+    check_pools(line, "resources", len(capacities))
+    for what in ("nonrenewable", "doubly constrained"):
+        match = re.search(rf"-\s*{what}\s*:\s*(\S+)", text)
+        if match and match[1] != "0":
+            at = text.count("\n", 0, match.start()) + 1
+            raise MisfitError(at, f"{shorten(match[1])} {what} resources; only renewable ones are supported")
+    return capacities
+
+
+def activity_rows(rows: Sequence[Row]) -> list[Row]:
+    """Rows that number their activities 1, 2, 3, ..."""
+    for expected, (line, numbers) in enumerate(rows, start=1):
+        if numbers[0] != expected:
+            raise MisfitError(line, f"activity {numbers[0]} where activity {expected} should stand; one mode each, in order")
+    return list(rows)
+
+
+def check_single(line: int, mode: int) -> None:
+    if mode != 1:
+        raise MisfitError(line, f"mode {mode}; one mode per activity is supported")
+
+
+def write_patterson(project: Project) -> str:
+    size = len(project.durations)
+    successors: list[list[int]] = [[] for _ in range(size)]
+    for before, after in project.edges:
+        successors[before].append(after + 1)
+    lines = [f"{size} {len(project.capacities)}", " ".join(map(str, project.capacities))]
+    for duration, needs, after in zip(project.durations, project.requirements, successors, strict=True):
+        lines.append(" ".join(map(str, [duration, *needs, len(after), *after])))
+    return "\n".join(lines) + "\n"

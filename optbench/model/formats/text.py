@@ -1,0 +1,101 @@
+"""Lines of whole numbers, with the place of every mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from optbench.errors import FileFormatError
+
+# Times are kept as floats and summed as 64-bit integers: far above any published instance, far below what would overflow.
+MAX_NUMBER = 10**9
+# Every pair of pools has a transfer row, so their number bounds the memory of an instance.
+MAX_POOLS = 4096
+
+Row = tuple[int, list[int]]
+
+
+class MisfitError(FileFormatError):
+    """The text is not in this format: the first line where that shows, and why."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(f"line {line}: {why}")
+        self.line = line
+        self.why = why
+
+
+def content_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines without comments (``# ...``) and without empty lines."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        content = line.split("#", 1)[0].strip()
+        if content:
+            yield number, content
+
+
+def number_rows(text: str) -> list[Row]:
+    """Every content line as whole numbers."""
+    rows = [(number, [whole_number(number, token) for token in line.split()]) for number, line in content_lines(text)]
+    if not rows:
+        raise MisfitError(1, "no numbers, only comments or empty lines")
+    return rows
+
+
+def whole_number(line: int, token: str, lowest: int = 0) -> int:
+    """A token as a whole number from ``lowest`` to MAX_NUMBER."""
+    digits = token.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        raise MisfitError(line, f"{shorten(token)} is not a whole number")
+    value = int(token) if len(digits) <= 20 else MAX_NUMBER + 1
+    if token.startswith("-") or value < lowest:
+        raise MisfitError(line, f"{shorten(token)} is below {lowest}")
+    if value > MAX_NUMBER:
+        raise MisfitError(line, f"{shorten(token)} is above {MAX_NUMBER:,}, the largest number allowed")
+    return value
+
+
+def shorten(token: str) -> str:
+    """A token as it may stand in a message."""
+    return repr(token if len(token) <= 40 else token[:37] + "...")
+
+
+def header_counts(row: Row, names: tuple[str, ...]) -> tuple[int, ...]:
+    """The leading numbers of a header, all of which count something."""
+    line, numbers = row
+    for name, value in zip(names, numbers, strict=False):
+        if value < 1:
+            raise MisfitError(line, f"number of {name} is {value}; at least 1 is needed")
+    return tuple(numbers[: len(names)])
+
+
+def check_pools(line: int, what: str, count: int) -> None:
+    if count > MAX_POOLS:
+        raise MisfitError(line, f"number of {what} is {count:,}; at most {MAX_POOLS:,} are allowed")
+
+
+class Numbers:
+    """Whole numbers of a text in which line breaks carry no meaning, taken one by one."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = [(number, token) for number, line in content_lines(text) for token in line.split()]
+        self._next = 0
+
+    @property
+    def line(self) -> int:
+        """Line of the number to be taken next, or of the last one."""
+        return self._tokens[min(self._next, len(self._tokens) - 1)][0] if self._tokens else 1
+
+    @property
+    def left(self) -> int:
+        return len(self._tokens) - self._next
+
+    def take(self, what: str, lowest: int = 0) -> int:
+        if self._next >= len(self._tokens):
+            raise MisfitError(self.line, f"the file ends where {what} should stand")
+        line, token = self._tokens[self._next]
+        self._next += 1
+        return whole_number(line, token, lowest)
+
+    def take_row(self, count: int, what: str) -> list[int]:
+        """``count`` numbers; a count that the rest of the file cannot hold is refused before it is believed."""
+        if count > self.left:
+            raise MisfitError(self.line, f"{count:,} numbers should follow for {what}, the file holds {self.left:,} more")
+        return [self.take(what) for _ in range(count)]

@@ -1,0 +1,349 @@
+"""The frozen, validated data of one scheduling problem.
+
+Times are in the instance's own domain: ``ticks`` (integers of ``tick_s`` seconds) or ``seconds`` (floats). A mode k of a
+task i with u units lasts d = u · time_per_unit_s[k], in the ticks domain ceil(d / tick_s); its energy is data,
+e = u · energy_per_unit_j[k], whatever d was rounded to. Both are defined here once, and nowhere else.
+
+A mode occupies ``req_count`` devices of each pool it lists for its whole length; the first pool listed is its *primary*
+pool, which places its power, its tariff and its transfers. A device that is not busy draws its pool's resting power.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optbench.model.objective import Objective
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Domain = Literal["ticks", "seconds"]
+
+# A product of floats within this relative distance of an integer is that integer, so that 30 units of 0.1 s are 3 s.
+ROUNDING_GUARD = 1e-9
+# Times and sums recorded as floats are compared with this relative tolerance.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """One row per task. Deadlines are inf where there is none; ``deadline_hard`` says whether lateness is forbidden."""
+
+    kind: Ints
+    units: Floats
+    release: Floats | Ints
+    deadline: Floats
+    deadline_hard: Bools
+    weight: Floats
+    memory_gb: Floats
+    names: tuple[str, ...] | None = None
+
+    def name(self, task: int) -> str:
+        return self.names[task] if self.names is not None else f"t{task}"
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Precedence: ``target`` starts after ``source`` ends and its data has arrived."""
+
+    source: Ints
+    target: Ints
+    data_gb: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The hierarchy cluster > site/node; place 0 is the cluster and every parent precedes its children."""
+
+    names: tuple[str, ...]
+    parent: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """``count`` identical devices at one place. ``gated`` devices sleep when they are not busy, the others idle."""
+
+    names: tuple[str, ...]
+    place: Ints
+    count: Ints
+    idle_w: Floats
+    sleep_w: Floats
+    gated: Bools
+    memory_gb: Floats
+
+    @property
+    def rest_w(self) -> Floats:
+        """Power of one device that is not busy."""
+        return np.where(self.gated, self.sleep_w, self.idle_w)
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Ways to run a kind of task; the modes of kind q are rows ``kind_ptr[q]`` to ``kind_ptr[q + 1]``.
+
+    ``power_w`` is the highest power drawn while running (what a cap sees); ``clock`` is a fraction of the top clock, NaN
+    where it has no meaning.
+    """
+
+    kind_names: tuple[str, ...]
+    kind_ptr: Ints
+    time_per_unit_s: Floats
+    energy_per_unit_j: Floats
+    power_w: Floats
+    clock: Floats
+    req_ptr: Ints
+    req_pool: Ints
+    req_count: Ints
+
+    @cached_property
+    def kind(self) -> Ints:
+        """Kind of each mode."""
+        return np.repeat(np.arange(len(self.kind_ptr) - 1), np.diff(self.kind_ptr))
+
+    @cached_property
+    def primary(self) -> Ints:
+        """Primary pool of each mode, -1 where it needs none."""
+        out = np.full(len(self.clock), -1, dtype=np.int64)
+        some = np.diff(self.req_ptr) > 0
+        out[some] = self.req_pool[self.req_ptr[:-1][some]]
+        return out
+
+    @cached_property
+    def devices(self) -> Ints:
+        """Number of devices of the primary pool."""
+        out = np.zeros(len(self.clock), dtype=np.int64)
+        some = np.diff(self.req_ptr) > 0
+        out[some] = self.req_count[self.req_ptr[:-1][some]]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Pool-to-pool transfers (rows: sender). ``latency_s`` is inf where there is no link; the diagonal is free."""
+
+    latency_s: Floats
+    s_per_gb: Floats
+    j_per_gb: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Tariffs:
+    """Piecewise-constant price and carbon per pool: column p holds from ``times[p]`` to the next, the last for ever."""
+
+    times: Floats
+    price_usd_per_kwh: Floats
+    carbon_g_per_kwh: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Power caps per place (of all pools below it), and upper limits on whole-schedule metrics by metric name."""
+
+    cap_place: Ints
+    cap_w: Floats
+    metric_max: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Every (task, mode) that fits; the rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. Durations in the time domain."""
+
+    ptr: Ints
+    task: Ints
+    mode: Ints
+    duration: Floats | Ints
+    energy_j: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One problem to solve. ``horizon`` is None when idle power is paid until completion, else the fixed end of time."""
+
+    name: str
+    domain: Domain
+    tick_s: float
+    horizon: float | None
+    tasks: Tasks
+    edges: Edges
+    places: Places
+    pools: Pools
+    modes: Modes
+    links: Links
+    limits: Limits
+    objective: Objective
+    tariffs: Tariffs | None = None
+    preemptive: bool = False
+    problem: str | None = None
+
+    @property
+    def num_tasks(self) -> int:
+        return len(self.tasks.kind)
+
+    @property
+    def num_pools(self) -> int:
+        return len(self.pools.names)
+
+    @property
+    def num_modes(self) -> int:
+        return len(self.modes.clock)
+
+    @property
+    def step_s(self) -> float:
+        """Seconds in one unit of the time domain."""
+        return self.tick_s if self.domain == "ticks" else 1.0
+
+    def to_domain(self, seconds: Any) -> Any:
+        """Seconds as time of this domain, rounded up where time is ticks."""
+        return round_up(np.asarray(seconds, dtype=float) / self.tick_s) if self.domain == "ticks" else seconds
+
+    def duration(self, mode: Any, units: Any) -> Any:
+        """Length of ``units`` of work in ``mode``, in the time domain."""
+        return self.to_domain(np.asarray(units, dtype=float) * self.modes.time_per_unit_s[mode])
+
+    def energy_j(self, mode: Any, units: Any) -> Any:
+        """Energy of ``units`` of work in ``mode``."""
+        return np.asarray(units, dtype=float) * self.modes.energy_per_unit_j[mode]
+
+    def lag(self, sender: Any, receiver: Any, data_gb: Any) -> Any:
+        """Time for ``data_gb`` from pool to pool: none without data, within a pool or without a pool; inf without a link."""
+        return lag_of(self, np.asarray(sender), np.asarray(receiver), np.asarray(data_gb, dtype=float))
+
+    def transfer_j(self, sender: Any, receiver: Any, data_gb: Any) -> Any:
+        """Energy for ``data_gb`` from pool to pool, drawn at the sender the moment the producer ends."""
+        sender, receiver, data_gb = np.asarray(sender), np.asarray(receiver), np.asarray(data_gb, dtype=float)
+        free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)
+        return np.where(free, 0.0, data_gb * self.links.j_per_gb[sender, receiver])
+
+    def fits(self, task: Any, mode: Any) -> Any:
+        """Whether the task may use the mode: right kind, enough devices in the pools and memory on every device."""
+        return (self.modes.kind[mode] == self.tasks.kind[task]) & (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode])
+
+    @cached_property
+    def mode_memory_gb(self) -> Floats:
+        """Least memory of a device among the pools of each mode (inf where it uses none)."""
+        return reduce_by_mode(np.minimum, self.modes, self.pools.memory_gb[self.modes.req_pool], np.inf)
+
+    @cached_property
+    def mode_rest_w(self) -> Floats:
+        """Resting power that the devices of each mode would draw if they were not busy."""
+        rest = self.pools.rest_w[self.modes.req_pool] * self.modes.req_count
+        return reduce_by_mode(np.add, self.modes, rest, 0.0)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Every task with every mode that fits it."""
+        kind_size = np.diff(self.modes.kind_ptr)
+        size = kind_size[self.tasks.kind]
+        task = np.repeat(np.arange(self.num_tasks), size)
+        offset = np.arange(len(task)) - np.repeat(np.cumsum(size) - size, size)
+        mode = self.modes.kind_ptr[self.tasks.kind[task]] + offset
+        keep = self.tasks.memory_gb[task] <= self.mode_memory_gb[mode]
+        task, mode = task[keep], mode[keep]
+        ptr = np.concatenate(([0], np.cumsum(np.bincount(task, minlength=self.num_tasks)))).astype(np.int64)
+        units = self.tasks.units[task]
+        return Pairs(ptr, task, mode, self.duration(mode, units), self.energy_j(mode, units))
+
+    @cached_property
+    def order(self) -> Ints:
+        """Tasks in a topological order."""
+        return topological_order(self.num_tasks, self.edges)
+
+    @cached_property
+    def under(self) -> Bools:
+        """``under[place, pool]``: the pool stands at the place or below it."""
+        parent, out = self.places.parent, np.zeros((len(self.places.names), self.num_pools), dtype=bool)
+        out[self.pools.place, np.arange(self.num_pools)] = True
+        for place in range(len(parent) - 1, 0, -1):
+            out[parent[place]] |= out[place]
+        return out
+
+    @cached_property
+    def hash(self) -> str:
+        """Content hash of everything but the names."""
+        return f"{self.physics_hash[:32]}{self.objective.hash[:32]}"
+
+    @cached_property
+    def physics_hash(self) -> str:
+        """Content hash of everything but the names and the objective."""
+        digest = hashlib.sha256(repr((self.domain, self.tick_s, self.horizon, self.preemptive)).encode())
+        for part in (self.tasks, self.edges, self.places, self.pools, self.modes, self.links, self.limits, self.tariffs):
+            _update(digest, part)
+        return digest.hexdigest()
+
+    def with_objective(self, objective: Objective) -> Instance:
+        return replace(self, objective=objective)
+
+    def with_limits(self, **metric_max: float) -> Instance:
+        """The same instance with further upper limits on metrics (the smaller one where there are two)."""
+        merged = dict(self.limits.metric_max)
+        for name, value in metric_max.items():
+            merged[name] = min(value, merged.get(name, value))
+        return replace(self, limits=replace(self.limits, metric_max=merged))
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """What a solver must be able to express to run this instance."""
+        from optbench.model.features import features_of
+
+        return features_of(self)
+
+
+def round_up(value: Any) -> Ints:
+    """Smallest integer not below the value, forgiving a relative excess of ROUNDING_GUARD."""
+    value = np.asarray(value, dtype=float)
+    return np.ceil(value - ROUNDING_GUARD * np.maximum(1.0, np.abs(value))).astype(np.int64)
+
+
+def lag_of(instance: Instance, sender: Ints, receiver: Ints, data_gb: Floats) -> Any:
+    links = instance.links
+    free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)
+    seconds = np.where(free, 0.0, links.latency_s[sender, receiver] + data_gb * links.s_per_gb[sender, receiver])
+    if instance.domain == "seconds":
+        return seconds
+    finite = np.isfinite(seconds)
+    return np.where(finite, round_up(np.where(finite, seconds, 0.0) / instance.tick_s), np.inf)
+
+
+def reduce_by_mode(ufunc: np.ufunc, modes: Modes, values: Floats, empty: float) -> Floats:
+    """Reduce one value per requirement to one value per mode; ``empty`` for modes that require nothing."""
+    out = np.full(len(modes.clock), empty)
+    some = np.diff(modes.req_ptr) > 0
+    if some.any():
+        out[some] = ufunc.reduceat(values, modes.req_ptr[:-1][some])
+    return out
+
+
+def topological_order(num_tasks: int, edges: Edges) -> Ints:
+    """Kahn's order; shorter than ``num_tasks`` when there is a cycle (what is missing lies on or behind one)."""
+    order = np.argsort(edges.source, kind="stable")
+    target = edges.target[order].tolist()
+    ptr = np.concatenate(([0], np.cumsum(np.bincount(edges.source, minlength=num_tasks)))).tolist()
+    waiting = np.bincount(edges.target, minlength=num_tasks).tolist()
+    ready = [task for task in range(num_tasks) if waiting[task] == 0]
+    for task in ready:  # grows while it is walked
+        for successor in target[ptr[task] : ptr[task + 1]]:
+            waiting[successor] -= 1
+            if waiting[successor] == 0:
+                ready.append(successor)
+    return np.asarray(ready, dtype=np.int64)
+
+
+def _update(digest: Any, part: Any) -> None:
+    """Feed a part's arrays to the digest, leaving names out."""
+    if part is None:
+        digest.update(b"none")
+        return
+    for column in fields(part):
+        value = getattr(part, column.name)
+        if isinstance(value, np.ndarray):
+            digest.update(f"{column.name}{value.shape}{value.dtype.kind}".encode())
+            digest.update(np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, Mapping):
+            digest.update(repr(sorted(value.items())).encode())

@@ -1,0 +1,46 @@
+"""Measures of a result, one definition each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from optbench.errors import ContradictionError
+from optbench.model.instance import TOLERANCE
+
+Value = float | tuple[float, ...]
+
+
+def gap(objective: float | None, bound: float | None) -> float | None:
+    """|UB − LB| / max(|UB|, |LB|, 1e-9); None when either is missing."""
+    if objective is None or bound is None:
+        return None
+    return abs(objective - bound) / max(abs(objective), abs(bound), 1e-9)
+
+
+def rpd(objective: float, best_known: float) -> float:
+    """Relative percentage deviation, as a fraction: it proves nothing."""
+    return (objective - best_known) / best_known
+
+
+def shifted_geomean(values: Sequence[float], shift: float) -> float:
+    """exp(mean(log(v + shift))) − shift."""
+    return math.exp(float(np.mean(np.log(np.asarray(values, dtype=float) + shift)))) - shift
+
+
+def primal_integral(trajectory: Iterable[tuple[float, float]], best_known: float, end_s: float) -> float:
+    """∫ of the primal gap over [0, end]: 1 before the first incumbent, then |obj − best| / max(|obj|, |best|)."""
+    total, last_t, last_gap = 0.0, 0.0, 1.0
+    for t_s, objective in trajectory:
+        t_s = min(t_s, end_s)
+        total += (t_s - last_t) * last_gap
+        last_t, last_gap = t_s, abs(objective - best_known) / max(abs(objective), abs(best_known), 1e-9)
+    return total + (end_s - last_t) * last_gap
+
+
+def check_bound(objective: float, bound: float, source: str, where: str) -> None:
+    """A bound above a verified objective, beyond the tolerance, means that one of the two is wrong."""
+    if bound > objective + TOLERANCE * max(1.0, abs(objective)):
+        raise ContradictionError(f"{where}: bound {bound!r} from {source} exceeds the verified objective {objective!r}")

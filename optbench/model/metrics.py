@@ -1,0 +1,221 @@
+"""Every metric of a schedule, and its power over time, from instance and schedule alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
+from optbench.model.schedule import Schedule
+
+J_PER_KWH = 3.6e6
+
+
+def slack(value: float) -> float:
+    """Tolerance of a comparison with ``value``."""
+    return TOLERANCE * max(1.0, abs(value))
+
+
+def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
+    """All metrics; meaningful only for a schedule of good form."""
+    step, tasks = instance.step_s, instance.tasks
+    start, end = schedule.start.astype(float), schedule.end.astype(float)
+    makespan = float(end.max(initial=0.0))
+    finish = np.zeros(instance.num_tasks)
+    np.maximum.at(finish, schedule.task, end)
+    due = np.isfinite(tasks.deadline)
+    late = np.where(due, np.maximum(0.0, finish - np.where(due, tasks.deadline, 0.0)), 0.0)
+    horizon = makespan if instance.horizon is None else float(instance.horizon)
+    busy_j = float(instance.energy_j(schedule.mode, schedule.units).sum())
+    transfer_j = float(transfers(instance, schedule)[2].sum())
+    rest_j = float((instance.pools.rest_w * idle_time(instance, schedule, horizon)).sum()) * step
+    cost, carbon = tariff_totals(instance, schedule, horizon)
+    return {
+        "makespan": makespan,
+        "makespan_s": makespan * step,
+        "energy_j": busy_j + transfer_j + rest_j,
+        "busy_energy_j": busy_j,
+        "transfer_energy_j": transfer_j,
+        "rest_energy_j": rest_j,
+        "flow_time_s": float((tasks.weight * (finish - tasks.release)).sum()) * step,
+        "tardiness_s": float((tasks.weight * late)[~tasks.deadline_hard].sum()) * step,
+        "late_tasks": float((late > slack(makespan)).sum()),
+        "cost_usd": cost,
+        "carbon_g": carbon,
+        "peak_power_w": float(peak_power(instance, start, end, schedule.mode, 0)[0]),
+    }
+
+
+def requirements(instance: Instance, mode: Ints) -> tuple[Ints, Ints, Ints]:
+    """Flattened requirements of segments in these modes: segment row, pool, devices."""
+    modes = instance.modes
+    size = np.diff(modes.req_ptr)[mode]
+    row = np.repeat(np.arange(len(mode)), size)
+    offset = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    req = modes.req_ptr[mode[row]] + offset
+    return row, modes.req_pool[req], modes.req_count[req]
+
+
+def idle_time(instance: Instance, schedule: Schedule, horizon: float) -> Floats:
+    """Device-time per pool that is not busy within [0, horizon]."""
+    row, pool, count = requirements(instance, schedule.mode)
+    length = (schedule.end - schedule.start).astype(float)[row]
+    busy = np.bincount(pool, weights=count * length, minlength=instance.num_pools)
+    return np.asarray(instance.pools.count * horizon - busy, dtype=float)
+
+
+def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Floats]:
+    """Per edge with data: sender pool, time and energy of the transfer (producer's last segment to consumer's first)."""
+    edges = instance.edges
+    if not (edges.data_gb > 0).any() or schedule.num_segments == 0:
+        return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+    first, last = first_and_last(instance, schedule)
+    heavy = np.flatnonzero(edges.data_gb > 0)
+    primary = instance.modes.primary[schedule.mode]
+    producer, consumer = last[edges.source[heavy]], first[edges.target[heavy]]
+    sender = primary[producer]
+    energy = np.asarray(instance.transfer_j(sender, primary[consumer], edges.data_gb[heavy]), dtype=float)
+    return sender, schedule.end[producer].astype(float), energy
+
+
+def first_and_last(instance: Instance, schedule: Schedule) -> tuple[Ints, Ints]:
+    """Rows of each task's first and last segment."""
+    order = np.lexsort((schedule.start, schedule.task))
+    task = schedule.task[order]
+    begins = np.flatnonzero(np.concatenate(([True], task[1:] != task[:-1])))
+    ends = np.concatenate((begins[1:], [len(task)])) - 1
+    first, last = np.zeros((2, instance.num_tasks), dtype=np.int64)
+    first[task[begins]], last[task[ends]] = order[begins], order[ends]
+    return first, last
+
+
+def tariff_totals(instance: Instance, schedule: Schedule, horizon: float) -> tuple[float, float]:
+    """Cost in USD and carbon in g; zero without tariffs."""
+    tariffs = instance.tariffs
+    if tariffs is None:
+        return 0.0, 0.0
+    totals = [_tariff_total(instance, schedule, horizon, rates) for rates in (tariffs.price_usd_per_kwh, tariffs.carbon_g_per_kwh)]
+    return totals[0], totals[1]
+
+
+def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates: Floats) -> float:
+    assert instance.tariffs is not None
+    times = instance.tariffs.times
+    start, end = schedule.start.astype(float), schedule.end.astype(float)
+    primary = instance.modes.primary[schedule.mode]
+    total = 0.0
+    energy = np.asarray(instance.energy_j(schedule.mode, schedule.units), dtype=float)
+    row, pool, count = requirements(instance, schedule.mode)
+    sender, sent_at, sent_j = transfers(instance, schedule)
+    for p in range(instance.num_pools):
+        here = primary == p
+        total += float((energy[here] * mean_rate(times, rates[p], start[here], end[here])).sum())
+        whole = float(integral(times, rates[p], np.asarray([horizon]))[0]) * float(instance.pools.count[p])
+        mine = row[pool == p]
+        busy = (integral(times, rates[p], end[mine]) - integral(times, rates[p], start[mine])) * count[pool == p]
+        total += float(instance.pools.rest_w[p]) * instance.step_s * (whole - float(busy.sum()))
+        at = sender == p
+        total += float((sent_j[at] * rate_at(times, rates[p], sent_at[at])).sum())
+    return total / J_PER_KWH
+
+
+def rate_at(times: Floats, rates: Floats, t: Floats) -> Floats:
+    """The piecewise-constant rate at times t (a change counts from its own instant on)."""
+    return np.asarray(rates[np.searchsorted(times, t, side="right") - 1], dtype=float)
+
+
+def integral(times: Floats, rates: Floats, t: Floats) -> Floats:
+    """∫ of the rate over [0, t]."""
+    cumulated = np.concatenate(([0.0], np.cumsum(np.diff(times) * rates[:-1])))
+    period = np.searchsorted(times, t, side="right") - 1
+    return np.asarray(cumulated[period] + (t - times[period]) * rates[period], dtype=float)
+
+
+def mean_rate(times: Floats, rates: Floats, start: Floats, end: Floats) -> Floats:
+    """Mean rate over [start, end]; the rate at the start where that is empty."""
+    length = end - start
+    mean = (integral(times, rates, end) - integral(times, rates, start)) / np.where(length > 0, length, 1.0)
+    return np.where(length > 0, mean, rate_at(times, rates, start))
+
+
+def peak_power(instance: Instance, start: Floats, end: Floats, mode: Ints, place: int) -> tuple[float, float]:
+    """Highest power at a place and the first time it is drawn: running modes plus resting devices of the pools below.
+
+    A mode's power belongs to the place of its primary pool; every device it occupies, wherever it stands, stops resting.
+    """
+    under = instance.under[place]
+    rest_w = np.where(under, instance.pools.rest_w, 0.0)
+    base = float((rest_w * instance.pools.count).sum())
+    primary = instance.modes.primary[mode]
+    own = np.where((primary >= 0) & under[np.maximum(primary, 0)], instance.modes.power_w[mode], 0.0)
+    row, pool, count = requirements(instance, mode)
+    freed = np.bincount(row, weights=rest_w[pool] * count, minlength=len(mode)) if len(mode) else np.zeros(0)
+    rows = np.flatnonzero(end > start)
+    level, at = running_peak(start[rows], end[rows], (own - freed)[rows])
+    return (base + level, at) if level > 0 else (base, 0.0)
+
+
+def running_peak(start: Floats, end: Floats, demand: Floats) -> tuple[float, float]:
+    """Highest sum of the demands of segments [start, end) at one instant (never below 0), and when."""
+    if len(start) == 0:
+        return 0.0, 0.0
+    t, level = profile_of(start, end - TOLERANCE * np.maximum(1.0, np.abs(end)), demand)
+    top = int(np.argmax(level))
+    return max(0.0, float(level[top])), float(t[top])
+
+
+def profile_of(start: Floats, end: Floats, demand: Floats) -> tuple[Floats, Floats]:
+    """Change points and the sum of demands from each change point to the next."""
+    t = np.concatenate((start, end))
+    change = np.concatenate((demand, -demand))
+    order = np.argsort(t, kind="stable")
+    t, level = t[order], np.cumsum(change[order])
+    last = np.concatenate((t[1:] != t[:-1], [True]))
+    return t[last], level[last]
+
+
+@dataclass(frozen=True, eq=False)
+class PowerTrace:
+    """Mean power per pool: ``busy_w[p, q]`` and ``rest_w[p, q]`` hold from ``t[q]`` to ``t[q + 1]`` (time domain).
+
+    Its integral plus the transfers' energy (drawn in an instant, listed beside it) is the energy of the schedule.
+    """
+
+    t: Floats
+    busy_w: Floats
+    rest_w: Floats
+    transfer_t: Floats
+    transfer_j: Floats
+
+    def energy_j(self, step_s: float) -> float:
+        """Integral of the power, and the transfers."""
+        width = np.diff(self.t) * step_s
+        return float(((self.busy_w + self.rest_w) * width).sum() + self.transfer_j.sum())
+
+
+def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
+    """Power over time; a segment draws its energy evenly over its length (one of no length counts with the transfers)."""
+    start, end = schedule.start.astype(float), schedule.end.astype(float)
+    horizon = float(end.max(initial=0.0)) if instance.horizon is None else float(instance.horizon)
+    t = np.unique(np.concatenate(([0.0, horizon], start, end)))
+    energy = np.asarray(instance.energy_j(schedule.mode, schedule.units), dtype=float)
+    long = end > start
+    power = np.where(long, energy / np.where(long, (end - start) * instance.step_s, 1.0), 0.0)
+    primary = np.maximum(instance.modes.primary[schedule.mode], 0)
+    busy_w = _accumulate(t, primary[long], start[long], end[long], power[long], instance.num_pools)
+    row, pool, count = requirements(instance, schedule.mode)
+    busy = _accumulate(t, pool, start[row], end[row], count.astype(float), instance.num_pools)
+    rest_w = instance.pools.rest_w[:, None] * (instance.pools.count[:, None] - busy)
+    _, sent_at, sent_j = transfers(instance, schedule)
+    at = np.concatenate((sent_at, start[~long]))
+    return PowerTrace(t, busy_w, rest_w, at, np.concatenate((sent_j, energy[~long])))
+
+
+def _accumulate(t: Floats, pool: Ints, start: Floats, end: Floats, value: Any, num_pools: int) -> Floats:
+    """Sum of values per pool and interval of t."""
+    change = np.zeros((num_pools, len(t)))
+    np.add.at(change, (pool, np.searchsorted(t, start)), value)
+    np.add.at(change, (pool, np.searchsorted(t, end)), -value)
+    return np.asarray(np.cumsum(change, axis=1)[:, :-1], dtype=float)

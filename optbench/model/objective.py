@@ -1,0 +1,70 @@
+"""What is minimised: a weighted sum of metrics, or several of them in order."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from optbench.errors import ModelError, nearest
+
+# Metrics an objective or a limit may name. ``makespan`` is in the time domain's own unit, the others as their name says.
+METRICS = ("makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s", "cost_usd", "carbon_g")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """``levels[k]`` is the k-th thing to minimise: (metric, weight) pairs, weights positive."""
+
+    levels: tuple[tuple[tuple[str, float], ...], ...]
+
+    @classmethod
+    def weighted(cls, weights: Mapping[str, float]) -> Objective:
+        """One level: the weighted sum."""
+        return cls((_level(weights),))
+
+    @classmethod
+    def in_order(cls, *metrics: str | Mapping[str, float]) -> Objective:
+        """Several levels: each is minimised while those before it are held."""
+        if not metrics:
+            raise ModelError("minimize_in_order needs at least one metric, for example 'makespan_s'")
+        return cls(tuple(_level({m: 1.0} if isinstance(m, str) else m) for m in metrics))
+
+    @property
+    def num_levels(self) -> int:
+        return len(self.levels)
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        return frozenset(name for level in self.levels for name, _ in level)
+
+    @property
+    def label(self) -> str:
+        """For people: ``1 energy_j + 50 makespan_s``, levels joined by ``then``."""
+        return " then ".join(
+            " + ".join(name if weight == 1 else f"{weight:g} {name}" for name, weight in level) for level in self.levels
+        )
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(repr(self.levels).encode()).hexdigest()
+
+    def level(self, k: int) -> Objective:
+        """The k-th level as an objective of its own."""
+        return Objective((self.levels[k],))
+
+    def values(self, metrics: Mapping[str, float]) -> tuple[float, ...]:
+        """The value of each level, from a schedule's metrics."""
+        return tuple(math.fsum(weight * metrics[name] for name, weight in level) for level in self.levels)
+
+
+def _level(weights: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    if not weights:
+        raise ModelError("an objective needs at least one metric, for example energy_j=1.0")
+    for name, weight in weights.items():
+        if name not in METRICS:
+            raise ModelError(f"objective: unknown metric {name!r}; {nearest(name, METRICS)}")
+        if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
+            raise ModelError(f"objective: weight of {name} is {weight!r}; it must be a positive finite number")
+    return tuple(sorted((name, float(weight)) for name, weight in weights.items()))

@@ -1,0 +1,65 @@
+"""What a bound and a run amount to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from optbench.model.measures import Value
+from optbench.model.schedule import Schedule
+
+Proof = Literal["combinatorial", "exact-lp", "solver"]
+Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown", "error"]
+Termination = Literal["finished", "time_limit", "work_limit", "memory_limit", "interrupted", "crashed"]
+
+# A verified objective within this gap of its bound is called optimal.
+OPTIMAL_GAP = 1e-6
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on one level of the objective, where it comes from and how it is proved."""
+
+    value: float
+    source: str
+    proof: Proof
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class TrajectoryPoint:
+    """Best verified objective and best bound of the level being solved, ``t_s`` seconds into the run."""
+
+    t_s: float
+    objective: float | None
+    bound: float | None
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """One solved instance. For an objective in order, ``objective``, ``bound`` and ``gap`` are tuples."""
+
+    instance: str
+    instance_hash: str
+    problem: str | None
+    solver: str
+    seed: int
+    threads: int
+    status: Status
+    termination: Termination
+    objective: Value | None
+    bound: Value | None
+    gap: Value | None
+    verified: bool
+    violations: tuple[str, ...]
+    metrics: dict[str, float]
+    bounds: tuple[Bound, ...]
+    wall_s: float
+    time_to_first_s: float | None
+    peak_memory_mb: float
+    trajectory: tuple[TrajectoryPoint, ...]
+    schedule: Schedule | None = None
+    schedule_file: str | None = None
+    message: str | None = None
+    info: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,109 @@
+"""Heads, tails and time windows: when a task can run at all, whatever the solver.
+
+With p_i the shortest duration that fits task i, and l_ij the shortest transfer on an edge,
+
+    head_j = max(release_j, max_i head_i + p_i + l_ij)        no task starts earlier
+    tail_i = max(0, max_j l_ij + p_j + tail_j)                time needed after i ends, until everything has ended
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.model.instance import Floats, Instance, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Per task, in the time domain: shortest and longest duration, earliest start, remaining time after its end."""
+
+    shortest: Floats
+    longest: Floats
+    head: Floats
+    tail: Floats
+    edge_lag: Floats
+
+    @property
+    def critical_path(self) -> float:
+        """No schedule ends earlier."""
+        return float((self.head + self.shortest + self.tail).max(initial=0.0))
+
+
+def windows(instance: Instance) -> Windows:
+    """Heads and tails by longest paths with fastest modes and cheapest transfers."""
+    pairs, tasks, n = instance.pairs, instance.tasks, instance.num_tasks
+    duration = pairs.duration.astype(float)
+    shortest, longest = np.full(n, np.inf), np.zeros(n)
+    np.minimum.at(shortest, pairs.task, duration)
+    np.maximum.at(longest, pairs.task, duration)
+    lag = edge_lags(instance)
+    head, tail = np.asarray(tasks.release, dtype=float).tolist(), [0.0] * n
+    p, l = shortest.tolist(), lag.tolist()
+    source, target = instance.edges.source.tolist(), instance.edges.target.tolist()
+    for e in by_source(instance):
+        head[target[e]] = max(head[target[e]], head[source[e]] + p[source[e]] + l[e])
+    for e in reversed(by_source(instance)):
+        tail[source[e]] = max(tail[source[e]], l[e] + p[target[e]] + tail[target[e]])
+    return Windows(shortest, longest, np.asarray(head), np.asarray(tail), lag)
+
+
+def by_source(instance: Instance) -> list[int]:
+    """Edges sorted by the topological position of their source."""
+    position = np.empty(instance.num_tasks, dtype=np.int64)
+    position[instance.order] = np.arange(instance.num_tasks)
+    return np.argsort(position[instance.edges.source], kind="stable").tolist()  # type: ignore[no-any-return]
+
+
+def edge_lags(instance: Instance) -> Floats:
+    """Shortest transfer time of each edge over the pools its two tasks can use."""
+    edges = instance.edges
+    out = np.zeros(len(edges.source))
+    heavy = np.flatnonzero(edges.data_gb > 0)
+    if len(heavy) == 0:
+        return out
+    pools = task_pools(instance)
+    for e in heavy.tolist():
+        a, b = pools[int(edges.source[e])], pools[int(edges.target[e])]
+        out[e] = np.min(instance.lag(a[:, None], b[None, :], edges.data_gb[e]))
+    return out
+
+
+def task_pools(instance: Instance) -> list[Ints]:
+    """Primary pools each task can run on."""
+    primary, ptr = instance.modes.primary[instance.pairs.mode], instance.pairs.ptr
+    return [np.unique(primary[ptr[i] : ptr[i + 1]]) for i in range(instance.num_tasks)]
+
+
+def time_horizon(instance: Instance) -> float:
+    """A time by which some optimal schedule has ended: one after the other, after the last release and tariff change."""
+    bounds = windows(instance)
+    lags = longest_lags(instance)
+    last = float(np.asarray(instance.tasks.release).max(initial=0))
+    if "tariffs" in instance.features and instance.tariffs is not None:
+        last = max(last, float(instance.tariffs.times[-1]))
+    serial = last + float(bounds.longest.sum()) + float(lags.sum())
+    ends = [serial]
+    if instance.horizon is not None:
+        ends.append(float(instance.horizon))
+    tasks = instance.tasks
+    if instance.num_tasks and (np.isfinite(tasks.deadline) & tasks.deadline_hard).all():
+        ends.append(float(tasks.deadline.max()))
+    for metric, scale in (("makespan", 1.0), ("makespan_s", instance.step_s)):
+        if metric in instance.limits.metric_max:
+            ends.append(instance.limits.metric_max[metric] / scale)
+    return min(ends)
+
+
+def longest_lags(instance: Instance) -> Floats:
+    """Longest finite transfer time of each edge over the pools its two tasks can use."""
+    edges = instance.edges
+    out = np.zeros(len(edges.source))
+    heavy = np.flatnonzero(edges.data_gb > 0)
+    pools = task_pools(instance) if len(heavy) else []
+    for e in heavy.tolist():
+        a, b = pools[int(edges.source[e])], pools[int(edges.target[e])]
+        lag = instance.lag(a[:, None], b[None, :], edges.data_gb[e])
+        out[e] = np.max(lag[np.isfinite(lag)], initial=0.0)
+    return out

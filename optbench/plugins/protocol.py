@@ -1,0 +1,165 @@
+"""What a plug-in is: a Problem makes instances, a Solver turns an instance into a schedule and reports to its Run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optbench.errors import UnsupportedError, nearest
+from optbench.model.features import FEATURES
+from optbench.model.instance import Instance
+from optbench.model.measures import check_bound
+from optbench.model.result import Bound, Proof, Termination, TrajectoryPoint
+from optbench.model.schedule import Schedule
+from optbench.model.verify import Verdict, verify
+
+
+class Problem:
+    """A declared family. Subclasses are dataclasses: the fields are the parameters, their defaults a sensible instance."""
+
+    def instance(self, seed: int = 0) -> Instance:
+        """The instance of this seed: the same seed, the same instance."""
+        raise NotImplementedError
+
+
+class Solver:
+    """A method. Subclasses are dataclasses: the fields are the parameters. ``supports`` names entries of FEATURES."""
+
+    supports: ClassVar[frozenset[str] | set[str]] = frozenset()
+
+    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        """A schedule, or None when none was found; ``run`` takes incumbents and bounds as they come."""
+        raise NotImplementedError
+
+    def refuse(self, instance: Instance) -> str | None:
+        """Why this instance is not for this solver (its size, say), with the remedy; None when it is."""
+        return None
+
+
+@dataclass
+class Run:
+    """One solver at work on one instance: seed, budget, clock, and what was found so far.
+
+    The clock stands still while an incumbent is verified, so that solving pays for no checking. ``report`` and
+    ``report_bound`` may be called from any thread.
+    """
+
+    instance: Instance
+    seed: int = 0
+    threads: int = 1
+    time_limit_s: float | None = 60.0
+    work_limit: float | None = None
+    warm_start: Schedule | None = None
+    on_progress: Callable[[TrajectoryPoint], None] | None = None
+    level: int = 0
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._began = time.perf_counter()
+        self._paused = 0.0
+        self._lock = threading.RLock()
+        self.best: Schedule | None = None
+        self.verdict: Verdict | None = None
+        self.bounds: list[Bound] = []
+        self.trajectory: list[TrajectoryPoint] = []
+        self.rejected: list[Verdict] = []
+        self.proven_infeasible = False
+        self.proven_unbounded = False
+        self.termination: Termination = "finished"
+        self.stop_requested = threading.Event()
+        self.info: dict[str, Any] = {}
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A fresh generator of this run's seed."""
+        return np.random.default_rng(self.seed)
+
+    def elapsed_s(self) -> float:
+        return time.perf_counter() - self._began - self._paused
+
+    def time_left(self) -> float:
+        """Seconds left of the budget; inf without one, 0 once it is spent or the user has asked to stop."""
+        if self.stop_requested.is_set():
+            return 0.0
+        return float("inf") if self.time_limit_s is None else max(0.0, self.time_limit_s - self.elapsed_s())
+
+    @property
+    def objective(self) -> float | None:
+        """Best verified objective so far (of the level being solved)."""
+        return None if self.verdict is None else self.verdict.objectives[0]
+
+    @property
+    def bound(self) -> float | None:
+        """Best bound so far."""
+        return max((bound.value for bound in self.bounds), default=None)
+
+    def report(self, schedule: Schedule) -> Verdict:
+        """Verify a schedule and keep it when it is the best; an infeasible one is kept aside and never counted."""
+        began = time.perf_counter()
+        with self._lock:
+            now = began - self._began - self._paused
+            verdict = verify(self.instance, schedule)
+            if not verdict.feasible:
+                self.rejected.append(verdict)
+            elif self.objective is None or verdict.objectives[0] < self.objective:
+                self.best, self.verdict = schedule, verdict
+                self._check()
+                self._record(now)
+            self._paused += time.perf_counter() - began
+        return verdict
+
+    def report_bound(self, value: float, source: str, proof: Proof = "solver") -> None:
+        """Take a lower bound on this run's objective; one that improves nothing is forgotten."""
+        if not np.isfinite(value):
+            return
+        with self._lock:
+            if self.bound is not None and value <= self.bound:
+                return
+            self.bounds.append(Bound(float(value), source, proof, self.level))
+            self._check()
+            self._record(self.elapsed_s())
+
+    def report_infeasible(self) -> None:
+        """The solver has proved that no schedule exists."""
+        self.proven_infeasible = True
+
+    def report_unbounded(self) -> None:
+        """The solver has proved that the objective has no minimum."""
+        self.proven_unbounded = True
+
+    def report_termination(self, termination: Termination) -> None:
+        """Why the solver stopped, when it was not because it had finished."""
+        self.termination = termination
+
+    def _check(self) -> None:
+        if self.objective is not None and self.bounds:
+            top = max(self.bounds, key=lambda bound: bound.value)
+            check_bound(self.objective, top.value, top.source, self.instance.name)
+
+    def _record(self, t_s: float) -> None:
+        point = TrajectoryPoint(round(t_s, 6), self.objective, self.bound, self.level)
+        self.trajectory.append(point)
+        if self.on_progress is not None:
+            self.on_progress(point)
+
+
+def check_supported(solver: Solver, name: str, instance: Instance) -> None:
+    """Refuse an instance the solver cannot express, and say what to do instead."""
+    unknown = set(solver.supports) - set(FEATURES)
+    if unknown:
+        first = sorted(unknown)[0]
+        raise UnsupportedError(f"solver {name!r} declares support for {first!r}, which is no feature; {nearest(first, FEATURES)}")
+    missing = sorted(instance.features - set(solver.supports))
+    if missing:
+        needs = "; ".join(f"{feature}: {FEATURES[feature]}" for feature in missing)
+        raise UnsupportedError(
+            f"solver {name!r} cannot run {instance.name!r} ({needs}). `optbench list` shows which solvers support what."
+        )
+    reason = solver.refuse(instance)
+    if reason:
+        raise UnsupportedError(f"solver {name!r} cannot run {instance.name!r}: {reason}")

@@ -272,7 +272,8 @@ class Instance:
     @cached_property
     def physics_hash(self) -> str:
         """Content hash of everything but the names and the objective."""
-        digest = hashlib.sha256(repr((self.domain, self.tick_s, self.horizon, self.preemptive)).encode())
+        horizon = None if self.horizon is None else float(self.horizon)
+        digest = hashlib.sha256(repr((self.domain, float(self.tick_s), horizon, bool(self.preemptive))).encode())
         for part in (self.tasks, self.edges, self.places, self.pools, self.modes, self.links, self.limits, self.tariffs):
             _update(digest, part)
         return digest.hexdigest()
@@ -298,7 +299,9 @@ class Instance:
 def round_up(value: Any) -> Ints:
     """Smallest integer not below the value, forgiving a relative excess of ROUNDING_GUARD."""
     value = np.asarray(value, dtype=float)
-    return np.ceil(value - ROUNDING_GUARD * np.maximum(1.0, np.abs(value))).astype(np.int64)
+    whole = np.rint(value)  # a whole number is itself at every size; the guard exceeds 1 from 1e9 on
+    near = np.abs(value - whole) <= ROUNDING_GUARD * np.maximum(1.0, np.abs(value))
+    return np.where(near, whole, np.ceil(value)).astype(np.int64)
 
 
 def lag_of(instance: Instance, sender: Ints, receiver: Ints, data_gb: Floats) -> Any:
@@ -346,4 +349,4 @@ def _update(digest: Any, part: Any) -> None:
             digest.update(f"{column.name}{value.shape}{value.dtype.kind}".encode())
             digest.update(np.ascontiguousarray(value).tobytes())
         elif isinstance(value, Mapping):
-            digest.update(repr(sorted(value.items())).encode())
+            digest.update(repr(sorted((name, float(number)) for name, number in value.items())).encode())

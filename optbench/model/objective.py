@@ -48,7 +48,8 @@ class Objective:
 
     @property
     def hash(self) -> str:
-        return hashlib.sha256(repr(self.levels).encode()).hexdigest()
+        levels = tuple(tuple((name, float(weight)) for name, weight in level) for level in self.levels)
+        return hashlib.sha256(repr(levels).encode()).hexdigest()
 
     def level(self, k: int) -> Objective:
         """The k-th level as an objective of its own."""

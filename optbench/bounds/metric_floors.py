@@ -1,0 +1,118 @@
+"""Lower bounds on energy, cost, carbon, flow time and tardiness, each a sum of what no task can do without.
+
+With H the fixed horizon or a lower bound on the makespan, n_kq the devices of pool q in mode k and rest_q their resting power:
+
+    energy_j    Σ_q rest_q count_q H + Σ_i min_k (e_ik − Σ_q rest_q n_kq d_ik) + Σ_edges cheapest transfer
+    cost_usd    the same, each term at the cheapest tariff of its own pool within the task's window (carbon_g alike)
+    flow_time_s Σ_i weight_i (head_i + shortest_i − release_i), or per pool group the mean-busy-time bound below
+    tardiness_s Σ_i weight_i max(0, head_i + shortest_i − deadline_i)
+
+Mean busy times: with release times levelled to the smallest head r, the midpoints M_i of any schedule of works W_i on
+m devices satisfy Σ w_i M_i ≥ r Σ w_i + (Σ_i w_i W_i / 2 + Σ_{i<j} min(w_i W_j, w_j W_i)) / m  (Goemans 1996; Smith's
+order attains it), and each task ends half its length after its midpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from optbench.bounds.relaxation import PoolSet, Relaxation
+from optbench.bounds.tariff_floor import tariff_floor
+from optbench.model.instance import Floats, Instance
+from optbench.model.windows import task_pools
+
+# Sums of floats are lowered by this much of the sum of their magnitudes: thousands of times the worst rounding error.
+SUM_MARGIN = 1e-12
+
+
+def metric_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
+    """A lower bound on every metric an objective or a limit may name, given one on the makespan."""
+    instance = relaxation.instance
+    wanted = instance.objective.metrics | set(instance.limits.metric_max)
+    floors = {"makespan": makespan, "makespan_s": makespan * instance.step_s}
+    if "energy_j" in wanted:
+        floors["energy_j"] = energy_floor(instance, makespan)
+    if "flow_time_s" in wanted:
+        floors["flow_time_s"] = flow_floor(relaxation)
+    if "tardiness_s" in wanted:
+        floors["tardiness_s"] = tardiness_floor(relaxation)
+    for metric in ("cost_usd", "carbon_g"):
+        if metric in wanted:
+            floors[metric] = tariff_floor(relaxation, metric, makespan)
+    return floors
+
+
+def low_sum(terms: Iterable[float]) -> float:
+    """A number no larger than the exact sum of terms that were themselves computed in floats."""
+    values = list(terms)
+    return math.fsum(values) - SUM_MARGIN * math.fsum(map(abs, values))
+
+
+def energy_floor(instance: Instance, makespan: float) -> float:
+    """Resting power of everything over the horizon, plus the cheapest mode of each task net of the rest it replaces."""
+    horizon = makespan if instance.horizon is None else float(instance.horizon)
+    rest = (instance.pools.rest_w * instance.pools.count * horizon * instance.step_s).tolist()
+    pairs = instance.pairs
+    replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.step_s
+    # The difference of two large numbers keeps their rounding error: the margin is taken before it.
+    net = pairs.energy_j - replaced - SUM_MARGIN * (np.abs(pairs.energy_j) + replaced)
+    return low_sum([*rest, *least_per_task(instance, net).tolist(), *transfer_floor(instance).tolist()])
+
+
+def least_per_task(instance: Instance, value_by_pair: Floats) -> Floats:
+    """Smallest value over each task's modes."""
+    least = np.full(instance.num_tasks, np.inf)
+    np.minimum.at(least, instance.pairs.task, value_by_pair)
+    return least
+
+
+def transfer_floor(instance: Instance) -> Floats:
+    """Cheapest transfer energy of each edge over the linked pools its two tasks can use."""
+    edges = instance.edges
+    out = np.zeros(len(edges.source))
+    if not instance.links.j_per_gb.any():
+        return out
+    pools = task_pools(instance)
+    for e in np.flatnonzero(edges.data_gb > 0).tolist():
+        sender, receiver = pools[int(edges.source[e])][:, None], pools[int(edges.target[e])][None, :]
+        linked = np.isfinite(instance.lag(sender, receiver, edges.data_gb[e]))
+        energy = instance.transfer_j(sender, receiver, edges.data_gb[e])
+        out[e] = np.min(energy, where=linked, initial=np.inf)
+    return np.where(np.isfinite(out), out, 0.0)
+
+
+def flow_floor(relaxation: Relaxation) -> float:
+    """Per group of pools the better of heads and mean busy times."""
+    instance, w = relaxation.instance, relaxation.windows
+    weight, release = instance.tasks.weight, np.asarray(instance.tasks.release, dtype=float)
+    by_head = weight * (w.head + w.shortest)
+    terms = (-weight * release).tolist()
+    left = np.ones(instance.num_tasks, dtype=bool)
+    for pools in sorted(relaxation.sets, key=lambda s: (-len(s.task), s.capacity)):
+        mine = pools.task
+        if not left[mine].all():  # each task is counted in one group only
+            continue
+        left[mine] = False
+        terms.append(max(low_sum(by_head[mine].tolist()), busy_time_floor(pools, weight[mine])))
+    terms += by_head[left].tolist()
+    return low_sum(terms) * instance.step_s
+
+
+def busy_time_floor(pools: PoolSet, weight: Floats) -> float:
+    """Lower bound on Σ weight · end of the tasks of a pool set, in the time domain."""
+    order = np.argsort(-weight / pools.work, kind="stable")
+    work, w = pools.work[order], weight[order]
+    before = np.cumsum(work) - work
+    terms = w * (float(pools.head.min()) + (before + work / 2) / pools.capacity + pools.length[order] / 2)
+    return low_sum(terms.tolist())
+
+
+def tardiness_floor(relaxation: Relaxation) -> float:
+    """What is late even when every task runs alone."""
+    tasks, w = relaxation.instance.tasks, relaxation.windows
+    soft = np.isfinite(tasks.deadline) & ~tasks.deadline_hard
+    late = np.maximum(0.0, (w.head + w.shortest)[soft] - tasks.deadline[soft])
+    return low_sum((tasks.weight[soft] * late).tolist()) * relaxation.instance.step_s

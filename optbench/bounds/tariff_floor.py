@@ -1,0 +1,111 @@
+"""Lower bound on what energy costs under tariffs that vary over time.
+
+For one mode on its primary pool p, running [s, s + d), the money that depends on s is
+
+    (e / (d · step) − rest_p n_p) · step · ∫_s^{s+d} rate_p  −  Σ_{other pools q} rest_q n_q · step · ∫_s^{s+d} rate_q
+
+Each integral is piecewise linear in s, its slope changes where s or s + d meets a change of tariff: its least and its
+greatest value over the task's window are found among those points and the ends of the window.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from optbench.bounds.relaxation import Relaxation, mode_uses
+from optbench.model.instance import Floats, Instance
+from optbench.model.metrics import J_PER_KWH, integral, rate_at
+from optbench.model.windows import Windows
+
+TERM_MARGIN = 1e-12
+CHUNK = 20_000
+
+
+def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
+    """Lower bound on ``cost_usd`` or ``carbon_g``; −inf where a negative rate could be earned for ever."""
+    instance = relaxation.instance
+    tariffs = instance.tariffs
+    if tariffs is None:
+        return 0.0
+    rates = tariffs.price_usd_per_kwh if metric == "cost_usd" else tariffs.carbon_g_per_kwh
+    times, step, pools = tariffs.times, instance.step_s, instance.pools
+    terms = []
+    for p in range(instance.num_pools):
+        power = float(pools.rest_w[p] * pools.count[p]) * step
+        terms.append(power * _rest_integral(times, rates[p], instance.horizon, makespan) if power > 0 else 0.0)
+    least = np.full(instance.num_tasks, np.inf)
+    np.minimum.at(least, instance.pairs.task, _net_cost(relaxation, times, rates))
+    terms += least.tolist()
+    terms += _transfer_terms(instance, times, rates)
+    if not np.isfinite(terms).all():
+        return -np.inf
+    return (math.fsum(terms) - TERM_MARGIN * math.fsum(map(abs, terms))) / J_PER_KWH
+
+
+def latest_ends(instance: Instance, w: Windows) -> Floats:
+    """By when each task must have ended (inf where nothing says so)."""
+    end = [float("inf") if instance.horizon is None else float(instance.horizon)]
+    for metric, scale in (("makespan", 1.0), ("makespan_s", instance.step_s)):
+        limit = instance.limits.metric_max.get(metric)
+        if limit is not None:
+            # The verifier forgives a relative 1e-9: a little more than that is given away here.
+            end.append((limit + 1e-8 * max(1.0, abs(limit))) / scale)
+    tasks = instance.tasks
+    hard = np.where(tasks.deadline_hard, tasks.deadline, np.inf)
+    return np.minimum(hard, min(end) - w.tail)
+
+
+def _rest_integral(times: Floats, rates: Floats, horizon: float | None, makespan: float) -> float:
+    """Least ∫ of the rate from 0 to the horizon, or to any time from ``makespan`` on."""
+    if horizon is not None:
+        return float(integral(times, rates, np.asarray([float(horizon)]))[0])
+    if rates[-1] < 0:
+        return -np.inf
+    ends = np.concatenate(([makespan], times[times > makespan]))
+    return float(integral(times, rates, ends).min())
+
+
+def _net_cost(relaxation: Relaxation, times: Floats, rates: Floats) -> Floats:
+    """Least cost of each (task, mode) net of the rest it replaces, in J times the rate's unit."""
+    instance, w = relaxation.instance, relaxation.windows
+    pairs, step, rest = instance.pairs, instance.step_s, instance.pools.rest_w
+    uses, primary = mode_uses(instance)[pairs.mode], instance.modes.primary[pairs.mode]
+    length = pairs.duration.astype(float)
+    low = w.head[pairs.task]
+    high = np.maximum(low, latest_ends(instance, w)[pairs.task] - length)
+    total = np.zeros(len(length))
+    margin = np.zeros(len(length))
+    for p in range(instance.num_pools):
+        here = np.flatnonzero((primary == p) | ((uses[:, p] > 0) & (rest[p] > 0)))
+        for rows in np.array_split(here, max(1, len(here) // CHUNK)):
+            d = length[rows]
+            least, most = _integral_range(times, rates[p], low[rows], high[rows], d)
+            energy = np.where(primary[rows] == p, pairs.energy_j[rows], 0.0)
+            power = np.where(d > 0, energy / np.where(d > 0, d, 1.0), energy) - uses[rows, p] * rest[p] * step * (d > 0)
+            value = np.where(power >= 0, power * least, power * most)
+            total[rows] += value
+            margin[rows] += np.abs(power * least) + np.abs(power * most) + energy * np.abs(rates[p]).max()
+    return total - TERM_MARGIN * margin
+
+
+def _integral_range(times: Floats, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
+    """Least and greatest ∫ of the rate over [s, s + d], s in [low, high]; the rate at s where d is 0."""
+    change = np.broadcast_to(times, (len(d), len(times)))
+    last = np.where(np.isfinite(high), high, np.maximum(low, times[-1]))
+    starts = np.concatenate((low[:, None], last[:, None], change, change - d[:, None]), axis=1)
+    starts = np.clip(starts, low[:, None], last[:, None])
+    value = integral(times, rates, starts + d[:, None]) - integral(times, rates, starts)
+    value = np.where(d[:, None] > 0, value, rate_at(times, rates, starts))
+    return value.min(axis=1), value.max(axis=1)
+
+
+def _transfer_terms(instance: Instance, times: Floats, rates: Floats) -> list[float]:
+    """What the transfers earn at worst: nothing, unless a rate is negative."""
+    edges = instance.edges
+    if not instance.links.j_per_gb.any():
+        return []
+    # Within a pool a transfer is free, so that only a negative rate can lower the total.
+    least = float((rates.min(axis=1)[:, None] * instance.links.j_per_gb).min(initial=0.0))
+    return (least * edges.data_gb[edges.data_gb > 0]).tolist()  # type: ignore[no-any-return]

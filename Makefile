@@ -1,0 +1,49 @@
+# `make quickstart` and `make test` need a Python >= 3.11 and make >= 3.81, nothing else.
+#   make TORCH="torch==2.13.0 --index-url URL"   another build of torch, as pip arguments
+#   make PYTHON=/path/to/python3.12                                               another interpreter
+TORCH ?= torch==2.13.0
+PYTHON ?=
+VENV ?= .venv
+BIN = $(VENV)/bin
+STAMP = $(VENV)/.installed
+TESTFLAGS ?= -q -n 2
+
+.PHONY: help quickstart env test slow lint types bench clean
+
+help:
+	@echo "make quickstart   install, then solve, verify and bound a first GPU task graph"
+	@echo "make test         the test suite          make slow    the long tests too"
+	@echo "make lint         ruff                    make types   mypy --strict"
+	@echo "make bench        every benchmark         make clean   remove the environment and caches"
+
+quickstart: $(STAMP)
+	$(BIN)/python -m optbench.quickstart
+
+env: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt .ci/install
+	sh .ci/install "$(VENV)" "$(TORCH)" "$(PYTHON)"
+	@touch $@
+
+test: $(STAMP)
+	$(BIN)/python -m pytest $(TESTFLAGS) -m "not slow"
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest $(TESTFLAGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[bench]"
+	@for script in benchmarks/*.py; do \
+		case "$$script" in */_*) continue;; esac; \
+		echo "== $$script"; $(BIN)/python "$$script" || exit 1; \
+	done
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

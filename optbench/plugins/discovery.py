@@ -1,0 +1,191 @@
+"""Finding plug-ins: which there are (without importing any), what each takes, and loading one by its spec.
+
+A plug-in is a module of ``optbench.plugins.problems`` or ``.solvers`` with exactly one public subclass of Problem or Solver,
+or a ``.toml`` of ``optbench.plugins.studies``. Its name is the file's stem; names that begin with ``_`` are helpers.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+import tomllib
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Literal, get_origin
+
+from optbench.errors import OptbenchError, UnknownNameError
+from optbench.plugins import specs
+from optbench.plugins.protocol import Problem, Solver
+from optbench.workspace import FOLDERS
+
+Kind = Literal["problem", "solver", "study"]
+KINDS: tuple[Kind, ...] = ("problem", "solver", "study")
+_BASES: dict[str, type] = {"problem": Problem, "solver": Solver}
+
+
+class PluginError(OptbenchError):
+    """A plug-in that is there but cannot be used: names its file and line."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One plug-in for ``optbench list``. ``reason`` says why it is unavailable, ``shadows`` which file it hides."""
+
+    name: str
+    kind: Kind
+    summary: str
+    parameters: tuple[specs.Parameter, ...]
+    available: bool
+    reason: str | None
+    shadows: str | None
+    path: str
+    supports: tuple[str, ...] = ()
+
+
+def located(kind: Kind) -> dict[str, list[Path]]:
+    """Every plug-in of a kind and the files that answer to its name, the one in force first; imports none of them."""
+    found: dict[str, list[Path]] = {}
+    for folder in map(Path, import_module(f"optbench.plugins.{FOLDERS[kind]}").__path__):
+        for name, path in sorted(_inside(kind, folder)):
+            found.setdefault(name, []).append(path)
+    return dict(sorted(found.items()))
+
+
+def names(kind: Kind) -> list[str]:
+    """Names of every plug-in of a kind."""
+    return list(located(kind))
+
+
+def catalogue(kind: Kind | None = None) -> list[Entry]:
+    """Every plug-in with its summary and parameters; one that cannot be imported is listed as unavailable."""
+    kinds = KINDS if kind is None else (kind,)
+    return [_entry(each, name, paths) for each in kinds for name, paths in located(each).items()]
+
+
+def load_class(kind: Kind, name: str) -> type:
+    """The plug-in's class."""
+    paths = located(kind).get(name)
+    if paths is None:
+        raise UnknownNameError(kind, name, names(kind))
+    module, reason = _import(kind, name, paths[0])
+    if module is None:
+        raise PluginError(f"{kind} {name!r} is unavailable: {reason}")
+    return _only_class(module, kind, paths[0])
+
+
+def load_solver(spec: str, params: Mapping[str, Any] | None = None) -> tuple[str, Solver]:
+    """Name and solver of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
+    name, given = specs.parse(spec)
+    return name, specs.build(load_class("solver", name), f"solver {name!r}", {**given, **(params or {})})
+
+
+def load_problem(spec: str, params: Mapping[str, Any] | None = None) -> Problem:
+    """The problem of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
+    name, given = specs.parse(spec)
+    problem: Problem = specs.build(load_class("problem", name), f"problem {name!r}", {**given, **(params or {})})
+    return problem
+
+
+def study_file(name: str) -> Path:
+    """The file of a study of the workspace, the checkout or the wheel."""
+    paths = located("study").get(name)
+    if paths is None:
+        raise UnknownNameError("study", name, names("study"))
+    return paths[0]
+
+
+def _inside(kind: Kind, folder: Path) -> list[tuple[str, Path]]:
+    """Names and files of one folder."""
+    if kind == "study":
+        return [(path.stem, path) for path in folder.glob("*.toml")]
+    modules = (module for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_"))
+    return [(m.name, folder / m.name / "__init__.py" if m.ispkg else folder / f"{m.name}.py") for m in modules]
+
+
+def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
+    summary, reason = "", None
+    parameters: tuple[specs.Parameter, ...] = ()
+    supports: tuple[str, ...] = ()
+    try:
+        if kind == "study":
+            summary = _question(paths[0])
+        else:
+            cls = load_class(kind, name)
+            summary, parameters = summary_of(cls), specs.parameters(cls)
+            supports = tuple(sorted(getattr(cls, "supports", ())))
+    except OptbenchError as error:
+        reason = str(error).removeprefix(f"{kind} {name!r} is unavailable: ")
+    shadows = str(paths[1]) if len(paths) > 1 else None
+    return Entry(name, kind, summary, parameters, reason is None, reason, shadows, str(paths[0]), supports)
+
+
+def summary_of(cls: type) -> str:
+    """First line of the class's own docstring."""
+    text = vars(cls).get("__doc__") or ""
+    generated = text.startswith(f"{cls.__name__}(")  # what @dataclass writes where there is none
+    return "" if generated else inspect.cleandoc(text).partition("\n")[0]
+
+
+def _question(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return str(tomllib.load(file).get("question", ""))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise PluginError(f"{path}: {error}") from error
+
+
+def _import(kind: Kind, name: str, path: Path) -> tuple[ModuleType | None, str]:
+    """The module, or None and why not. A user's file can raise anything while it is imported, hence the broad except."""
+    try:
+        return import_module(f"optbench.plugins.{FOLDERS[kind]}.{name}"), ""
+    except (Exception, SystemExit) as error:
+        return None, f"{_place(error, path)}: {type(error).__name__}: {error}"
+
+
+def _place(error: BaseException, path: Path) -> str:
+    """File and line of the plug-in where its import failed."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    inside = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(path.parent)]
+    return f"{inside[-1].filename}:{inside[-1].lineno}" if inside else str(path)
+
+
+def _only_class(module: ModuleType, kind: Kind, path: Path) -> type:
+    base, own = _BASES[kind], module.__name__
+    public = [
+        value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, base) and not name.startswith("_")
+        if value.__module__ == own or value.__module__.startswith(f"{own}.")
+    ]
+    public = list(dict.fromkeys(public))
+    if len(public) != 1:
+        found = ", ".join(cls.__name__ for cls in public) or "none"
+        raise PluginError(
+            f"{kind} {module.__name__.rpartition('.')[2]!r} is unavailable: {path} must define exactly one public subclass of "
+            f"optbench.{base.__name__}, found {found}; prefix helpers with an underscore"
+        )
+    stray = _stray_annotations(public[0])
+    if stray:
+        line = inspect.getsourcelines(public[0])[1]
+        raise PluginError(
+            f"{kind} {module.__name__.rpartition('.')[2]!r} is unavailable: {path}:{line}: {stray[0]!r} is declared like a "
+            f"parameter, but {public[0].__name__} is no dataclass; add @dataclass, or make it a ClassVar"
+        )
+    return public[0]
+
+
+def _stray_annotations(cls: type) -> list[str]:
+    """Annotated names of the class that are no dataclass fields: parameters in vain."""
+    known = {entry.name for entry in fields(cls)} if is_dataclass(cls) else set()
+    declared = vars(cls).get("__annotations__", {})
+    return [name for name, hint in declared.items() if name not in known and not _is_class_var(hint)]
+
+
+def _is_class_var(hint: Any) -> bool:
+    return "ClassVar" in hint if isinstance(hint, str) else hint is ClassVar or get_origin(hint) is ClassVar
+

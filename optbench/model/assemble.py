@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 # Columns of declared tasks, with the value that stands for "not given".
 TASK_COLUMNS: dict[str, Any] = {
-    "units": 1.0, "kind": 0, "release_s": 0.0, "deadline_s": np.inf, "hard": -1, "weight": 1.0, "memory_gb": 0.0,
+    "units": 1.0,
+    "kind": 0,
+    "release_s": 0.0,
+    "deadline_s": np.inf,
+    "hard": -1,
+    "weight": 1.0,
+    "memory_gb": 0.0,
 }
 
 
@@ -39,20 +45,33 @@ def instance_of(m: Model) -> Instance:
     if not (np.isfinite(m.tick_s) and m.tick_s > 0):
         raise ModelError(f"model {m.name!r}: tick_s is {m.tick_s!r}; it must be a positive finite number")
     if m.objective is None:
-        raise ModelError(f"model {m.name!r} has no objective; add m.minimize(energy_j=1.0) or m.minimize_in_order('makespan_s', ...)")
+        aims = "m.minimize(energy_j=1.0) or m.minimize_in_order('makespan_s', ...)"
+        raise ModelError(f"model {m.name!r} has no objective; add {aims}")
     if not m.pools:
         raise ModelError("there is no pool; declare one with m.pool('name', count=4, ...)")
     pools = _pools(m)
-    return validate(Instance(
-        name=m.name, domain=m.time, tick_s=m.tick_s if m.time == "ticks" else 1.0, horizon=_down(m, m.horizon_s, "horizon_s"),
-        tasks=_tasks(m), edges=_edges(m), places=Places(tuple(m.place_names), np.asarray(m.place_parent, dtype=np.int64)),
-        pools=pools, modes=_modes(m), links=_links(m),
-        limits=Limits(
-            np.asarray([place for place, _ in m.caps], dtype=np.int64), np.asarray([cap for _, cap in m.caps], dtype=float),
-            dict(m.metric_max),
-        ),
-        objective=m.objective, tariffs=_tariffs(m, pools), preemptive=m.preemptive,
-    ))
+    return validate(
+        Instance(
+            name=m.name,
+            domain=m.time,
+            tick_s=m.tick_s if m.time == "ticks" else 1.0,
+            horizon=_down(m, m.horizon_s, "horizon_s"),
+            tasks=_tasks(m),
+            edges=_edges(m),
+            places=Places(tuple(m.place_names), np.asarray(m.place_parent, dtype=np.int64)),
+            pools=pools,
+            modes=_modes(m),
+            links=_links(m),
+            limits=Limits(
+                np.asarray([place for place, _ in m.caps], dtype=np.int64),
+                np.asarray([cap for _, cap in m.caps], dtype=float),
+                dict(m.metric_max),
+            ),
+            objective=m.objective,
+            tariffs=_tariffs(m, pools),
+            preemptive=m.preemptive,
+        )
+    )
 
 
 def _down(m: Model, seconds: float | None, what: str) -> float | None:
@@ -66,8 +85,11 @@ def _down(m: Model, seconds: float | None, what: str) -> float | None:
 
 def _round_down(value: Any) -> Any:
     """Largest whole number not above the value, with the same guard as durations; inf stays."""
+    value = np.asarray(value, dtype=float)
+    whole = np.rint(value)
     with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(value), np.floor(value + ROUNDING_GUARD * np.maximum(1.0, np.abs(value))), value)
+        near = np.abs(value - whole) <= ROUNDING_GUARD * np.maximum(1.0, np.abs(value))
+    return np.where(near | ~np.isfinite(value), whole, np.floor(value))
 
 
 def _tasks(m: Model) -> Tasks:
@@ -80,7 +102,8 @@ def _tasks(m: Model) -> Tasks:
     if m.time == "ticks":
         bad = np.flatnonzero(~(np.isfinite(release) & (np.abs(release / m.tick_s) < MAX_TIME)))
         if len(bad):
-            raise ModelError(f"release_s of task {m.task_names.get(int(bad[0]), int(bad[0]))!r} is {release[bad[0]]}; it must be finite")
+            who = m.task_names.get(int(bad[0]), int(bad[0]))
+            raise ModelError(f"release_s of task {who!r} is {release[bad[0]]}; it must be finite")
         deadline, release = _round_down(deadline / m.tick_s), round_up(release / m.tick_s)
     assert m.objective is not None
     given = column["hard"]
@@ -108,7 +131,7 @@ def _edges(m: Model) -> Edges:
     _, first, which = np.unique(source * len(m.columns["units"]) + target, return_index=True, return_inverse=True)
     if len(first) == len(source):
         return Edges(source, target, data)
-    return Edges(source[first], target[first], np.bincount(which, weights=data))
+    return Edges(source[first], target[first], np.bincount(which, weights=data).astype(float))
 
 
 def _pools(m: Model) -> Pools:
@@ -116,8 +139,13 @@ def _pools(m: Model) -> Pools:
         return np.asarray([getattr(pool, name) for pool in m.pools], dtype=dtype)
 
     return Pools(
-        tuple(pool.name for pool in m.pools), column("place", np.int64), column("count", np.int64), column("idle_w", float),
-        column("sleep_w", float), column("sleeps", bool), column("memory_gb", float),
+        tuple(pool.name for pool in m.pools),
+        column("place", np.int64),
+        column("count", np.int64),
+        column("idle_w", float),
+        column("sleep_w", float),
+        column("sleeps", bool),
+        column("memory_gb", float),
     )
 
 
@@ -135,31 +163,44 @@ def _modes(m: Model) -> Modes:
         return np.asarray([getattr(mode, name) for mode in rows], dtype=float)
 
     return Modes(
-        tuple(names), np.asarray(ptr, dtype=np.int64), column("time_s"), column("energy_j"), column("power_w"), column("clock"),
-        req_ptr, np.asarray([p for p, _ in needs], dtype=np.int64), np.asarray([n for _, n in needs], dtype=np.int64),
+        tuple(names),
+        np.asarray(ptr, dtype=np.int64),
+        column("time_s"),
+        column("energy_j"),
+        column("power_w"),
+        column("clock"),
+        req_ptr,
+        np.asarray([p for p, _ in needs], dtype=np.int64),
+        np.asarray([n for _, n in needs], dtype=np.int64),
     )
 
 
 def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
     """Name and modes of a kind: as given, or the family pool x GPU count x clock of the profiles."""
+    from optbench.model.builder import FamilyKey
     from optbench.model.builder import Mode as ModeRow
 
-    if not isinstance(key[0], str):
-        return f"k{idx}", list(key)  # type: ignore[arg-type]
-    kind, counts, allowed = key
+    if not isinstance(key, FamilyKey):
+        return f"k{idx}", list(key)
+    kind, counts, allowed = key.kind, key.gpus, key.pools
     modes: list[Mode] = []
     for p, pool in enumerate(m.pools):
         if pool.profile is None or kind not in pool.profile.kinds or (allowed is not None and p not in allowed):
             continue
-        for n in counts:  # type: ignore[union-attr]
+        for n in counts:
             if not 1 <= n <= pool.count:
                 continue
             for clock in pool.clocks:
                 shape = pool.profile
-                modes.append(ModeRow(
-                    ((p, n),), shape.time_per_unit_s(kind, n, clock), shape.energy_per_unit_j(kind, n, clock),
-                    shape.power_w(kind, n, clock), clock,
-                ))
+                modes.append(
+                    ModeRow(
+                        ((p, n),),
+                        shape.time_per_unit_s(kind, n, clock),
+                        shape.energy_per_unit_j(kind, n, clock),
+                        shape.power_w(kind, n, clock),
+                        clock,
+                    )
+                )
     if not modes:
         offered = sorted({k for pool in m.pools if pool.profile is not None for k in pool.profile.kinds})
         who = next((m.task_names.get(i, str(i)) for i, k in enumerate(m.columns["kind"]) if k == idx), "?")

@@ -86,8 +86,17 @@ class TariffData:
     carbon_g_per_kwh: tuple[float, ...]
 
 
-# What identifies a kind: (name, GPU counts, allowed pools) of a profile's kind, or explicit modes.
-KindKey = tuple[str, tuple[int, ...], tuple[int, ...] | None] | tuple[Mode, ...]
+@dataclass(frozen=True)
+class FamilyKey:
+    """A profile's kind with the GPU counts and pools (None: all) that are allowed."""
+
+    kind: str
+    gpus: tuple[int, ...]
+    pools: tuple[int, ...] | None
+
+
+# What identifies a kind of task: a family of a profile, or explicit modes.
+KindKey = FamilyKey | tuple[Mode, ...]
 
 
 class Model:
@@ -103,7 +112,12 @@ class Model:
     """
 
     def __init__(
-        self, name: str = "model", *, time: Domain = "ticks", tick_s: float = 1.0, horizon_s: float | None = None,
+        self,
+        name: str = "model",
+        *,
+        time: Domain = "ticks",
+        tick_s: float = 1.0,
+        horizon_s: float | None = None,
         preemptive: bool = False,
     ) -> None:
         self.name, self.time, self.tick_s, self.horizon_s, self.preemptive = name, time, float(tick_s), horizon_s, preemptive
@@ -113,7 +127,7 @@ class Model:
         self.kinds: dict[KindKey, int] = {}
         self.columns: dict[str, list[Any]] = {column: [] for column in assemble.TASK_COLUMNS}
         self.task_names: dict[int, str] = {}
-        self.edges: tuple[list[int], list[int], list[float]] = ([], [], [])
+        self.edges: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
         self.caps: list[tuple[int, float]] = []
         self.metric_max: dict[str, float] = {}
         self.tariffs: list[TariffData] = []
@@ -130,8 +144,16 @@ class Model:
         return Place(len(self.place_names) - 1, name)
 
     def pool(
-        self, name: str, count: int = 1, *, profile: str | Path | Profile | None = None, at: Place | None = None,
-        idle_w: float | None = None, sleep_w: float | None = None, sleeps: bool = False, memory_gb: float | None = None,
+        self,
+        name: str,
+        count: int = 1,
+        *,
+        profile: str | Path | Profile | None = None,
+        at: Place | None = None,
+        idle_w: float | None = None,
+        sleep_w: float | None = None,
+        sleeps: bool = False,
+        memory_gb: float | None = None,
         clocks: Sequence[float] | None = None,
     ) -> Pool:
         """Identical devices; a profile gives power, memory and clock levels, and what is given here overrides it.
@@ -147,14 +169,29 @@ class Model:
         def value(given: float | None, of_profile: str, default: float) -> float:
             return float(given if given is not None else getattr(shape, of_profile, default))
 
-        self.pools.append(PoolData(
-            name, int(count), at.idx if at is not None else 0, value(idle_w, "idle_w", 0.0), value(sleep_w, "sleep_w", 0.0), sleeps,
-            value(memory_gb, "memory_gb", np.inf), shape, tuple(clocks if clocks is not None else shape.clocks if shape else ()),
-        ))
+        self.pools.append(
+            PoolData(
+                name,
+                int(count),
+                at.idx if at is not None else 0,
+                value(idle_w, "idle_w", 0.0),
+                value(sleep_w, "sleep_w", 0.0),
+                sleeps,
+                value(memory_gb, "memory_gb", np.inf),
+                shape,
+                tuple(clocks if clocks is not None else shape.clocks if shape else ()),
+            )
+        )
         return Pool(len(self.pools) - 1, name)
 
     def link(
-        self, a: Pool, b: Pool, *, bandwidth_gbit_s: float = np.inf, latency_ms: float = 0.0, energy_j_per_gb: float = 0.0,
+        self,
+        a: Pool,
+        b: Pool,
+        *,
+        bandwidth_gbit_s: float = np.inf,
+        latency_ms: float = 0.0,
+        energy_j_per_gb: float = 0.0,
         both: bool = True,
     ) -> None:
         """A link between two pools, in both directions unless ``both`` is False."""
@@ -164,7 +201,12 @@ class Model:
             self.links.append(LinkData(sender.idx, receiver.idx, 8.0 / bandwidth_gbit_s, latency_ms / 1e3, energy_j_per_gb))
 
     def mode(
-        self, pool: Pool | Mapping[Pool, int] | None, time_s: float, energy_j: float = 0.0, *, power_w: float | None = None,
+        self,
+        pool: Pool | Mapping[Pool, int] | None,
+        time_s: float,
+        energy_j: float = 0.0,
+        *,
+        power_w: float | None = None,
         clock: float | None = None,
     ) -> Mode:
         """One unit of work on one device of a pool, or on ``{pool: devices, ...}``, or (None) on nothing.
@@ -174,17 +216,31 @@ class Model:
         needs = {} if pool is None else {pool: 1} if isinstance(pool, Pool) else pool
         power = power_w if power_w is not None else energy_j / time_s if time_s > 0 else 0.0
         return Mode(
-            tuple((p.idx, int(n)) for p, n in needs.items()), float(time_s), float(energy_j), float(power),
+            tuple((p.idx, int(n)) for p, n in needs.items()),
+            float(time_s),
+            float(energy_j),
+            float(power),
             float("nan" if clock is None else clock),
         )
 
     # --- work ---------------------------------------------------------------------------------------------------
 
     def task(
-        self, name: str | None = None, *, units: float = 1.0, kind: str | None = None, modes: Iterable[Mode] | None = None,
-        after: Task | Iterable[Task] = (), data_gb: Mapping[Task, float] | None = None, gpus: int | Iterable[int] = 1,
-        pools: Iterable[Pool] | None = None, release_s: float = 0.0, deadline_s: float | None = None, hard: bool | None = None,
-        weight: float = 1.0, memory_gb: float = 0.0,
+        self,
+        name: str | None = None,
+        *,
+        units: float = 1.0,
+        kind: str | None = None,
+        modes: Iterable[Mode] | None = None,
+        after: Task | Iterable[Task] = (),
+        data_gb: Mapping[Task, float] | None = None,
+        gpus: int | Iterable[int] = 1,
+        pools: Iterable[Pool] | None = None,
+        release_s: float = 0.0,
+        deadline_s: float | None = None,
+        hard: bool | None = None,
+        weight: float = 1.0,
+        memory_gb: float = 0.0,
     ) -> Task:
         """One task: either explicit ``modes``, or a ``kind`` of the pools' profiles with the GPU counts it may use.
 
@@ -203,9 +259,18 @@ class Model:
         return Task(idx)
 
     def tasks(
-        self, units: Any, *, kind: str | Sequence[str] | None = None, modes: Iterable[Mode] | None = None,
-        gpus: int | Iterable[int] = 1, pools: Iterable[Pool] | None = None, release_s: Any = 0.0, deadline_s: Any = None,
-        hard: bool | None = None, weight: Any = 1.0, memory_gb: Any = 0.0,
+        self,
+        units: Any,
+        *,
+        kind: str | Sequence[str] | None = None,
+        modes: Iterable[Mode] | None = None,
+        gpus: int | Iterable[int] = 1,
+        pools: Iterable[Pool] | None = None,
+        release_s: Any = 0.0,
+        deadline_s: Any = None,
+        hard: bool | None = None,
+        weight: Any = 1.0,
+        memory_gb: Any = 0.0,
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Many tasks from arrays of equal length (or one value for all); returns their indices for ``precede``."""
         units = np.atleast_1d(np.asarray(units, dtype=float))
@@ -226,7 +291,8 @@ class Model:
             bad = (end < 0) | (end >= len(self.columns["units"]))
             if bad.any():
                 raise ModelError(f"precede: there is no task {end[bad][0]}; {len(self.columns['units'])} are declared so far")
-        for column, values in zip(self.edges, np.broadcast_arrays(ends[0], ends[1], np.asarray(data_gb, dtype=float)), strict=True):
+        rows = np.broadcast_arrays(ends[0], ends[1], np.asarray(data_gb, dtype=float))
+        for column, values in zip(self.edges, rows, strict=True):
             column.extend(values.tolist())
 
     def _kind(
@@ -241,7 +307,7 @@ class Model:
                 raise ModelError(f"{label}: modes is empty; give at least one m.mode(...)")
         else:
             counts = tuple(sorted({gpus} if isinstance(gpus, int) else set(gpus)))
-            key = (str(kind), counts, None if pools is None else tuple(sorted({pool.idx for pool in pools})))
+            key = FamilyKey(str(kind), counts, None if pools is None else tuple(sorted({pool.idx for pool in pools})))
         return self.kinds.setdefault(key, len(self.kinds))
 
     def _add(self, n: int, label: str, *values: Any) -> None:
@@ -270,15 +336,21 @@ class Model:
             self.metric_max[name] = min(float(value), self.metric_max.get(name, np.inf))
 
     def tariff(
-        self, *, price_usd_per_kwh: float | Sequence[float] = 0.0, carbon_g_per_kwh: float | Sequence[float] = 0.0,
-        times_s: Sequence[float] | None = None, every_s: float = 3600.0, at: Place | None = None,
+        self,
+        *,
+        price_usd_per_kwh: float | Sequence[float] = 0.0,
+        carbon_g_per_kwh: float | Sequence[float] = 0.0,
+        times_s: Sequence[float] | None = None,
+        every_s: float = 3600.0,
+        at: Place | None = None,
     ) -> None:
-        """Price and carbon of a place: one value for ever, or a series (each value for ``every_s``, or from ``times_s`` on)."""
+        """Price and carbon of a place: one value for ever, or a series (each for ``every_s``, or from ``times_s`` on)."""
         price, carbon = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (price_usd_per_kwh, carbon_g_per_kwh))
         n = max(len(price), len(carbon))
         times = [every_s * i for i in range(n)] if times_s is None else list(times_s)
         if len(times) != n or len(price) not in (1, n) or len(carbon) not in (1, n):
-            raise ModelError(f"tariff: {len(price)} prices, {len(carbon)} carbon values and {len(times)} times do not fit together")
+            sizes = f"{len(price)} prices, {len(carbon)} carbon values and {len(times)} times"
+            raise ModelError(f"tariff: {sizes} do not fit together")
         series = (tuple(np.broadcast_to(v, n).tolist()) for v in (price, carbon))
         self.tariffs.append(TariffData(at.idx if at is not None else 0, tuple(times), *series))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optbench.model.instance import TOLERANCE, Bools, Floats, Instance, Ints
-from optbench.model.metrics import first_and_last, peak_power, requirements, running_peak, slack
+from optbench.model.metrics import first_and_last, peak_power, requirements, slack
 from optbench.model.schedule import Schedule
 
 CONSTRAINTS = {
@@ -104,25 +104,50 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
     _add(found, "mode", ~kind_ok, 1.0, lambda r: f"task {name(s.task[r])} runs in mode {s.mode[r]}, which is not of its kind")
     room = instance.mode_memory_gb[s.mode]
     need = tasks.memory_gb[s.task]
-    _add(found, "memory", need > room, need - np.where(np.isfinite(room), room, 0), lambda r: (
-        f"task {name(s.task[r])} needs {need[r]:g} GB, mode {s.mode[r]} has {room[r]:g} GB"))
+    _add(
+        found,
+        "memory",
+        need > room,
+        need - np.where(np.isfinite(room), room, 0),
+        lambda r: f"task {name(s.task[r])} needs {need[r]:g} GB, mode {s.mode[r]} has {room[r]:g} GB",
+    )
     length = np.asarray(instance.duration(s.mode, s.units), dtype=float)
     tolerance = np.zeros(len(start)) if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(end))
     off = np.abs(end - start - length)
-    _add(found, "duration", off > tolerance, off, lambda r: (
-        f"task {name(s.task[r])} runs from {start[r]:g} to {end[r]:g}, its units take {length[r]:g}"))
+    _add(
+        found,
+        "duration",
+        off > tolerance,
+        off,
+        lambda r: f"task {name(s.task[r])} runs from {start[r]:g} to {end[r]:g}, its units take {length[r]:g}",
+    )
     early = tasks.release[s.task].astype(float) - start
     early = np.maximum(early, -start)
-    _add(found, "release", early > tolerance, early, lambda r: (
-        f"task {name(s.task[r])} starts at {start[r]:g}, released at {tasks.release[s.task[r]]:g}"))
+    _add(
+        found,
+        "release",
+        early > tolerance,
+        early,
+        lambda r: f"task {name(s.task[r])} starts at {start[r]:g}, released at {tasks.release[s.task[r]]:g}",
+    )
     hard = tasks.deadline_hard[s.task] & np.isfinite(tasks.deadline[s.task])
     late = np.where(hard, end - np.where(hard, tasks.deadline[s.task], 0.0), -1.0)
-    _add(found, "deadline", late > tolerance, late, lambda r: (
-        f"task {name(s.task[r])} ends at {end[r]:g}, its deadline is {tasks.deadline[s.task[r]]:g}"))
+    _add(
+        found,
+        "deadline",
+        late > tolerance,
+        late,
+        lambda r: f"task {name(s.task[r])} ends at {end[r]:g}, its deadline is {tasks.deadline[s.task[r]]:g}",
+    )
     if instance.horizon is not None:
         over = end - instance.horizon
-        _add(found, "horizon", over > tolerance, over, lambda r: (
-            f"task {name(s.task[r])} ends at {end[r]:g}, the horizon is {instance.horizon:g}"))
+        _add(
+            found,
+            "horizon",
+            over > tolerance,
+            over,
+            lambda r: f"task {name(s.task[r])} ends at {end[r]:g}, the horizon is {instance.horizon:g}",
+        )
 
 
 def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool:
@@ -134,16 +159,32 @@ def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool
     wrong = (off > TOLERANCE * np.maximum(1.0, np.abs(tasks.units))) | (segments == 0)
     negative = np.zeros(n, dtype=bool)
     negative[s.task[s.units < 0]] = True
-    _add(found, "assignment", wrong | negative, off, lambda r: (
-        f"task {tasks.name(r)} has {done[r]:g} of its {tasks.units[r]:g} units in {segments[r]} segments"))
+    _add(
+        found,
+        "assignment",
+        wrong | negative,
+        off,
+        lambda r: f"task {tasks.name(r)} has {done[r]:g} of its {tasks.units[r]:g} units in {segments[r]} segments",
+    )
     if not instance.preemptive:
-        _add(found, "single_segment", segments > 1, segments.astype(float), lambda r: f"task {tasks.name(r)} has {segments[r]} segments")
+        _add(
+            found,
+            "single_segment",
+            segments > 1,
+            segments.astype(float),
+            lambda r: f"task {tasks.name(r)} has {segments[r]} segments",
+        )
     elif (segments > 1).any():
         order = np.lexsort((s.start, s.task))
         task, start, end = s.task[order], s.start[order].astype(float), s.end[order].astype(float)
         over = np.where(task[1:] == task[:-1], end[:-1] - start[1:], -1.0)
-        _add(found, "self_overlap", over > TOLERANCE * np.maximum(1.0, np.abs(end[1:])), over, lambda r: (
-            f"task {tasks.name(int(task[r]))} runs twice at {start[r + 1]:g}"))
+        _add(
+            found,
+            "self_overlap",
+            over > TOLERANCE * np.maximum(1.0, np.abs(end[1:])),
+            over,
+            lambda r: f"task {tasks.name(task[r])} runs twice at {start[r + 1]:g}",
+        )
     return bool((segments > 0).all())
 
 
@@ -157,18 +198,38 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     ends, starts = finish[edges.source], s.start[first[edges.target]].astype(float)
     tolerance: Any = 0.0 if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(starts))
     early = ends - starts
-    _add(found, "precedence", early > tolerance, early, lambda e: (
-        f"task {tasks.name(int(edges.target[e]))} starts at {starts[e]:g}, before {tasks.name(int(edges.source[e]))} ends at {ends[e]:g}"))
+    _add(
+        found,
+        "precedence",
+        early > tolerance,
+        early,
+        lambda e: (
+            f"task {tasks.name(edges.target[e])} starts at {starts[e]:g}, before {tasks.name(edges.source[e])} ends at {ends[e]:g}"
+        ),
+    )
     primary = instance.modes.primary[s.mode]
     sender, receiver = primary[last[edges.source]], primary[first[edges.target]]
     lag = np.asarray(instance.lag(sender, receiver, edges.data_gb), dtype=float)
     linked = np.isfinite(lag)
     pools = instance.pools.names
-    _add(found, "link", ~linked, 1.0, lambda e: (
-        f"{tasks.name(int(edges.source[e]))} to {tasks.name(int(edges.target[e]))}: no link from {pools[sender[e]]} to {pools[receiver[e]]}"))
+    _add(
+        found,
+        "link",
+        ~linked,
+        1.0,
+        lambda e: (
+            f"{tasks.name(edges.source[e])} to {tasks.name(edges.target[e])}: "
+            f"no link from {pools[sender[e]]} to {pools[receiver[e]]}"
+        ),
+    )
     missing = np.where(linked & (lag > 0), ends + np.where(linked, lag, 0.0) - starts, -1.0)
-    _add(found, "transfer", (missing > tolerance) & (early <= tolerance), missing, lambda e: (
-        f"data of {tasks.name(int(edges.source[e]))} reaches {tasks.name(int(edges.target[e]))} {missing[e]:g} too late"))
+    _add(
+        found,
+        "transfer",
+        (missing > tolerance) & (early <= tolerance),
+        missing,
+        lambda e: f"data of {tasks.name(edges.source[e])} reaches {tasks.name(edges.target[e])} {missing[e]:g} too late",
+    )
 
 
 def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
@@ -178,8 +239,13 @@ def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     keep = end > start
     top, at = _peaks_by_pool(pool[keep], start[keep], end[keep], count[keep], instance.num_pools)
     over = top - instance.pools.count
-    _add(found, "capacity", over > 0, over, lambda p: (
-        f"pool {instance.pools.names[p]} has {top[p]:g} busy devices of {instance.pools.count[p]} at {at[p]:g}"))
+    _add(
+        found,
+        "capacity",
+        over > 0,
+        over,
+        lambda p: f"pool {instance.pools.names[p]} has {top[p]:g} busy devices of {instance.pools.count[p]} at {at[p]:g}",
+    )
 
 
 def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pools: int) -> tuple[Floats, Floats]:
@@ -203,6 +269,3 @@ def _power(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         if peak > cap + slack(cap):
             message = f"{instance.places.names[place]} draws {peak:.6g} W at {at:g}, the cap is {cap:g} W"
             found.append(Violation("power_cap", message, peak - cap))
-
-
-__all__ = ["CONSTRAINTS", "Violation", "check", "running_peak"]

@@ -45,8 +45,8 @@ class Tasks:
     memory_gb: Floats
     names: tuple[str, ...] | None = None
 
-    def name(self, task: int) -> str:
-        return self.names[task] if self.names is not None else f"t{task}"
+    def name(self, task: Any) -> str:
+        return self.names[int(task)] if self.names is not None else f"t{task}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +301,7 @@ def round_up(value: Any) -> Ints:
     value = np.asarray(value, dtype=float)
     whole = np.rint(value)  # a whole number is itself at every size; the guard exceeds 1 from 1e9 on
     near = np.abs(value - whole) <= ROUNDING_GUARD * np.maximum(1.0, np.abs(value))
-    return np.where(near, whole, np.ceil(value)).astype(np.int64)
+    return np.asarray(np.where(near, whole, np.ceil(value)), dtype=np.int64)
 
 
 def lag_of(instance: Instance, sender: Ints, receiver: Ints, data_gb: Floats) -> Any:

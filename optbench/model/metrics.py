@@ -96,8 +96,8 @@ def tariff_totals(instance: Instance, schedule: Schedule, horizon: float) -> tup
     tariffs = instance.tariffs
     if tariffs is None:
         return 0.0, 0.0
-    totals = [_tariff_total(instance, schedule, horizon, rates) for rates in (tariffs.price_usd_per_kwh, tariffs.carbon_g_per_kwh)]
-    return totals[0], totals[1]
+    cost = _tariff_total(instance, schedule, horizon, tariffs.price_usd_per_kwh)
+    return cost, _tariff_total(instance, schedule, horizon, tariffs.carbon_g_per_kwh)
 
 
 def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates: Floats) -> float:
@@ -151,7 +151,7 @@ def peak_power(instance: Instance, start: Floats, end: Floats, mode: Ints, place
     primary = instance.modes.primary[mode]
     own = np.where((primary >= 0) & under[np.maximum(primary, 0)], instance.modes.power_w[mode], 0.0)
     row, pool, count = requirements(instance, mode)
-    freed = np.bincount(row, weights=rest_w[pool] * count, minlength=len(mode)) if len(mode) else np.zeros(0)
+    freed = np.bincount(row, weights=rest_w[pool] * count, minlength=len(mode)).astype(float)
     rows = np.flatnonzero(end > start)
     level, at = running_peak(start[rows], end[rows], (own - freed)[rows])
     return (base + level, at) if level > 0 else (base, 0.0)

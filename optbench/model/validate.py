@@ -109,7 +109,11 @@ def _check_modes(instance: Instance) -> None:
     n = len(modes.clock)
     _pointers(modes.kind_ptr, n, "modes.kind_ptr")
     _pointers(modes.req_ptr, len(modes.req_pool), "modes.req_ptr")
-    if len(modes.kind_ptr) != len(modes.kind_names) + 1 or len(modes.req_ptr) != n + 1 or len(modes.req_count) != len(modes.req_pool):
+    if (
+        len(modes.kind_ptr) != len(modes.kind_names) + 1
+        or len(modes.req_ptr) != n + 1
+        or len(modes.req_count) != len(modes.req_pool)
+    ):
         raise ModelError("modes: the pointer columns do not fit the number of kinds, modes and requirements")
     if not len(modes.time_per_unit_s) == len(modes.energy_per_unit_j) == len(modes.power_w) == n:
         raise ModelError(f"modes: every column must have {n} rows")
@@ -174,7 +178,9 @@ def _check_tasks(instance: Instance) -> None:
     tight = _first(tasks.memory_gb > room[tasks.kind])
     if tight is not None:
         most = room[tasks.kind[tight]]
-        raise ModelError(f"{name(tight)} needs {tasks.memory_gb[tight]:g} GB per device; the largest it could use has {most:g} GB")
+        raise ModelError(
+            f"{name(tight)} needs {tasks.memory_gb[tight]:g} GB per device; the largest it could use has {most:g} GB"
+        )
 
 
 def _check_edges(instance: Instance) -> None:
@@ -186,7 +192,9 @@ def _check_edges(instance: Instance) -> None:
 
     for column in ("source", "target"):
         values = getattr(edges, column)
-        _require(values, (values >= 0) & (values < instance.num_tasks), column, f"a task from 0 to {instance.num_tasks - 1}", name)
+        _require(
+            values, (values >= 0) & (values < instance.num_tasks), column, f"a task from 0 to {instance.num_tasks - 1}", name
+        )
     _non_negative(edges, ("data_gb",), "edge", name)
     if len(edges.source) and len(instance.order) < instance.num_tasks:
         path = " -> ".join(repr(tasks.name(task)) for task in _cycle(instance))
@@ -227,19 +235,31 @@ def _check_links(instance: Instance) -> None:
         senders, receivers = np.unique(primary[ptr[a] : ptr[a + 1]]), np.unique(primary[ptr[b] : ptr[b + 1]])
         if not np.isfinite(instance.lag(senders[:, None], receivers[None, :], 1.0)).any():
             i, j = instance.tasks.name(int(edges.source[e])), instance.tasks.name(int(edges.target[e]))
-            raise ModelError(f"edge {i!r} to {j!r} carries {edges.data_gb[e]:g} GB, but no link joins their pools; add m.link(...)")
+            raise ModelError(
+                f"edge {i!r} to {j!r} carries {edges.data_gb[e]:g} GB, but no link joins their pools; add m.link(...)"
+            )
 
 
 def _check_limits(instance: Instance) -> None:
     limits, places = instance.limits, instance.places.names
     _same_length(limits, len(limits.cap_place), "limits")
-    _require(limits.cap_place, (limits.cap_place >= 0) & (limits.cap_place < len(places)), "place", "a known place", lambda c: f"cap {c}")
+    _require(
+        limits.cap_place,
+        (limits.cap_place >= 0) & (limits.cap_place < len(places)),
+        "place",
+        "a known place",
+        lambda c: f"cap {c}",
+    )
     _non_negative(limits, ("cap_w",), "limit", lambda c: f"power cap at {places[limits.cap_place[c]]!r}")
     for name, value in limits.metric_max.items():
         if name not in METRICS:
             raise ModelError(f"limit on unknown metric {name!r}; {nearest(name, METRICS)}")
         if not (math.isfinite(value) and value >= 0):
             raise ModelError(f"limit on {name} is {value!r}; it must be a non-negative finite number")
+    for level in instance.objective.levels[:-1]:
+        if len(level) > 1:
+            names = " + ".join(name for name, _ in level)
+            raise ModelError(f"minimize_in_order: {names} stands before another aim; only the last may be a weighted sum")
     wanted = instance.objective.metrics | set(limits.metric_max)
     for name in sorted(wanted & {"cost_usd", "carbon_g"}):
         if instance.tariffs is None:
@@ -262,4 +282,6 @@ def _check_tariffs(instance: Instance) -> None:
             raise ModelError(f"tariffs.{column} has shape {matrix.shape}; it must be {shape} (pools x periods)")
         if not (np.isfinite(matrix) & (matrix >= 0)).all():
             p, q = np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))[0]
-            raise ModelError(f"tariff {column} of pool {instance.pools.names[p]!r} in period {q} is {matrix[p, q]}; it must be non-negative")
+            raise ModelError(
+                f"tariff {column} of pool {instance.pools.names[p]!r} in period {q} is {matrix[p, q]}; it must be non-negative"
+            )

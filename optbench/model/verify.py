@@ -48,7 +48,8 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
     values = measure.metrics_of(instance, schedule)
     for name, limit in sorted(instance.limits.metric_max.items()):
         if not values[name] <= limit + measure.slack(limit):
-            violations.append(Violation(f"limit:{name}", f"{name} is {values[name]:.9g}, the limit {limit:.9g}", values[name] - limit))
+            message = f"{name} is {values[name]:.9g}, the limit {limit:.9g}"
+            violations.append(Violation(f"limit:{name}", message, values[name] - limit))
     feasible = not violations and all(np.isfinite(value) for value in values.values())
     objectives = instance.objective.values(values) if feasible else ()
     return Verdict(feasible, tuple(violations), objectives, values)

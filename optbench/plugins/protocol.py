@@ -57,7 +57,7 @@ class Run:
     warm_start: Schedule | None = None
     on_progress: Callable[[TrajectoryPoint], None] | None = None
     level: int = 0
-    params: dict[str, Any] = field(default_factory=dict)
+    stop_requested: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
@@ -71,7 +71,6 @@ class Run:
         self.proven_infeasible = False
         self.proven_unbounded = False
         self.termination: Termination = "finished"
-        self.stop_requested = threading.Event()
         self.info: dict[str, Any] = {}
 
     @property

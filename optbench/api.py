@@ -1,0 +1,268 @@
+"""``solve``, ``bound`` and ``load_target``: what the command line, the tests and people call.
+
+An objective in order is solved level by level: level k is minimised, and bounded, with the levels before it held at
+their incumbents as limits on their metrics.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from optbench.bounds.auto import METHODS, lower_bounds
+from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
+from optbench.model import formats
+from optbench.model.instance import Instance
+from optbench.model.measures import Value, check_bound, gap
+from optbench.model.result import OPTIMAL_GAP, Bound, Result, Status, Termination, TrajectoryPoint
+from optbench.model.schedule import Schedule
+from optbench.model.verify import Verdict, verify
+from optbench.plugins.discovery import load_problem, load_solver, names
+from optbench.plugins.protocol import Problem, Run, Solver, check_supported
+
+# Seconds that bounding may take beyond a spent budget, so that no result goes without a bound.
+LEAST_BOUNDING_S = 2.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may use, and the seed it uses it with."""
+
+    time_limit_s: float | None = 60.0
+    work_limit: float | None = None
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("time_limit_s", self.time_limit_s, 0.0), ("work_limit", self.work_limit, 0.0)):
+            if value is not None and not value > least:
+                raise ParameterError(f"{name} is {value!r}; it must be positive, or None for no limit")
+        if self.threads < 1:
+            raise ParameterError(f"threads is {self.threads!r}; it must be at least 1")
+        if self.seed < 0:
+            raise ParameterError(f"seed is {self.seed!r}; it must not be negative")
+
+
+def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Instance:
+    """An instance from a file of any known format, a problem spec (``gpu_dag:tasks=20``), a problem, or itself."""
+    if isinstance(target, Instance):
+        return target
+    if isinstance(target, Problem):
+        return target.instance(seed)
+    if Path(target).exists():
+        return formats.load(target)
+    text = str(target)
+    name = text.partition(":")[0].partition("[")[0]
+    looks_like_file = isinstance(target, Path) or any(mark in name for mark in "./\\")
+    if looks_like_file:
+        raise OptbenchError(f"no such file: {text!r}. A TARGET is an instance file, or a problem such as gpu_dag:tasks=20")
+    return replace(load_problem(text).instance(seed), problem=text)
+
+
+def solve(
+    target: str | Path | Instance | Problem,
+    solver: str | Solver = "cpsat",
+    *,
+    time_limit_s: float | None = 60.0,
+    work_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    warm_start: Schedule | None = None,
+    on_progress: Callable[[TrajectoryPoint], None] | None = None,
+    stop: threading.Event | None = None,
+    bound: bool = True,
+    **params: Any,
+) -> Result:
+    """Solve, verify and bound: ``ob.solve(instance, "cpsat", time_limit_s=10).gap``.
+
+    ``params`` go to the solver. With ``bound=False`` nothing is bounded beyond what the solver itself reports.
+    """
+    instance = load_target(target, seed)
+    budget = Budget(time_limit_s, work_limit, seed, threads)
+    if isinstance(solver, str):
+        name, method = load_solver(solver, params)
+    elif params:
+        raise ParameterError(f"parameters {sorted(params)} go with a solver's name; this solver is already made")
+    else:
+        name, method = type(solver).__name__.lower(), solver
+    return _Solving(instance, name, method, budget, warm_start, on_progress, stop or threading.Event(), bound).result()
+
+
+def bound(
+    target: str | Path | Instance | Problem, method: str = "auto", *, time_limit_s: float = 10.0, seed: int = 0, threads: int = 1
+) -> list[Bound]:
+    """Certified lower bounds, best first, per level of the objective; ``method`` may also name a solver."""
+    instance = load_target(target, seed)
+    solvers = names("solver")
+    if method in solvers:
+        result = solve(instance, method, time_limit_s=time_limit_s, seed=seed, threads=threads)
+        return sorted(result.bounds, key=lambda b: (b.level, -b.value))
+    if method not in METHODS:
+        raise UnknownNameError("bounding method", method, [*METHODS, *solvers])
+    out: list[Bound] = []
+    for k in range(instance.objective.num_levels):
+        level = instance.with_objective(instance.objective.level(k))
+        out += [replace(b, level=k) for b in lower_bounds(level, method=method, time_limit_s=time_limit_s)]
+    return out
+
+
+class _Solving:
+    """One call of ``solve``."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        name: str,
+        method: Solver,
+        budget: Budget,
+        warm_start: Schedule | None,
+        on_progress: Callable[[TrajectoryPoint], None] | None,
+        stop: threading.Event,
+        bounding: bool,
+    ) -> None:
+        self.instance, self.name, self.method, self.budget = instance, name, method, budget
+        self.warm_start, self.on_progress, self.stop, self.bounding = warm_start, on_progress, stop, bounding
+        self.runs: list[Run] = []
+        self.spent_s = 0.0
+
+    def result(self) -> Result:
+        if self.warm_start is not None:
+            verdict = verify(self.instance, self.warm_start)
+            if not verdict.feasible:
+                raise ParameterError(f"the warm start is not feasible: {'; '.join(map(str, verdict.violations[:3]))}")
+        level_instance, best = self.instance, self.warm_start
+        for k in range(self.instance.objective.num_levels):
+            level_instance = level_instance.with_objective(self.instance.objective.level(k))
+            if k == 0:
+                check_supported(self.method, self.name, level_instance)
+            run = self._level(level_instance, k, best)
+            self.runs.append(run)
+            self.spent_s += run.elapsed_s()
+            if run.best is None or run.verdict is None:
+                break
+            best = run.best
+            metric, weight = self.instance.objective.levels[k][0]
+            level_instance = level_instance.with_limits(**{metric: run.verdict.objectives[0] / weight})
+        return self._assemble(best if self.runs[-1].best is not None else None)
+
+    def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:
+        levels_left = self.instance.objective.num_levels - k
+        limit = self.budget.time_limit_s
+        share = None if limit is None else max(0.1, (limit - self.spent_s) / levels_left)
+        budget, progress = self.budget, self._progress(self.spent_s)
+        run = Run(instance, budget.seed, budget.threads, share, budget.work_limit, start, progress, k, self.stop)
+        try:
+            schedule = self.method.solve(instance, run)
+        except KeyboardInterrupt:
+            self.stop.set()
+            schedule = None
+        if schedule is not None and schedule is not run.best:
+            run.report(schedule)
+        if run.proven_infeasible and run.best is not None:
+            raise ContradictionError(f"{self.name} called {instance.name!r} infeasible, but a verified schedule exists")
+        if self.bounding and not run.proven_infeasible and not run.proven_unbounded:
+            _add_bounds(run)
+        if self.stop.is_set():
+            run.termination = "interrupted"
+        return run
+
+    def _progress(self, offset_s: float) -> Callable[[TrajectoryPoint], None] | None:
+        if self.on_progress is None:
+            return None
+        report = self.on_progress
+        return lambda point: report(replace(point, t_s=point.t_s + offset_s))
+
+    def _assemble(self, schedule: Schedule | None) -> Result:
+        runs = self.runs
+        verdict = verify(self.instance, schedule) if schedule is not None else None
+        complete = len(runs) == self.instance.objective.num_levels
+        values = verdict.objectives if verdict is not None and complete else ()
+        lows = tuple(run.bound for run in runs)
+        if values:
+            for run, value in zip(runs, values, strict=True):
+                if run.bound is not None:
+                    check_bound(value, run.bound, run.bounds[-1].source, self.instance.name)
+        gaps = tuple(gap(value, low) for value, low in zip(values, lows, strict=True)) if values else ()
+        rejected = next((run.rejected[-1] for run in runs if run.rejected), None)
+        return Result(
+            instance=self.instance.name,
+            instance_hash=self.instance.hash,
+            problem=self.instance.problem,
+            solver=self.name,
+            seed=self.budget.seed,
+            threads=self.budget.threads,
+            status=_status(runs[-1], gaps),
+            termination=_termination(runs),
+            objective=_value(values),
+            bound=_value(lows),
+            gap=_value(gaps),
+            verified=verdict is not None and verdict.feasible,
+            violations=_violations(verdict, rejected),
+            metrics=verdict.metrics if verdict is not None else {},
+            bounds=tuple(b for run in runs for b in sorted(run.bounds, key=lambda b: -b.value)),
+            wall_s=round(self.spent_s, 6),
+            time_to_first_s=_first(runs),
+            peak_memory_mb=_peak_memory_mb(),
+            trajectory=_trajectory(runs),
+            schedule=schedule,
+            info={key: value for run in runs for key, value in run.info.items()},
+        )
+
+
+def _add_bounds(run: Run) -> None:
+    """Bound what the solver left without a certified bound; the time counts."""
+    reached = gap(run.objective, run.bound)
+    closed = reached is not None and reached <= OPTIMAL_GAP
+    if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in run.bounds):
+        return
+    for found in lower_bounds(run.instance, method="auto", time_limit_s=max(LEAST_BOUNDING_S, min(run.time_left(), 30.0))):
+        run.report_bound(found.value, found.source, found.proof)
+
+
+def _status(run: Run, gaps: tuple[float | None, ...]) -> Status:
+    if gaps:
+        return "optimal" if all(g is not None and g <= OPTIMAL_GAP for g in gaps) else "feasible"
+    if run.proven_infeasible:
+        return "infeasible"
+    return "unbounded" if run.proven_unbounded else "unknown"
+
+
+def _termination(runs: list[Run]) -> Termination:
+    return next((run.termination for run in runs if run.termination != "finished"), "finished")
+
+
+def _value(values: tuple[float | None, ...]) -> Value | None:
+    """A number for one level, a tuple for several, None when it is missing."""
+    known = tuple(value for value in values if value is not None)
+    if len(known) != len(values) or not known:
+        return None
+    return known[0] if len(known) == 1 else known
+
+
+def _violations(verdict: Verdict | None, rejected: Verdict | None) -> tuple[str, ...]:
+    """Of the final schedule; where there is none, of the last one that was rejected."""
+    source = verdict if verdict is not None else rejected
+    return () if source is None else tuple(str(violation) for violation in source.violations)
+
+
+def _first(runs: list[Run]) -> float | None:
+    return next((point.t_s for point in runs[0].trajectory if point.objective is not None), None)
+
+
+def _trajectory(runs: list[Run]) -> tuple[TrajectoryPoint, ...]:
+    points, offset = [], 0.0
+    for run in runs:
+        points += [replace(point, t_s=round(point.t_s + offset, 6)) for point in run.trajectory]
+        offset += run.elapsed_s()
+    return tuple(points)
+
+
+def _peak_memory_mb() -> float:
+    """Highest resident memory of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1024.0**2 if sys.platform == "darwin" else 1024.0), 1)

@@ -1,0 +1,135 @@
+"""Imports point downwards only: the layers of the design, read from the source of every module."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# From the top: a module may import from its own package, and from packages in a line below.
+LAYERS = (
+    ("optbench.quickstart",),
+    ("optbench.cli", "optbench.testing"),
+    ("optbench.scaffold", "optbench.doctor"),
+    ("optbench.bench",),
+    ("optbench.api",),
+    ("optbench.plugins",),
+    ("optbench.learn",),
+    ("optbench.views", "optbench.bounds"),
+    ("optbench.sim",),
+    ("optbench.model",),
+    ("optbench.power",),
+    ("optbench.workspace",),
+    ("optbench.errors", "optbench.units"),
+)
+# `optbench quickstart` is a verb of the command line that runs the module of the same name.
+ALLOWED = {("optbench.cli.verbs.quickstart", "optbench.quickstart")}
+NUMPY_ONLY = ("optbench.model", "optbench.power", "optbench.errors", "optbench.units", "optbench.workspace")
+
+
+def layer_of(module: str) -> tuple[int, str]:
+    """Height (0 is the bottom) and package of a module."""
+    for height, packages in enumerate(reversed(LAYERS)):
+        for package in packages:
+            if module == package or module.startswith(f"{package}."):
+                return height, package
+    raise AssertionError(f"{module} belongs to no layer; add it to LAYERS in {Path(__file__).name}")
+
+
+def imports(source: str, module: str, is_package: bool) -> Iterator[str]:
+    """Absolute names of everything imported, anywhere in the file; ``from a import b`` counts as ``a.b``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = module.split(".")[: len(module.split(".")) - node.level + is_package]
+                base = ".".join([*parents, *filter(None, [node.module])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def forbidden(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Arrows of one module that point upwards or sideways, and libraries too heavy for its layer."""
+    height, package = layer_of(module)
+    wrong = []
+    for target in imports(source, module, is_package):
+        top = target.partition(".")[0]
+        if top == "optbench":
+            if target.startswith("optbench.__version__"):
+                continue
+            goal, other = layer_of(target)
+            if goal >= height and other != package and (module, other) not in ALLOWED:
+                wrong.append(f"{module} imports {target}")
+        elif package in NUMPY_ONLY and top not in sys.stdlib_module_names | {"numpy", "__future__"}:
+            wrong.append(f"{module} imports {target}: only numpy is allowed here")
+        elif top == "mlflow" and module != "optbench.bench.track" and package != "optbench.doctor":
+            wrong.append(f"{module} imports mlflow: only optbench.bench.track may")
+        elif top in ("problems", "solvers", "studies", "tests"):
+            wrong.append(f"{module} imports {target}: plug-ins are loaded by optbench.plugins.discovery")
+    return wrong
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = []
+    for path in sorted((ROOT / "optbench").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name != "optbench":  # the lazy exports name every layer
+            found.append((name, path))
+    return found
+
+
+def plugin_files() -> list[Path]:
+    return sorted([*(ROOT / "problems").rglob("*.py"), *(ROOT / "solvers").rglob("*.py")])
+
+
+def test_imports_point_downwards() -> None:
+    wrong = [arrow for module, path in modules() for arrow in forbidden(path.read_text(), module, path.name == "__init__.py")]
+    assert wrong == []
+
+
+def test_plugins_import_each_other_relatively_and_nothing_of_the_command_line() -> None:
+    outside = ("optbench.cli", "optbench.quickstart", "optbench.testing", "optbench.plugins.solvers", "optbench.plugins.problems")
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in plugin_files()
+        for name in absolute_imports(path)
+        if name.startswith(outside) or name.partition(".")[0] in ("solvers", "problems", "tests")
+    ]
+    assert wrong == []
+
+
+def absolute_imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "culprit"),
+    [
+        ("from optbench.views import milp", "optbench.model.instance", "optbench.views.milp"),
+        ("import optbench.cli.main", "optbench.bench.study", "optbench.cli.main"),
+        ("def f():\n    from optbench.bounds.bank import Bank", "optbench.views.milp", "optbench.bounds.bank.Bank"),
+        ("from ..api import solve", "optbench.plugins.discovery", "optbench.api.solve"),
+        ("import scipy.sparse", "optbench.model.windows", "scipy.sparse"),
+        ("import mlflow", "optbench.bench.runner", "mlflow"),
+        ("import solvers.cpsat", "optbench.bench.runner", "solvers.cpsat"),
+    ],
+)
+def test_a_forbidden_arrow_is_seen(source: str, module: str, culprit: str) -> None:
+    (found,) = forbidden(source, module)
+    assert culprit in found
+
+
+def test_a_downward_arrow_is_allowed() -> None:
+    source = "import numpy as np\nfrom optbench.errors import ModelError\nfrom . import schedule"
+    assert forbidden(source, "optbench.model.files") == []

@@ -143,7 +143,8 @@ def _import(kind: Kind, name: str, path: Path) -> tuple[ModuleType | None, str]:
     try:
         return import_module(f"optbench.plugins.{FOLDERS[kind]}.{name}"), ""
     except (Exception, SystemExit) as error:
-        return None, f"{_place(error, path)}: {type(error).__name__}: {error}"
+        message = error.msg if isinstance(error, SyntaxError) else error
+        return None, f"{_place(error, path)}: {type(error).__name__}: {message}"
 
 
 def _place(error: BaseException, path: Path) -> str:

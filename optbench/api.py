@@ -163,6 +163,8 @@ class _Solving:
             schedule = None
         if schedule is not None and schedule is not run.best:
             run.report(schedule)
+        if run.contradiction is not None:
+            raise run.contradiction
         if run.proven_infeasible and run.best is not None:
             raise ContradictionError(f"{self.name} called {instance.name!r} infeasible, but a verified schedule exists")
         if self.bounding and not run.proven_infeasible and not run.proven_unbounded:

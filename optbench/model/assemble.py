@@ -19,6 +19,7 @@ from optbench.model.instance import (
     Pools,
     Tariffs,
     Tasks,
+    round_down,
     round_up,
 )
 from optbench.model.validate import MAX_TIME, validate
@@ -80,16 +81,7 @@ def _down(m: Model, seconds: float | None, what: str) -> float | None:
         return None
     if not np.isfinite(seconds):
         raise ModelError(f"{what} is {seconds!r}; it must be a finite number")
-    return float(_round_down(np.asarray(seconds / m.tick_s))) if m.time == "ticks" else float(seconds)
-
-
-def _round_down(value: Any) -> Any:
-    """Largest whole number not above the value, with the same guard as durations; inf stays."""
-    value = np.asarray(value, dtype=float)
-    whole = np.rint(value)
-    with np.errstate(invalid="ignore"):
-        near = np.abs(value - whole) <= ROUNDING_GUARD * np.maximum(1.0, np.abs(value))
-    return np.where(near | ~np.isfinite(value), whole, np.floor(value))
+    return float(round_down(np.asarray(seconds / m.tick_s))) if m.time == "ticks" else float(seconds)
 
 
 def _tasks(m: Model) -> Tasks:
@@ -104,7 +96,7 @@ def _tasks(m: Model) -> Tasks:
         if len(bad):
             who = m.task_names.get(int(bad[0]), int(bad[0]))
             raise ModelError(f"release_s of task {who!r} is {release[bad[0]]}; it must be finite")
-        deadline, release = _round_down(deadline / m.tick_s), round_up(release / m.tick_s)
+        deadline, release = round_down(deadline / m.tick_s), round_up(release / m.tick_s)
     assert m.objective is not None
     given = column["hard"]
     hard = np.where(given < 0, "tardiness_s" not in m.objective.metrics, given > 0) & np.isfinite(deadline)

@@ -204,7 +204,8 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         early > tolerance,
         early,
         lambda e: (
-            f"task {tasks.name(edges.target[e])} starts at {starts[e]:g}, before {tasks.name(edges.source[e])} ends at {ends[e]:g}"
+            f"task {tasks.name(edges.target[e])} starts at {starts[e]:g}, "
+            f"before {tasks.name(edges.source[e])} ends at {ends[e]:g}"
         ),
     )
     primary = instance.modes.primary[s.mode]

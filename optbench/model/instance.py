@@ -304,6 +304,15 @@ def round_up(value: Any) -> Ints:
     return np.asarray(np.where(near, whole, np.ceil(value)), dtype=np.int64)
 
 
+def round_down(value: Any) -> Floats:
+    """Largest whole number not above the value, forgiving a relative shortfall of ROUNDING_GUARD; inf stays inf."""
+    value = np.asarray(value, dtype=float)
+    whole = np.rint(value)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(value - whole) <= ROUNDING_GUARD * np.maximum(1.0, np.abs(value))
+    return np.asarray(np.where(near | ~np.isfinite(value), whole, np.floor(value)), dtype=float)
+
+
 def lag_of(instance: Instance, sender: Ints, receiver: Ints, data_gb: Floats) -> Any:
     links = instance.links
     free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)

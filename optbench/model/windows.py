@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.instance import Floats, Instance, Ints, round_down
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +57,51 @@ def by_source(instance: Instance) -> list[int]:
 
 
 def edge_lags(instance: Instance) -> Floats:
-    """Shortest transfer time of each edge over the pools its two tasks can use."""
+    """Shortest transfer time of each edge over the pools its two tasks can use (inf where no link joins them)."""
+    return _extreme_lags(instance, longest=False)
+
+
+def longest_lags(instance: Instance) -> Floats:
+    """Longest finite transfer time of each edge over the pools its two tasks can use."""
+    return _extreme_lags(instance, longest=True)
+
+
+def _extreme_lags(instance: Instance, longest: bool) -> Floats:
     edges = instance.edges
     out = np.zeros(len(edges.source))
     heavy = np.flatnonzero(edges.data_gb > 0)
     if len(heavy) == 0:
         return out
-    pools = task_pools(instance)
-    for e in heavy.tolist():
-        a, b = pools[int(edges.source[e])], pools[int(edges.target[e])]
-        out[e] = np.min(instance.lag(a[:, None], b[None, :], edges.data_gb[e]))
+    group, pools = task_groups(instance)
+    ends = group[edges.source[heavy]] * len(pools) + group[edges.target[heavy]]
+    keys, which = np.unique(ends, return_inverse=True)
+    for key, edges_here in zip(keys.tolist(), np.split(heavy[np.argsort(which, kind="stable")], _cuts(which)), strict=True):
+        senders, receivers = pools[key // len(pools)], pools[key % len(pools)]
+        lag = instance.lag(senders[:, None, None], receivers[None, :, None], edges.data_gb[edges_here][None, None, :])
+        if longest:
+            lag = np.where(np.isfinite(lag), lag, 0.0)
+        out[edges_here] = lag.max(axis=(0, 1)) if longest else lag.min(axis=(0, 1))
     return out
+
+
+def _cuts(which: Ints) -> Ints:
+    """Where each next group begins once rows are sorted by group."""
+    return np.cumsum(np.bincount(which))[:-1]
+
+
+def task_groups(instance: Instance) -> tuple[Ints, list[Ints]]:
+    """Group of each task, and the primary pools each group can run on: tasks of one kind and one class of memory."""
+    levels = np.unique(instance.mode_memory_gb)
+    memory_class = np.searchsorted(levels, instance.tasks.memory_gb)
+    _, first, group = np.unique(instance.tasks.kind * (len(levels) + 1) + memory_class, return_index=True, return_inverse=True)
+    primary, ptr = instance.modes.primary[instance.pairs.mode], instance.pairs.ptr
+    return group.astype(np.int64), [np.unique(primary[ptr[i] : ptr[i + 1]]) for i in first.tolist()]
 
 
 def task_pools(instance: Instance) -> list[Ints]:
     """Primary pools each task can run on."""
-    primary, ptr = instance.modes.primary[instance.pairs.mode], instance.pairs.ptr
-    return [np.unique(primary[ptr[i] : ptr[i + 1]]) for i in range(instance.num_tasks)]
+    group, pools = task_groups(instance)
+    return [pools[g] for g in group.tolist()]
 
 
 def time_horizon(instance: Instance) -> float:
@@ -93,17 +121,5 @@ def time_horizon(instance: Instance) -> float:
     for metric, scale in (("makespan", 1.0), ("makespan_s", instance.step_s)):
         if metric in instance.limits.metric_max:
             ends.append(instance.limits.metric_max[metric] / scale)
-    return min(ends)
-
-
-def longest_lags(instance: Instance) -> Floats:
-    """Longest finite transfer time of each edge over the pools its two tasks can use."""
-    edges = instance.edges
-    out = np.zeros(len(edges.source))
-    heavy = np.flatnonzero(edges.data_gb > 0)
-    pools = task_pools(instance) if len(heavy) else []
-    for e in heavy.tolist():
-        a, b = pools[int(edges.source[e])], pools[int(edges.target[e])]
-        lag = instance.lag(a[:, None], b[None, :], edges.data_gb[e])
-        out[e] = np.max(lag[np.isfinite(lag)], initial=0.0)
-    return out
+    end = min(ends)
+    return float(round_down(end)) if instance.domain == "ticks" else end

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import UnsupportedError, nearest
+from optbench.errors import ContradictionError, UnsupportedError, nearest
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
@@ -71,6 +71,7 @@ class Run:
         self.proven_infeasible = False
         self.proven_unbounded = False
         self.termination: Termination = "finished"
+        self.contradiction: ContradictionError | None = None
         self.info: dict[str, Any] = {}
 
     @property
@@ -138,7 +139,12 @@ class Run:
     def _check(self) -> None:
         if self.objective is not None and self.bounds:
             top = max(self.bounds, key=lambda bound: bound.value)
-            check_bound(self.objective, top.value, top.source, self.instance.name)
+            try:
+                check_bound(self.objective, top.value, top.source, self.instance.name)
+            except ContradictionError as error:  # may be raised in a solver's own thread, which would lose it
+                self.contradiction = error
+                self.stop_requested.set()
+                raise
 
     def _record(self, t_s: float) -> None:
         point = TrajectoryPoint(round(t_s, 6), self.objective, self.bound, self.level)

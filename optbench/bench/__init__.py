@@ -1,0 +1,1 @@
+"""Studies and what people read of them: runner, results, statistics, pages."""

@@ -1,0 +1,75 @@
+"""Colours: one per group of tasks, paler at lower clocks; another row of them for pools and solvers."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Sequence
+
+import numpy as np
+
+from optbench.model.instance import Instance, Ints
+
+# Middle tones that carry dark text, on a light page as on a dark one.
+TASKS = ("#7aaefc", "#6fd3a8", "#f5b86c", "#ea97b7", "#b6a0fb", "#68d0d8", "#efd268", "#fb9886", "#a9d272", "#cdb49f")
+POOLS = ("#4a86e8", "#1fa98a", "#e08a3c", "#b565a7", "#7f70e6", "#8d9b2f", "#3aa0b8", "#c9584c")
+SOLVERS = ("#3f7fe0", "#e07b39", "#1f9e83", "#b455a0", "#7a6ae0", "#8b8f2a")
+# Share of a task's colour that is left at clock 0.
+PALEST = 0.25
+# More groups than this are no help in a legend.
+MOST_GROUPS = 60
+GOLDEN = 0.618033988749895
+
+
+def colour(row: Sequence[str], k: int) -> str:
+    """The k-th colour; past the end of the row, hues apart by the golden section."""
+    if k < len(row):
+        return row[k]
+    red, green, blue = colorsys.hls_to_rgb((k * GOLDEN) % 1.0, 0.7, 0.6)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+
+
+def shade(hex_colour: str, clock: float) -> str:
+    """Paler the lower the clock (a fraction of the top clock, NaN where there is none)."""
+    share = 1.0 if np.isnan(clock) else PALEST + (1 - PALEST) * min(1.0, clock)
+    parts = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)
+
+
+def groups(instance: Instance) -> tuple[Ints, tuple[str, ...]]:
+    """Group of each task and the groups' names.
+
+    What stands before the slash in names such as ``speech/train``; else kinds where there are three or more; else connected
+    parts of the task graph (the jobs of a job shop); else every task for itself.
+    """
+    n = instance.num_tasks
+    names = [instance.tasks.name(i) for i in range(n)]
+    kinds = [instance.modes.kind_names[k] for k in instance.tasks.kind]
+    parts = components(instance)
+    for labels, least in (
+        ([name.rpartition("/")[0] for name in names], 2),
+        (kinds, 3),
+        ([f"job {k + 1}" for k in parts], 2),
+        (kinds, 2),
+    ):
+        found = dict.fromkeys(labels)
+        if least <= len(found) <= MOST_GROUPS and len(found) < n:
+            number = {label: k for k, label in enumerate(found)}
+            return np.asarray([number[label] for label in labels], dtype=np.int64), tuple(label or "other" for label in found)
+    return np.arange(n), tuple(names)
+
+
+def components(instance: Instance) -> list[int]:
+    """Connected parts of the task graph, numbered by their first task."""
+    parent = list(range(instance.num_tasks))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    for a, b in zip(instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True):
+        low, high = sorted((root(a), root(b)))
+        parent[high] = low
+    number: dict[int, int] = {}
+    return [number.setdefault(root(i), len(number)) for i in range(instance.num_tasks)]

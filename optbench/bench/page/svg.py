@@ -1,0 +1,57 @@
+"""SVG by hand: elements as strings, numbers at a tenth of a pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape as escape
+from typing import Any
+
+
+def num(value: float) -> str:
+    """A coordinate."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+def tag(name: str, content: str = "", /, **attributes: Any) -> str:
+    """``<name ...>content</name>``; a trailing underscore in an attribute is dropped, others become hyphens."""
+    words = [name]
+    for key, value in attributes.items():
+        if value is not None:
+            shown = num(value) if isinstance(value, float) else escape(str(value))
+            words.append(f'{key.rstrip("_").replace("_", "-")}="{shown}"')
+    opening = " ".join(words)
+    return f"<{opening}>{content}</{name}>" if content else f"<{opening}/>"
+
+
+def text(x: float, y: float, words: str, **attributes: Any) -> str:
+    return tag("text", escape(words), x=float(x), y=float(y), **attributes)
+
+
+def title(lines: Iterable[str]) -> str:
+    """A tooltip, one line each; browsers show it even without the script."""
+    return f"<title>{escape(chr(10).join(lines))}</title>"
+
+
+def line(x1: float, y1: float, x2: float, y2: float, **attributes: Any) -> str:
+    return tag("path", d=f"M{num(x1)} {num(y1)}L{num(x2)} {num(y2)}", **attributes)
+
+
+def steps(xs: Sequence[float], ys: Sequence[float]) -> str:
+    """Path data of a staircase: ``ys[k]`` holds from ``xs[k]`` to ``xs[k + 1]``."""
+    parts = [f"M{num(xs[0])} {num(ys[0])}"]
+    for k in range(len(ys)):
+        if k:
+            parts.append(f"V{num(ys[k])}")
+        parts.append(f"H{num(xs[k + 1])}")
+    return "".join(parts)
+
+
+def band(xs: Sequence[float], top: Sequence[float], bottom: Sequence[float]) -> str:
+    """Path data of the area between two staircases."""
+    back = [f"V{num(bottom[-1])}"]
+    for k in range(len(bottom) - 1, -1, -1):
+        back.append(f"H{num(xs[k])}")
+        if k:
+            back.append(f"V{num(bottom[k - 1])}")
+    return steps(xs, top) + "".join(back) + "Z"

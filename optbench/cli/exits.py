@@ -1,0 +1,10 @@
+"""Exit codes, the same for every verb."""
+
+from __future__ import annotations
+
+DONE = 0
+INTERNAL = 1  # an internal error or a crashed solver, never bad input
+USAGE = 2
+NO_SOLUTION = 3  # none within the budget, or proven infeasible or unbounded
+NOT_VERIFIED = 4
+INTERRUPTED = 130

@@ -1,0 +1,121 @@
+"""What goes to stdout: tables for people, one JSON object for machines. Progress and errors go to stderr."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+UNITS = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
+GOOD, BAD, DIM = "green", "bold red", "dim"
+
+
+def emit(text: str) -> None:
+    """Write to stdout; a reader that has gone away (``optbench list | head``) is no error."""
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit, which must not fail either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def emit_json(document: Any) -> None:
+    emit(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """JSON's own types; a number that JSON cannot say (NaN, infinity) is null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    if hasattr(value, "tolist"):  # numpy's scalars and arrays
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def show(*parts: Any) -> None:
+    """Print rich renderables and markup to stdout, coloured on a terminal."""
+    console = console_for(sys.stdout)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part, soft_wrap=isinstance(part, str))
+    emit(captured.get())
+
+
+def console_for(stream: io.TextIOBase | Any) -> Console:
+    """A console on a stream; 120 columns where the stream is no terminal, so that logs are not squeezed."""
+    from rich.console import Console
+
+    return Console(file=stream, width=None if stream.isatty() else 120, highlight=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, right: Iterable[str] = ()) -> Any:
+    """A light table; ``right`` names the columns of numbers."""
+    from rich import box
+    from rich.table import Table
+
+    numbers = set(right)
+    out = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for column in columns:
+        out.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        out.add_row(*row)
+    return out
+
+
+def escape(text: str) -> str:
+    """Text as it is, not as rich markup."""
+    from rich.markup import escape as rich_escape
+
+    return rich_escape(text)
+
+
+def figure(value: Any) -> str:
+    """A number for people: thousands separated, about six significant digits; ``-`` where there is none."""
+    if value is None:
+        return "-"
+    if isinstance(value, (tuple, list)):
+        return " , ".join(figure(item) for item in value)
+    number = float(value)
+    if not math.isfinite(number):
+        return "-" if math.isnan(number) else "∞" if number > 0 else "-∞"
+    if number == int(number) and abs(number) < 1e15:
+        return f"{int(number):,}"
+    digits = max(0, 5 - math.floor(math.log10(abs(number)))) if number else 0
+    return f"{number:,.{min(digits, 9)}f}"
+
+
+def percent(value: Any) -> str:
+    """A gap for people."""
+    if value is None:
+        return "-"
+    if isinstance(value, (tuple, list)):
+        return " , ".join(percent(item) for item in value)
+    return "0 %" if value == 0 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
+
+
+def length(value_s: float) -> str:
+    """A duration for people."""
+    if value_s < 10:
+        return f"{value_s:.2f} s"
+    if value_s < 600:
+        return f"{value_s:.1f} s"
+    minutes, seconds = divmod(round(value_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
+
+
+def metric_unit(name: str) -> str:
+    """The unit a metric carries in its name; none for ``makespan``, which is in the instance's own time."""
+    return UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""

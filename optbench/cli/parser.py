@@ -1,0 +1,114 @@
+"""argparse with messages that help: the nearest verb, option or choice, and types for durations and parameters."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from optbench.errors import OptbenchError, nearest
+from optbench.plugins.specs import duration_s
+
+
+class UsageError(OptbenchError):
+    """A command line that means nothing."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError with a suggestion instead of printing a usage block and leaving."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", HelpFormatter)
+        super().__init__(allow_abbrev=False, add_help=False, **options)
+        self.add_argument("-h", "--help", action="help", help="show this help and leave")
+
+    @property
+    def options(self) -> list[str]:
+        return [flag for action in self._actions for flag in action.option_strings]
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}. See `{self.prog} --help`.")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            what = action.metavar if isinstance(action.metavar, str) else action.dest
+            raise argparse.ArgumentError(None, f"unknown {what.lower()} {value!r}; {nearest(str(value), known)}")
+
+    def refuse_extra(self, extra: Sequence[str]) -> NoReturn:
+        """Words that no argument took: name the first, and the option that was probably meant."""
+        word = extra[0].split("=")[0]
+        if not word.startswith("-"):
+            self.error(f"unexpected argument {extra[0]!r}")
+        close = get_close_matches(word, self.options, n=1, cutoff=0.6)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(self.options)}"
+        self.error(f"unknown option {word!r}; {hint}")
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wide enough for one line per option, and no repeated metavar for short and long flags."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32, width=min(110, shutil.get_terminal_size((100, 24)).columns))
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
+
+def seconds(text: str) -> float:
+    """``10s``, ``2m``, ``1.5h``, ``500ms``, ``7d``; a bare number is seconds."""
+    try:
+        value = duration_s(text)
+    except OptbenchError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time to work in; write 10s, 2m, 1.5h or 500ms")
+    return value
+
+
+def setting(text: str) -> tuple[str, str]:
+    """``key=value``."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is no setting; write key=value")
+    return key.strip(), value.strip()
+
+
+def number(kind: type[int] | type[float], least: float) -> Callable[[str], Any]:
+    """A finite number of at least ``least``."""
+
+    def parse(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not least <= value < float("inf"):
+            name = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it takes {name} of at least {least:g}")
+        return value
+
+    return parse
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for machines")
+
+
+def add_time_limit(parser: argparse.ArgumentParser, default: float, meaning: str) -> None:
+    text = f"{meaning}: 500ms, 10s, 2m, 1h (default {default:g}s)"
+    parser.add_argument("--time-limit", metavar="TIME", type=seconds, default=default, help=text)
+
+
+def settings_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Settings as a mapping; one given twice is a mistake."""
+    out: dict[str, str] = {}
+    for key, value in pairs:
+        if key in out:
+            raise UsageError(f"-p {key} is given twice: {out[key]!r} and {value!r}")
+        out[key] = value
+    return out

@@ -1,0 +1,218 @@
+"""The decision variables of the CP model, and what else hangs on them.
+
+    s_i ∈ [head_i, T − tail_i − shortest_i]      start
+    x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs``
+    e_i = s_i + Σ_k p_ik x_ik                    end
+
+Every further variable is a function of these, and is registered with that function, so that a schedule becomes a complete
+hint. A literal that is always true is written None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from optbench.errors import UnsupportedError
+from optbench.model.instance import Instance
+from optbench.model.metrics import slack
+from optbench.model.windows import Windows, time_horizon, windows
+from optbench.views.cpsat.scaling import guard
+
+# OR-Tools' own stubs reject sums of its expressions.
+Expression = Any
+# A Boolean variable; None always holds.
+Literal = cp_model.IntVar | None
+Value = Callable[["Decision"], int]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A schedule in the model's terms: row of ``instance.pairs``, start and end of every task."""
+
+    row: list[int]
+    start: list[int]
+    end: list[int]
+
+    @property
+    def makespan(self) -> int:
+        return max(self.end)
+
+
+@dataclass(eq=False)
+class Draft:
+    """A CP model in the making."""
+
+    instance: Instance
+    inner: bool
+    window: Windows
+    last: int
+    model: cp_model.CpModel = field(default_factory=cp_model.CpModel)
+    start: list[cp_model.IntVar] = field(default_factory=list)
+    end: list[Expression] = field(default_factory=list)
+    end_range: list[tuple[int, int]] = field(default_factory=list)
+    present: list[Literal] = field(default_factory=list)
+    values: list[tuple[cp_model.IntVar, Value]] = field(default_factory=list)
+    _unions: dict[tuple[int, ...], cp_model.IntVar] = field(default_factory=dict)
+    _intervals: dict[tuple[int, ...], cp_model.IntervalVar] = field(default_factory=dict)
+    _function: dict[int, Value] = field(default_factory=dict)
+    _makespan: cp_model.IntVar | None = None
+
+    def __post_init__(self) -> None:
+        pairs = self.instance.pairs
+        self.ptr: list[int] = pairs.ptr.tolist()
+        self.duration: list[int] = [int(d) for d in pairs.duration.tolist()]
+        self.mode: list[int] = pairs.mode.tolist()
+        self.primary: list[int] = self.instance.modes.primary[pairs.mode].tolist()
+        modes = self.instance.modes
+        pool, count, ptr = modes.req_pool.tolist(), modes.req_count.tolist(), modes.req_ptr.tolist()
+        self.needs: list[dict[int, int]] = [
+            dict(zip(pool[ptr[k] : ptr[k + 1]], count[ptr[k] : ptr[k + 1]], strict=True)) for k in range(self.instance.num_modes)
+        ]
+
+    @classmethod
+    def of(cls, instance: Instance, inner: bool) -> Draft:
+        """The decision variables of an instance; refuses what CP-SAT has no words for."""
+        if instance.domain != "ticks":
+            raise UnsupportedError(
+                f"the CP model needs integer time, {instance.name!r} is in seconds; build it with domain='ticks' and a tick_s"
+            )
+        if instance.preemptive:
+            raise UnsupportedError(f"the CP model cannot interrupt tasks, {instance.name!r} is preemptive; use a policy")
+        horizon = time_horizon(instance)
+        guard(horizon * 4, "times")
+        last = math.floor(horizon + slack(horizon))
+        if instance.horizon is not None:
+            last = min(last, math.floor(instance.horizon))
+        draft = cls(instance, inner, windows(instance), last)
+        for task in range(instance.num_tasks):
+            draft._add_task(task)
+        return draft
+
+    def rows(self, task: int) -> range:
+        return range(self.ptr[task], self.ptr[task + 1])
+
+    def integer(self, low: int, high: int, name: str, value: Value | None = None) -> cp_model.IntVar:
+        """A variable of the model; an empty range makes the model infeasible."""
+        if low > high:
+            self.model.add_bool_or([])
+            high = low
+        var = self.model.new_int_var(low, high, name)
+        if value is not None:
+            self.register(var, value)
+        return var
+
+    def register(self, var: cp_model.IntVar, value: Value) -> None:
+        """Say what a variable is in a given decision."""
+        self.values.append((var, value))
+        self._function[var.index] = value
+
+    def literal(self, name: str, value: Value) -> cp_model.IntVar:
+        var = self.model.new_bool_var(name)
+        self.register(var, value)
+        return var
+
+    def value_of(self, literal: Literal) -> Value:
+        """The function a literal was registered with."""
+        if literal is None:
+            return lambda d: 1
+        return self._function[literal.index]
+
+    def _add_task(self, task: int) -> None:
+        """Start, modes and end of one task."""
+        w, rows, tasks = self.window, self.rows(task), self.instance.tasks
+        low, latest = int(w.head[task]), self.last - int(w.tail[task])
+        if tasks.deadline_hard[task] and math.isfinite(tasks.deadline[task]):
+            latest = min(latest, int(tasks.deadline[task]))
+        if not len(rows):
+            self.model.add_bool_or([])
+        lengths = [self.duration[row] for row in rows] or [0]
+        shortest, longest = min(lengths), max(lengths)
+        start = self.integer(low, latest - shortest, f"s{task}", lambda d: d.start[task])
+        self.start.append(start)
+        if len(rows) == 1:
+            self.present.append(None)
+        else:
+            literals = [self.literal(f"x{task}_{self.mode[row]}", lambda d, row=row: int(d.row[task] == row)) for row in rows]  # type: ignore[misc]
+            self.model.add_exactly_one(literals)
+            self.present += literals
+        self.end_range.append((low + shortest, max(latest, low + shortest)))
+        if shortest == longest:
+            self.end.append(start + shortest)
+            return
+        end = self.integer(low + shortest, latest, f"e{task}", lambda d: d.end[task])
+        self.model.add(end == start + sum(self.duration[row] * self.at(row) for row in rows))
+        self.end.append(end)
+
+    def at(self, row: int) -> Expression:
+        """The literal of a row as a number."""
+        literal = self.present[row]
+        return 1 if literal is None else literal
+
+    def any_of(self, task: int, rows: Iterable[int]) -> Literal:
+        """Whether the task runs in one of these rows."""
+        key = tuple(rows)
+        if len(key) == len(self.rows(task)):
+            return None
+        if len(key) == 1:
+            return self.present[key[0]]
+        if key not in self._unions:
+            chosen = frozenset(key)
+            union = self.literal(f"u{task}_" + "_".join(str(self.mode[row]) for row in key), lambda d: int(d.row[task] in chosen))
+            self.model.add(sum(self.at(row) for row in key) == union)
+            self._unions[key] = union
+        return self._unions[key]
+
+    def interval(self, task: int, rows: Iterable[int]) -> cp_model.IntervalVar:
+        """The task's interval while it runs in one of these rows: all of one length, or all rows of the task."""
+        key = tuple(rows)
+        if key not in self._intervals:
+            lengths = {self.duration[row] for row in key}
+            literal, start, name = self.any_of(task, key), self.start[task], f"i{task}_{self.mode[key[0]]}_{len(key)}"
+            if len(lengths) == 1:
+                size = lengths.pop()
+                self._intervals[key] = (
+                    self.model.new_fixed_size_interval_var(start, size, name)
+                    if literal is None
+                    else self.model.new_optional_fixed_size_interval_var(start, size, literal, name)
+                )
+            else:
+                size_var = self.integer(min(lengths), max(lengths), f"d{task}", lambda d: d.end[task] - d.start[task])
+                self._intervals[key] = self.model.new_interval_var(start, size_var, self.end[task], name)
+        return self._intervals[key]
+
+    def occupations(self, task: int, demand: Mapping[int, int]) -> list[tuple[cp_model.IntervalVar, int]]:
+        """Intervals that carry each row's positive demand, rows of one length and demand merged."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for row, amount in demand.items():
+            if amount > 0 and self.duration[row] > 0:
+                groups.setdefault((self.duration[row], amount), []).append(row)
+        amounts = {amount for _, amount in groups}
+        if len(groups) > 1 and len(amounts) == 1 and sum(map(len, groups.values())) == len(self.rows(task)):
+            return [(self.interval(task, self.rows(task)), amounts.pop())]
+        return [(self.interval(task, rows), amount) for (_, amount), rows in groups.items()]
+
+    def spanning(self, start: Expression, end: Expression, literal: Expression, name: str) -> cp_model.IntervalVar:
+        """An interval from one affine time to another."""
+        size = end - start
+        if literal is None:
+            return self.model.new_interval_var(start, size, end, name)
+        return self.model.new_optional_interval_var(start, size, end, literal, name)
+
+    @property
+    def makespan(self) -> cp_model.IntVar:
+        """M ≥ e_i, made when it is first asked for; everything it is used in rises with it."""
+        if self._makespan is None:
+            low = min(int(self.window.critical_path), self.last)
+            self._makespan = self.integer(low, self.last, "makespan", lambda d: d.makespan)
+            for end in self.end:
+                self.model.add(self._makespan >= end)
+        return self._makespan
+
+    @property
+    def has_makespan(self) -> bool:
+        return self._makespan is not None

@@ -1,0 +1,92 @@
+"""Floats as the integers of a CP model, rounded so that no bound can be wrong.
+
+Let an objective be f = c0 + Σ c_j v_j + Σ g_m(t_m) with integer variables 0 ≤ v_j ≤ u_j and functions g_m of a time. With a
+scale S > 0 the model minimises
+
+    F = Σ C_j v_j + Σ G_m(t_m),    C_j = floor(S c_j),    G_m ≤ S g_m.
+
+Then F ≤ S (f − c0), whatever the signs of the c_j (floor rounds down, v_j ≥ 0), so F ≥ B proves f ≥ c0 + B/S. Where S c_j
+is an integer but for the float (S = 10, c_j = 0.3), C_j is that integer, and what it exceeds S c_j by is charged in rational
+arithmetic: with charge = Σ max(0, C_j − S c_j) u_j, F ≥ B proves f ≥ c0 + (B − charge)/S. If every c_j is an integer, S = 1,
+nothing is charged and nothing is lost. The other way round f ≥ L implies F ≥ S (L − c0) − loss, with
+loss = Σ max(0, S c_j − C_j) u_j: that is how a bound known beforehand becomes a floor of F.
+
+A limit f ≤ r becomes F ≤ floor(S (r + slack − c0) + charge): it cuts off no schedule that the verifier accepts. The inner
+rounding goes the other way: whatever satisfies it is accepted, though some schedule may be missed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from optbench.errors import UnsupportedError
+
+# Sums of the model stay below this, far from the ends of 64-bit integers.
+MAX_SUM = 2.0**58
+# Total that a scaled sum aims at where no exact scale is found: a dozen digits, and the solver's floats stay exact.
+TARGET_SUM = 2.0**42
+# A product this near (relatively) to an integer is that integer but for the float.
+NEAR = 1e-12
+DECIMALS = tuple(10**k for k in range(7))
+
+
+def scale_for(values: Sequence[float], largest: float) -> tuple[Fraction, bool]:
+    """A scale, and whether it makes integers of all values: the smallest power of ten to 1e6, else one over the least value.
+
+    ``largest`` bounds the sum to be scaled. Without an exact scale: the power of two that brings it to TARGET_SUM.
+    """
+    numbers = sorted({abs(value) for value in values if value != 0})
+    if not numbers:
+        return Fraction(1), True
+    for scale in [*(Fraction(power) for power in DECIMALS), 1 / Fraction(numbers[0])]:
+        if float(scale) * largest < TARGET_SUM and all(_near(number, scale) is not None for number in numbers):
+            return scale, True
+    return Fraction(2) ** (math.frexp(TARGET_SUM / max(largest, 1e-250))[1] - 1), False
+
+
+def to_int(value: float, scale: Fraction, up: bool = False) -> int:
+    """scale · value as an integer: the nearest where it is one but for the float, else rounded down (or up)."""
+    near = _near(value, scale)
+    if near is not None:
+        return near
+    product = Fraction(value) * scale
+    return math.ceil(product) if up else math.floor(product)
+
+
+def _near(value: float, scale: Fraction) -> int | None:
+    product = Fraction(value) * scale
+    nearest = round(product)
+    if nearest == 0:
+        return 0 if product == 0 else None
+    return nearest if abs(product - nearest) <= NEAR * abs(nearest) else None
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """How the integer sum F stands to the true f: see the module. ``exact`` when both agree to the last digit."""
+
+    scale: Fraction
+    constant: float
+    charge: Fraction
+    loss: Fraction
+    exact: bool
+
+    def bound(self, total: float) -> float:
+        """The lower bound on f that F ≥ total proves; its float is rounded down unless all is exact."""
+        true = Fraction(self.constant) + (Fraction(total) - self.charge) / self.scale
+        return float(true) if self.exact else math.nextafter(float(true), -math.inf)
+
+    def floor(self, bound: float) -> int:
+        """The integer that F cannot be below when f ≥ bound is known (1e-6 of a unit allows for the bound's float)."""
+        return math.ceil((Fraction(bound) - Fraction(self.constant)) * self.scale - self.loss - Fraction(1, 10**6))
+
+
+def guard(total: float, what: str) -> None:
+    """Refuse numbers whose sums would leave 64-bit integers."""
+    if not total < MAX_SUM:
+        raise UnsupportedError(
+            f"the CP model needs {what} up to {total:.3g}, beyond 64-bit integers; use a coarser tick (tick_s) or larger units"
+        )

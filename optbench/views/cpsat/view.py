@@ -1,0 +1,100 @@
+"""An instance as a CP-SAT model, and the way back.
+
+Variables are in draft.py, constraints in resources.py, metrics in metrics.py, numbers in scaling.py. The model minimises
+F, an integer sum that never exceeds the scaled objective; ``bound`` turns a bound on F into one on the true objective.
+Its end of time is ``time_horizon``: some optimal schedule lies within, so that bounds and infeasibility are the instance's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from optbench.model.instance import Instance
+from optbench.model.schedule import Schedule
+from optbench.views.cpsat.draft import Decision, Draft, Expression
+from optbench.views.cpsat.metrics import Affine, metric
+from optbench.views.cpsat.resources import add_caps, add_edges, add_loads, add_pools, add_symmetry, alike_groups
+from optbench.views.cpsat.scaling import Rounded
+from optbench.views.cpsat.sums import add_limit, rounded
+
+MAKESPANS = ("makespan", "makespan_s")
+
+
+@dataclass(frozen=True, eq=False)
+class CpsatView:
+    """The model and what its variables mean."""
+
+    instance: Instance
+    model: cp_model.CpModel
+    draft: Draft
+    total: Expression
+    numbers: Rounded
+    alike: tuple[tuple[int, ...], ...]
+
+    def schedule(self, value: Callable[[cp_model.IntVar], int]) -> Schedule:
+        """The schedule in a solution, given as the value of each variable."""
+        draft, mode, start = self.draft, [], []
+        for task in range(self.instance.num_tasks):
+            rows = draft.rows(task)
+            chosen = [row for row in rows if (literal := draft.present[row]) is None or value(literal)]
+            mode.append(draft.mode[chosen[0]])
+            start.append(value(draft.start[task]))
+        return Schedule.of(self.instance, np.asarray(mode), np.asarray(start))
+
+    def decision(self, schedule: Schedule) -> Decision:
+        """A one-segment-per-task schedule in the model's terms, tasks that are alike in the order the model wants."""
+        draft, n = self.draft, self.instance.num_tasks
+        row, start, end = [0] * n, [0] * n, [0] * n
+        columns = (schedule.task.tolist(), schedule.mode.tolist(), schedule.start.tolist(), schedule.end.tolist())
+        for task, mode, begins, ends in zip(*columns, strict=True):
+            row[task] = next(r for r in draft.rows(task) if draft.mode[r] == mode)
+            start[task], end[task] = int(begins), int(ends)
+        for group in self.alike:
+            ordered = sorted((start[i], end[i], draft.mode[row[i]]) for i in group)
+            for task, (begins, ends, mode) in zip(group, ordered, strict=True):
+                start[task], end[task] = begins, ends
+                row[task] = next(r for r in draft.rows(task) if draft.mode[r] == mode)
+        return Decision(row, start, end)
+
+    def hint(self, schedule: Schedule) -> None:
+        """Give every variable of the model its value in a schedule, as a hint."""
+        decision = self.decision(schedule)
+        self.model.clear_hints()  # type: ignore[no-untyped-call]
+        for var, value in self.draft.values:
+            self.model.add_hint(var, value(decision))
+
+    def bound(self, total: float) -> float:
+        """The lower bound on the objective that F ≥ total proves."""
+        return self.numbers.bound(total)
+
+    def floor(self, bound: float) -> int:
+        """The integer F cannot be below, given a proven lower bound on the objective."""
+        return self.numbers.floor(bound)
+
+
+def build(instance: Instance, *, inner: bool = False) -> CpsatView:
+    """The CP model of an instance's first objective level.
+
+    The default rounding of powers and limits keeps every feasible schedule, so that bounds are valid; with ``inner`` every
+    solution is feasible instead, and nothing is proven. The two differ only where no decimal scale makes the data integers.
+    """
+    draft = Draft.of(instance, inner)
+    transfers = add_edges(draft)
+    objective = Affine()
+    for name, weight in instance.objective.levels[0]:
+        objective.take(metric(draft, name, transfers), weight)
+    for name, limit in sorted(instance.limits.metric_max.items()):
+        if name not in MAKESPANS:  # the end of time already holds those
+            add_limit(draft, metric(draft, name, transfers), limit)
+    add_pools(draft)
+    add_caps(draft)
+    add_loads(draft)
+    alike = alike_groups(draft)
+    add_symmetry(draft, alike)
+    total, numbers = rounded(draft, objective)
+    draft.model.minimize(total)
+    return CpsatView(instance, draft.model, draft, total, numbers, alike)

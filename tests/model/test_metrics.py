@@ -1,0 +1,93 @@
+"""Metrics by hand on one small cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optbench.model.builder import Model
+from optbench.model.instance import Instance
+from optbench.model.metrics import power_trace
+from optbench.model.schedule import Schedule
+from optbench.model.verify import verify
+
+
+def cluster(horizon_s: float | None = None, price: tuple[float, ...] = (1.0,)) -> Instance:
+    """Pools a (2 devices, 10 W at rest) and b (1, 4 W): x on both a for 3 s, then 5 s of transfer, then y on b for 2 s."""
+    m = Model(horizon_s=horizon_s)
+    a, b = m.pool("a", 2, idle_w=10), m.pool("b", 1, idle_w=4)
+    m.link(a, b, bandwidth_gbit_s=8, energy_j_per_gb=7)
+    x = m.task("x", modes=[m.mode({a: 2}, time_s=3, energy_j=600)], deadline_s=2, hard=False, weight=2)
+    m.task("y", modes=[m.mode(b, time_s=2, energy_j=100)], data_gb={x: 5}, deadline_s=10, release_s=1)
+    m.tariff(price_usd_per_kwh=price, carbon_g_per_kwh=100, every_s=4)
+    m.minimize(energy_j=1, cost_usd=1)
+    return m.build()
+
+
+def test_energy_until_completion() -> None:
+    instance = cluster()
+    metrics = verify(instance, Schedule.of(instance, [0, 1], [0, 8])).metrics
+    assert metrics["busy_energy_j"] == 700
+    assert metrics["transfer_energy_j"] == 35
+    # a rests 2 * 10 s - 2 * 3 s = 14 device-seconds at 10 W; b rests 10 - 2 = 8 s at 4 W.
+    assert metrics["rest_energy_j"] == 140 + 32
+    assert metrics["energy_j"] == 700 + 35 + 172
+
+
+def test_energy_over_a_fixed_horizon_counts_rest_to_its_end() -> None:
+    instance = cluster(horizon_s=20)
+    metrics = verify(instance, Schedule.of(instance, [0, 1], [0, 8])).metrics
+    assert metrics["rest_energy_j"] == (2 * 20 - 6) * 10 + (20 - 2) * 4
+
+
+def test_times_of_the_tasks() -> None:
+    instance = cluster()
+    metrics = verify(instance, Schedule.of(instance, [0, 1], [0, 9])).metrics
+    assert metrics["makespan_s"] == 11
+    assert metrics["flow_time_s"] == 2 * 3 + (11 - 1)
+    # x is late by 1 s with weight 2; y is late too, but its deadline is hard: a violation, not tardiness.
+    assert (metrics["tardiness_s"], metrics["late_tasks"]) == (2, 2)
+
+
+def test_cost_follows_the_price_while_power_is_drawn() -> None:
+    instance = cluster(price=(1.0, 3.0))  # 1 until 4 s, then 3 for ever
+    metrics = verify(instance, Schedule.of(instance, [0, 1], [2, 10])).metrics
+    # x runs from 2 to 5 at 200 W: 2 s at price 1, 1 s at price 3; its transfer leaves at 5 at price 3; y runs at price 3.
+    busy = 200 * (2 * 1 + 1 * 3) + 35 * 3 + 100 * 3
+    # Until 12: a rests from 0 to 2 and from 5 to 12 (2 devices), b from 0 to 10.
+    rest = 10 * 2 * (2 * 1 + 7 * 3) + 4 * (4 * 1 + 6 * 3)
+    assert metrics["cost_usd"] == pytest.approx((busy + rest) / 3.6e6, rel=1e-12)
+    assert metrics["carbon_g"] == pytest.approx(metrics["energy_j"] * 100 / 3.6e6, rel=1e-12)
+
+
+def test_peak_power_counts_devices_at_rest() -> None:
+    instance = cluster()
+    metrics = verify(instance, Schedule.of(instance, [0, 1], [0, 8])).metrics
+    assert metrics["peak_power_w"] == 200 + 4  # x on both a's (200 W), b at rest
+
+
+@pytest.mark.parametrize("horizon_s", [None, 17.0])
+def test_power_over_time_integrates_to_the_energy(horizon_s: float | None) -> None:
+    instance = cluster(horizon_s)
+    schedule = Schedule.of(instance, [0, 1], [1, 9])
+    energy = verify(instance, schedule).metrics["energy_j"]
+    assert power_trace(instance, schedule).energy_j(instance.step_s) == pytest.approx(energy, rel=1e-12)
+
+
+def test_float_noise_at_a_hand_over_is_no_overlap() -> None:
+    m = Model(time="seconds")
+    p = m.pool("p")
+    m.tasks([0.1, 0.2, 0.7], modes=[m.mode(p, time_s=1.0)])
+    m.minimize(makespan_s=1)
+    instance = m.build()
+    start = np.array([0.0, 0.1, 0.1 + 0.2])
+    assert verify(instance, Schedule.of(instance, [0, 0, 0], start)).feasible
+    early = verify(instance, Schedule.of(instance, [0, 0, 0], start - [0, 0, 1e-6]))
+    assert [v.constraint for v in early.violations] == ["capacity"]
+
+
+def test_an_infeasible_schedule_has_no_objective() -> None:
+    instance = cluster()
+    verdict = verify(instance, Schedule.of(instance, [0, 1], [0, 7]))
+    assert not verdict.feasible and verdict.objective is None and verdict.objectives == ()
+    assert [v.constraint for v in verdict.violations] == ["transfer"]

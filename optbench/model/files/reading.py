@@ -30,7 +30,7 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise FileFormatError(f"{path}: not a regular file; give the path of a file")
+                raise FileFormatError(f"{shown(path)}: not a regular file; give the path of a file")
             head = file.read(4096)
             check_head(path, head)
             limit = byte_limit(head)
@@ -38,11 +38,11 @@ def read_text(path: Path) -> str:
                 raise too_large(path, status.st_size, limit)
             data = head + file.read(limit + 1 - len(head))
     except IsADirectoryError:
-        raise FileFormatError(f"{path}: a directory; give the path of a file in it") from None
+        raise FileFormatError(f"{shown(path)}: a directory; give the path of a file in it") from None
     except FileNotFoundError:
-        raise FileFormatError(f"{path}: no such file") from None
+        raise FileFormatError(f"{shown(path)}: no such file") from None
     except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise FileFormatError(f"{shown(path)}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a path with a NUL character
         raise FileFormatError(f"{str(path)!r}: not a path: {error}") from None
     if len(data) > limit:
@@ -50,15 +50,20 @@ def read_text(path: Path) -> str:
     return decode(path, data)
 
 
+def shown(path: Path) -> str:
+    """A path as it may stand in a message, even where its bytes are no text."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
 def check_head(path: Path, head: bytes) -> None:
     """Refuse what can be seen in the first bytes not to be text."""
     if not head.strip():
-        raise FileFormatError(f"{path}: the file is empty")
+        raise FileFormatError(f"{shown(path)}: the file is empty")
     for magic, what in MAGIC.items():
         if head.startswith(magic):
-            raise FileFormatError(f"{path}: {what}")
+            raise FileFormatError(f"{shown(path)}: {what}")
     if b"\0" in head:
-        raise FileFormatError(f"{path}: binary data: a NUL byte at offset {head.index(0)}; instances are text or JSON")
+        raise FileFormatError(f"{shown(path)}: binary data: a NUL byte at offset {head.index(0)}; instances are text or JSON")
 
 
 def byte_limit(head: bytes) -> int:
@@ -79,7 +84,7 @@ def looks_like_json(head: bytes) -> bool:
 def too_large(path: Path, size: int, limit: int) -> FileFormatError:
     needed = -(-size // (1 << 20))
     return FileFormatError(
-        f"{path}: {size / (1 << 20):.1f} MB; files up to {limit >> 20} MB are read. "
+        f"{shown(path)}: {size / (1 << 20):.1f} MB; files up to {limit >> 20} MB are read. "
         f"If the size is right and memory allows, set {LIMIT_VARIABLE}={needed}"
     )
 
@@ -91,5 +96,6 @@ def decode(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FileFormatError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8; save the file as UTF-8 text"
+            f"{shown(path)}, line {line}: byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8; "
+            "save the file as UTF-8 text"
         ) from None

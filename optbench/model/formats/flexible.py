@@ -44,7 +44,8 @@ def parse_job(line: int, numbers: list[int], num_machines: int) -> list[list[tup
         size = numbers[at]
         pairs = numbers[at + 1 : at + 1 + 2 * size]
         if size < 1 or len(pairs) < 2 * size:
-            raise MisfitError(line, f"operation {op + 1} has {size} alternatives; from 1 to {(len(numbers) - at - 1) // 2} fit the line")
+            room = (len(numbers) - at - 1) // 2
+            raise MisfitError(line, f"operation {op + 1} should have {size} alternatives; the line holds {room}, and 1 is the least")
         for machine in pairs[0::2]:
             if not 1 <= machine <= num_machines:
                 raise MisfitError(line, f"machine {machine} in operation {op + 1}; machines are numbered 1 to {num_machines}")

@@ -78,7 +78,7 @@ def parse_psplib(text: str) -> Project:
         raise MisfitError(relations[-1][0], f"{len(relations)} activities have successors listed, {size} have durations")
     for activity, (line, numbers) in enumerate(relations):
         if len(numbers) < 3 or len(numbers) != 3 + numbers[2]:
-            raise MisfitError(line, f"{len(numbers)} numbers; activity, modes, number of successors and the successors are needed")
+            raise MisfitError(line, f"{len(numbers)} numbers; activity, modes, the number of successors and these are needed")
         check_single(line, numbers[1])
         edges += edges_from(line, activity, numbers[3:], size)
     return Project(capacities, durations, requirements, edges)
@@ -139,6 +139,6 @@ def write_patterson(project: Project) -> str:
     for before, after in project.edges:
         successors[before].append(after + 1)
     lines = [f"{size} {len(project.capacities)}", " ".join(map(str, project.capacities))]
-    for duration, needs, after in zip(project.durations, project.requirements, successors, strict=True):
-        lines.append(" ".join(map(str, [duration, *needs, len(after), *after])))
+    for duration, needs, later in zip(project.durations, project.requirements, successors, strict=True):
+        lines.append(" ".join(map(str, [duration, *needs, len(later), *later])))
     return "\n".join(lines) + "\n"

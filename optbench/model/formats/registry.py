@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from optbench.errors import FileFormatError, ModelError, UnknownNameError
-from optbench.model.files.reading import looks_like_json, read_text
-from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
-from optbench.model.formats.flexible import parse_flexible
-from optbench.model.formats.jobshop import parse_standard, parse_taillard
-from optbench.model.formats.rcpsp import parse_patterson, parse_psplib
+from optbench.errors import FileFormatError, ModelError, UnknownNameError, UnsupportedError
+from optbench.model.files.instance_json import instance_from_dict, instance_to_json
+from optbench.model.files.reading import looks_like_json, read_text, shown
+from optbench.model.files.strict_json import parse_json, write_text
+from optbench.model.formats.classical import Shop, project_instance, shop_instance
+from optbench.model.formats.extract import project_of, shop_of
+from optbench.model.formats.flexible import parse_flexible, write_flexible
+from optbench.model.formats.jobshop import parse_standard, parse_taillard, write_standard, write_taillard
+from optbench.model.formats.rcpsp import parse_patterson, parse_psplib, write_patterson
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Instance
 from optbench.model.validate import validate
@@ -37,22 +40,31 @@ class Format:
         return True
 
 
-def shop_reader(parse: Callable[[str], Shop], problem: str) -> Callable[[str, str], Instance]:
-    return lambda text, name: shop_instance(parse(text), name, problem)
-
-
-def project_reader(parse: Callable[[str], Project]) -> Callable[[str, str], Instance]:
-    return lambda text, name: project_instance(parse(text), name)
+def shop_format(name: str, summary: str, problem: str, parse: Callable[[str], Shop], write: Callable[[Shop], str]) -> Format:
+    """A layout of shops; only flexible ones have alternatives."""
+    flexible = problem == "flexible_jobshop"
+    return Format(
+        name,
+        summary,
+        lambda text, title: shop_instance(parse(text), title, problem),
+        lambda instance: write(shop_of(instance, name, flexible)),
+    )
 
 
 TEXT_FORMATS = (
-    Format("jobshop", "job shop, standard layout", shop_reader(parse_standard, "jobshop")),
-    Format("taillard", "job shop, Taillard layout", shop_reader(parse_taillard, "jobshop")),
-    Format("fjsp", "flexible job shop", shop_reader(parse_flexible, "flexible_jobshop")),
-    Format("rcp", "project, Patterson .rcp", project_reader(parse_patterson)),
-    Format("psplib", "project, PSPLIB .sm", project_reader(parse_psplib)),
+    shop_format("jobshop", "job shop, standard layout", "jobshop", parse_standard, write_standard),
+    shop_format("taillard", "job shop, Taillard layout", "jobshop", parse_taillard, write_taillard),
+    shop_format("fjsp", "flexible job shop", "flexible_jobshop", parse_flexible, write_flexible),
+    Format(
+        "rcp",
+        "project, Patterson .rcp",
+        lambda text, title: project_instance(parse_patterson(text), title),
+        lambda instance: write_patterson(project_of(instance, "rcp")),
+    ),
+    Format("psplib", "project, PSPLIB .sm", lambda text, title: project_instance(parse_psplib(text), title)),
 )
-FORMATS = MappingProxyType({entry.name: entry for entry in TEXT_FORMATS})
+NATIVE = Format("optbench", "optbench JSON", lambda text, name: instance_from_dict(parse_json(text)), instance_to_json)
+FORMATS = MappingProxyType({entry.name: entry for entry in (NATIVE, *TEXT_FORMATS)})
 
 
 def load(path: str | Path, format: str | None = None) -> Instance:
@@ -60,9 +72,9 @@ def load(path: str | Path, format: str | None = None) -> Instance:
     path = Path(os.fspath(path))
     text = read_text(path)
     try:
-        return validate(parse(text, path.stem, format))
+        return validate(parse(text, shown(Path(path.stem)), format))
     except (FileFormatError, ModelError) as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(f"{shown(path)}: {error}") from None
 
 
 def parse(text: str, name: str, format: str | None = None) -> Instance:
@@ -73,6 +85,9 @@ def parse(text: str, name: str, format: str | None = None) -> Instance:
 
 
 def parse_any(text: str, name: str) -> Instance:
+    """What begins like JSON is an optbench file or nothing; of the others, exactly one must fit from beginning to end."""
+    if looks_like_json(text[:100].encode("utf-8", "replace")):
+        return NATIVE.read(text, name)
     found, misfits = {}, {}
     for entry in TEXT_FORMATS:
         try:
@@ -98,3 +113,16 @@ def detect(text: str) -> str:
     if len(names) != 1:
         raise FileFormatError(f"in {len(names)} known formats ({', '.join(names) or 'none fits'}); known: {', '.join(FORMATS)}")
     return names[0]
+
+
+def convert(source: str | Path, target: str | Path, to: str = "optbench", format: str | None = None) -> Instance:
+    """Write the instance of one file to another in format ``to``; returns the instance."""
+    if to not in FORMATS:
+        raise UnknownNameError("format", to, FORMATS)
+    write = FORMATS[to].write
+    if write is None:
+        writable = ", ".join(name for name, entry in FORMATS.items() if entry.write)
+        raise UnsupportedError(f"format {to!r} can be read but not written; can be written: {writable}")
+    instance = load(source, format)
+    write_text(Path(target), write(instance))
+    return instance

@@ -1,0 +1,163 @@
+"""Checked access to parsed JSON: every mistake is reported with its path, the value and what is allowed.
+
+Columns are checked as a whole, by the set of their types and by numpy, and searched for the culprit only when one is known
+to exist: 100,000 rows take milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from optbench.errors import FileFormatError, nearest
+from optbench.model.instance import Bools, Floats, Ints
+
+# Whole numbers up to here survive any JSON reader, floats included.
+MAX_INTEGER = 2**53
+
+
+def refuse(path: str, value: Any, allowed: str) -> NoReturn:
+    raise FileFormatError(f"{path} is {describe(value)}; it must be {allowed}")
+
+
+def describe(value: Any) -> str:
+    """A JSON value as it may stand in a message."""
+    if isinstance(value, list):
+        return f"a list of {len(value):,}"
+    if isinstance(value, dict):
+        return f"an object with {len(value):,} keys"
+    if isinstance(value, int) and abs(value) > 10**40:
+        return "a huge whole number"
+    constants: dict[Any, str] = {None: "null", True: "true", False: "false"}
+    if value is None or isinstance(value, bool):
+        return constants[value]
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """An object with exactly these keys, those of ``optional`` filled with null."""
+    if not isinstance(value, dict):
+        refuse(path or "the file", value, "an object")
+    dot = f"{path}." if path else ""
+    for key in value:
+        if key not in keys and key not in optional:
+            raise FileFormatError(f"unknown key {describe(dot + key)}; {nearest(key, [*keys, *optional])}")
+    for key in keys:
+        if key not in value:
+            raise FileFormatError(f"{dot}{key} is missing; {path or 'the file'} needs {', '.join(keys)}")
+    return {key: value.get(key) for key in (*keys, *optional)}
+
+
+def header(data: dict[str, Any], expected: str, version: int) -> None:
+    """The right kind of file in the right version."""
+    found = data.get("format")
+    if found != expected:
+        known = ("optbench-instance", "optbench-schedule", "optbench-result")
+        what = f"{describe(found)}; it must be {expected!r}" if found in known or found is None else f"{describe(found)}, unknown"
+        raise FileFormatError(f"format is {what}; optbench files say {', '.join(known)}")
+    if type(data.get("version")) is not int or data["version"] != version:
+        refuse("version", data.get("version"), f"{version}, the only version of {expected} that this optbench reads")
+
+
+def text(value: Any, path: str, allowed: Sequence[str] | None = None) -> str:
+    if not isinstance(value, str):
+        refuse(path, value, "a text")
+    if allowed is not None and value not in allowed:
+        refuse(path, value, " or ".join(map(repr, allowed)))
+    check_encodable([value], lambda _: path)
+    return value
+
+
+def number(value: Any, path: str) -> float:
+    return float(floats([value], lambda _: path)[0])
+
+
+def flag(value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        refuse(path, value, "true or false")
+    return value
+
+
+def rows(value: Any, path: str, length: int | None = None) -> list[Any]:
+    """A list, of ``length`` entries where one is given."""
+    if not isinstance(value, list):
+        refuse(path, value, "a list")
+    if length is not None and len(value) != length:
+        raise FileFormatError(f"{path} has {len(value):,} entries; it must have {length:,}")
+    return value
+
+
+Where = Callable[[int], str]
+
+
+def indexed(path: str) -> Where:
+    return lambda row: f"{path}[{row}]"
+
+
+def column(data: Mapping[str, Any], key: str, path: str, kind: str, length: int | None = None, null: float | None = None) -> Any:
+    """One column of a table: ``kind`` is float, int, bool or text; null stands for ``null`` where that is given."""
+    where = f"{path}.{key}"
+    values = rows(data[key], where, length)
+    if kind == "float":
+        return floats(values, indexed(where), null)
+    if kind == "int":
+        return ints(values, indexed(where))
+    return bools(values, indexed(where)) if kind == "bool" else texts(values, indexed(where))
+
+
+def floats(values: list[Any], where: Where, null: float | None = None) -> Floats:
+    """Finite numbers."""
+    types = {int, float} if null is None else {int, float, type(None)}
+    allowed = "a finite number" + ("" if null is None else " or null")
+    check_types(values, types, where, allowed)
+    plain = values if null is None else [null if value is None else value for value in values]
+    try:
+        out = np.asarray(plain, dtype=np.float64)
+    except OverflowError:  # a whole number beyond the largest float
+        row = next(row for row, value in enumerate(plain) if isinstance(value, int) and abs(value) > MAX_INTEGER)
+        refuse(where(row), values[row], allowed)
+    for row in np.flatnonzero(~np.isfinite(out)).tolist():
+        if values[row] is not None:
+            refuse(where(row), values[row], allowed)
+    return out
+
+
+def ints(values: list[Any], where: Where) -> Ints:
+    """Whole numbers between -2^53 and 2^53."""
+    allowed = "a whole number between -2^53 and 2^53"
+    check_types(values, {int}, where, allowed)
+    if values and (min(values) < -MAX_INTEGER or max(values) > MAX_INTEGER):
+        row = next(row for row, value in enumerate(values) if abs(value) > MAX_INTEGER)
+        refuse(where(row), values[row], allowed)
+    return np.asarray(values, dtype=np.int64)
+
+
+def bools(values: list[Any], where: Where) -> Bools:
+    check_types(values, {bool}, where, "true or false")
+    return np.asarray(values, dtype=bool)
+
+
+def texts(values: list[Any], where: Where) -> tuple[str, ...]:
+    check_types(values, {str}, where, "a text")
+    check_encodable(values, where)
+    return tuple(values)
+
+
+def check_types(values: list[Any], types: Iterable[type], where: Where, allowed: str) -> None:
+    if not set(map(type, values)) <= set(types):
+        row = next(row for row, value in enumerate(values) if type(value) not in types)
+        refuse(where(row), values[row], allowed)
+
+
+def check_encodable(values: Sequence[str], where: Where) -> None:
+    """Half a surrogate pair is valid in JSON but is no text, and could not be printed."""
+    try:
+        "".join(values).encode()
+    except UnicodeEncodeError:
+        for row, value in enumerate(values):
+            if any("\ud800" <= letter <= "\udfff" for letter in value):
+                refuse(where(row), value, "text without lone surrogates")
+        raise

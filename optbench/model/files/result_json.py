@@ -1,0 +1,30 @@
+"""Results as JSON, version 1: what ``solve --json`` prints. Missing values, and those that are not finite, are null."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from optbench.model.files.strict_json import jsonable, render, write_text
+from optbench.model.result import Result
+
+FORMAT, VERSION = "optbench-result", 1
+VALUES = (
+    "instance", "instance_hash", "problem", "solver", "seed", "threads", "status", "termination", "objective", "bound", "gap",
+    "verified", "violations", "metrics", "bounds", "wall_s", "time_to_first_s", "peak_memory_mb", "trajectory", "schedule_file",
+    "message", "info",
+)
+
+
+def result_to_dict(result: Result) -> dict[str, Any]:
+    """The JSON object of a result; the schedule itself is a file of its own."""
+    out: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+    for key in VALUES:
+        value = getattr(result, key)
+        out[key] = jsonable([asdict(row) for row in value] if key in ("bounds", "trajectory") else value)
+    return out
+
+
+def write_result(result: Result, path: str | Path) -> None:
+    write_text(Path(path), render(result_to_dict(result)))

@@ -1,0 +1,20 @@
+"""The published JSON Schemas (draft 2020-12), shipped beside the code."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from optbench.errors import UnknownNameError
+
+KINDS = ("instance", "schedule", "result")
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema of ``instance``, ``schedule`` or ``result``."""
+    if kind not in KINDS:
+        raise UnknownNameError("schema", kind, KINDS)
+    text = files("optbench.model").joinpath("schemas").joinpath(f"{kind}.json").read_text(encoding="utf-8")
+    out: dict[str, Any] = json.loads(text)
+    return out

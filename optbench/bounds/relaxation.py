@@ -9,7 +9,7 @@ A task that has a mode outside S needs nothing of S. No schedule does more than 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from optbench.model.windows import Windows, windows
 
 # Sets of pools that tasks choose among; beyond this many, the rarest are left out.
 MAX_SETS = 48
+# Relative rounding error allowed for in a sum of durations along a path (thousands of terms).
+PATH_MARGIN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +51,18 @@ class Relaxation:
 
 def relax(instance: Instance) -> Relaxation:
     """Windows and pool sets of an instance."""
-    w = windows(instance)
+    w = safe_windows(instance)
     uses = mode_uses(instance)
     sets = (pool_set(instance, w, uses, pools) for pools in candidate_sets(instance, uses))
     return Relaxation(instance, w, tuple(s for s in sets if len(s.task)))
+
+
+def safe_windows(instance: Instance) -> Windows:
+    """Windows as they are in ticks; in seconds, where a path's length is a rounded sum, a trifle earlier and shorter."""
+    w = windows(instance)
+    if instance.domain == "ticks":
+        return w
+    return replace(w, head=w.head * (1 - PATH_MARGIN), tail=w.tail * (1 - PATH_MARGIN))
 
 
 def mode_uses(instance: Instance) -> Ints:

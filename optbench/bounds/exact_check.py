@@ -1,0 +1,112 @@
+"""Proof of a linear programme's bound in exact arithmetic, from any dual vector, however it was found.
+
+For A v ≥ b (= b on some rows), lower ≤ v ≤ upper and any y that is ≥ 0 on the inequalities,
+
+    c·v ≥ c·v − y·(A v − b) = y·b + Σ_j r_j v_j ≥ y·b + Σ_j (r_j ≥ 0 ? r_j lower_j : r_j upper_j),      r = c − Aᵀ y
+
+so a dual solution need be neither feasible nor optimal: wrong signs are set to zero, and what is left of the reduced costs
+is paid for with the columns' finite bounds. A float is a dyadic rational m · 2^e, the duals are rounded to one power of two,
+and everything below is integers over a common power of two: no rounding takes place.
+
+The coefficients themselves are exact where they are data or products of integers; where the formulation computed one in
+floating point, it has already rounded it outward, to the side that can only enlarge the feasible set (``fluid``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optbench.bounds.linear_program import LinearProgram
+from optbench.model.instance import Floats, Ints
+
+# Bits kept of the largest dual: enough for a relative loss far below the verifier's tolerance.
+DUAL_BITS = 60
+Objects = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Rational duals ``numerator / 2^shift``, one per row: with the programme they re-prove the bound."""
+
+    numerator: tuple[int, ...]
+    shift: int
+
+
+def certificate(lp: LinearProgram, dual: Floats) -> Certificate:
+    """Rational duals from floating-point ones: wrong signs cut, and no more than a column without upper bound can bear."""
+    dual = np.where(np.isfinite(dual), dual, 0.0)
+    dual = np.where(lp.equal, dual, np.maximum(dual, 0.0))
+    largest = float(np.abs(dual).max(initial=0.0))
+    shift = max(0, DUAL_BITS - (math.frexp(largest)[1] if largest > 0 else 0))
+    # Multiplying by a power of two is exact; rint gives integers that Python holds in full.
+    numerator = [int(x) for x in np.rint(np.ldexp(dual, shift)).tolist()]
+    _spare_unbounded(lp, numerator, shift)
+    return Certificate(tuple(numerator), shift)
+
+
+def proven_bound(lp: LinearProgram, proof: Certificate) -> Fraction | None:
+    """The bound that these duals prove, exactly; None when they prove nothing finite."""
+    y = np.array(proof.numerator, dtype=object)
+    if len(y) != lp.num_rows or any(v < 0 for v in y[~lp.equal].tolist()):
+        return None
+    scale = max(_bits(lp.value), _bits(lp.cost))
+    side_scale = max(_bits(lp.right), _bits(lp.lower), _bits(lp.upper[np.isfinite(lp.upper)]))
+    total_shift = proof.shift + scale + side_scale
+    reduced = _integers(lp.cost, scale + proof.shift)
+    np.subtract.at(reduced, lp.column, _integers(lp.value, scale) * y[lp.row])
+    if any(r < 0 for r in reduced[np.isinf(lp.upper)].tolist()):
+        return None
+    negative = np.array([r < 0 for r in reduced.tolist()], dtype=bool)
+    side = np.where(negative, lp.upper, lp.lower)
+    total = sum((reduced * _integers(side, side_scale)).tolist())
+    total += sum((y * _integers(lp.right, side_scale)).tolist()) << scale
+    return Fraction(total, 2**total_shift)
+
+
+def round_down(value: Fraction) -> float:
+    """Largest float not above the value."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def _spare_unbounded(lp: LinearProgram, numerator: list[int], shift: int) -> None:
+    """Lower the duals of rows until no column without upper bound has a negative reduced cost (all its entries are ≥ 0)."""
+    row = lp.row
+    for column in np.flatnonzero(np.isinf(lp.upper)).tolist():
+        entries = np.flatnonzero(lp.column == column)
+        reduced = Fraction(float(lp.cost[column])) * Fraction(2) ** shift
+        for entry in entries.tolist():
+            share, r = Fraction(float(lp.value[entry])), int(row[entry])
+            if share > 0:
+                numerator[r] = max(0, min(numerator[r], math.floor(reduced / share)))
+            reduced -= share * numerator[r]
+
+
+def _bits(values: Floats) -> int:
+    """Least power of two, at least 0, that makes every value an integer."""
+    mantissa, exponent = _split(values[values != 0])
+    if len(mantissa) == 0:
+        return 0
+    # Trailing zeros of the mantissa are not needed: an integer needs no scaling at all.
+    low = np.log2((mantissa & -mantissa).astype(float)).astype(np.int64)
+    return max(0, -int((exponent + low).min()))
+
+
+def _integers(values: Floats, scale: int) -> Objects:
+    """values · 2^scale as Python integers; exact when scale is at least their bits."""
+    mantissa, exponent = _split(values)
+    shift = exponent + scale
+    left = mantissa.astype(object) << np.maximum(shift, 0).astype(object)
+    return np.asarray(left >> np.maximum(-shift, 0).astype(object), dtype=object)
+
+
+def _split(values: Floats) -> tuple[Ints, Ints]:
+    """value = mantissa · 2^exponent with an integer mantissa of at most 53 bits."""
+    fraction, exponent = np.frexp(values)
+    return np.ldexp(fraction, 53).astype(np.int64), exponent.astype(np.int64) - 53

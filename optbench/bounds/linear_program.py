@@ -1,0 +1,132 @@
+"""A linear programme in rows, and its solution by HiGHS: min c·v, A v ≥ b (or = b), lower ≤ v ≤ upper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from optbench.model.instance import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProgram:
+    """Rows in compressed form; ``equal`` marks equations, all other rows read ≥. ``family`` names each row's origin."""
+
+    cost: Floats
+    lower: Floats
+    upper: Floats
+    row_ptr: Ints
+    column: Ints
+    value: Floats
+    right: Floats
+    equal: Bools
+    family: tuple[str, ...]
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.right)
+
+    @property
+    def num_columns(self) -> int:
+        return len(self.cost)
+
+    @property
+    def row(self) -> Ints:
+        """Row of each coefficient."""
+        return np.repeat(np.arange(self.num_rows), np.diff(self.row_ptr))
+
+    def times(self, point: Floats) -> Floats:
+        """A v."""
+        return np.bincount(self.row, weights=self.value * point[self.column], minlength=self.num_rows)
+
+
+@dataclass
+class Columns:
+    """Columns as they are declared, in blocks."""
+
+    cost: list[Floats] = field(default_factory=list)
+    lower: list[Floats] = field(default_factory=list)
+    upper: list[Floats] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, number: int, lower: Any, upper: Any, cost: Any = 0.0) -> Ints:
+        """Declare a block; its column indices."""
+        for store, value in ((self.cost, cost), (self.lower, lower), (self.upper, upper)):
+            store.append(np.broadcast_to(np.asarray(value, dtype=float), (number,)))
+        self.count += number
+        return np.arange(self.count - number, self.count)
+
+
+@dataclass
+class Rows:
+    """Rows as they are declared, in blocks of (row, column, value) triplets."""
+
+    row: list[Ints] = field(default_factory=list)
+    column: list[Ints] = field(default_factory=list)
+    value: list[Floats] = field(default_factory=list)
+    right: list[Floats] = field(default_factory=list)
+    equal: list[Bools] = field(default_factory=list)
+    family: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, family: str, right: Any, *terms: tuple[Any, Any, Any], equal: bool = False) -> None:
+        """Rows ``Σ value · column ≥ right``; each term gives row (from 0), column and value, broadcast against each other."""
+        right = np.atleast_1d(np.asarray(right, dtype=float))
+        for row, column, value in terms:
+            r, c, v = np.broadcast_arrays(np.atleast_1d(row), np.atleast_1d(column), np.atleast_1d(np.asarray(value, dtype=float)))
+            self.row.append(r.astype(np.int64) + self.count)
+            self.column.append(c.astype(np.int64))
+            self.value.append(v)
+        self.right.append(right)
+        self.equal.append(np.full(len(right), equal))
+        self.family += [family] * len(right)
+        self.count += len(right)
+
+
+def assemble(columns: Columns, rows: Rows) -> LinearProgram:
+    """Compressed rows from the declared blocks; zeros are dropped."""
+    row, column, value = (np.concatenate([*part, np.zeros(0)]) for part in (rows.row, rows.column, rows.value))
+    keep = value != 0
+    row, column, value = row[keep].astype(np.int64), column[keep].astype(np.int64), value[keep]
+    order = np.lexsort((column, row))
+    ptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=rows.count)))).astype(np.int64)
+    return LinearProgram(
+        np.concatenate(columns.cost), np.concatenate(columns.lower), np.concatenate(columns.upper),
+        ptr, column[order], value[order], np.concatenate(rows.right), np.concatenate(rows.equal), tuple(rows.family),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LpSolution:
+    """What HiGHS hands back; ``dual`` is None when it has none. Nothing of it is trusted before it is proved again."""
+
+    status: str
+    value: float
+    primal: Floats
+    dual: Floats | None
+
+
+def solve(lp: LinearProgram, time_limit_s: float, method: str = "choose") -> LpSolution:
+    """Solve with HiGHS on one thread."""
+    import highspy
+
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = lp.num_columns, lp.num_rows
+    model.col_cost_, model.col_lower_, model.col_upper_ = lp.cost, lp.lower, lp.upper
+    model.row_lower_ = lp.right
+    model.row_upper_ = np.where(lp.equal, lp.right, np.inf)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = lp.row_ptr, lp.column, lp.value
+    highs = highspy.Highs()
+    options = {"output_flag": False, "threads": 1, "time_limit": max(0.01, time_limit_s), "solver": method}
+    for name, option in options.items():
+        highs.setOptionValue(name, option)
+    highs.passModel(model)
+    highs.run()
+    found = highs.getSolution()
+    dual = np.asarray(found.row_dual, dtype=float) if found.dual_valid else None
+    status = highs.modelStatusToString(highs.getModelStatus())
+    primal = np.asarray(found.col_value, dtype=float)
+    return LpSolution(status, float(highs.getInfo().objective_function_value), primal, dual)

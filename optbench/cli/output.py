@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNITS = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
+# Below this a gap is rounding (OPTIMAL_GAP of model/result.py, which is not imported to keep `--help` light).
+NO_GAP = 1e-6
 GOOD, BAD, DIM = "green", "bold red", "dim"
 
 
@@ -50,7 +52,8 @@ def show(*parts: Any) -> None:
     with console.capture() as captured:
         for part in parts:
             console.print(part, soft_wrap=isinstance(part, str))
-    emit(captured.get())
+    text = captured.get()
+    emit(text if sys.stdout.isatty() else "\n".join(line.rstrip() for line in text.split("\n")))
 
 
 def console_for(stream: io.TextIOBase | Any) -> Console:
@@ -66,7 +69,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
     from rich.table import Table
 
     numbers = set(right)
-    out = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    out = Table(box=box.SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for column in columns:
         out.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
@@ -93,7 +96,8 @@ def figure(value: Any) -> str:
     if number == int(number) and abs(number) < 1e15:
         return f"{int(number):,}"
     digits = max(0, 5 - math.floor(math.log10(abs(number)))) if number else 0
-    return f"{number:,.{min(digits, 9)}f}"
+    text = f"{number:,.{min(digits, 9)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def percent(value: Any) -> str:
@@ -102,7 +106,7 @@ def percent(value: Any) -> str:
         return "-"
     if isinstance(value, (tuple, list)):
         return " , ".join(percent(item) for item in value)
-    return "0 %" if value == 0 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
+    return "0 %" if value <= NO_GAP else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
 
 
 def length(value_s: float) -> str:

@@ -1,0 +1,24 @@
+"""``optbench schema``: the published JSON Schemas."""
+
+from __future__ import annotations
+
+import argparse
+
+from optbench.cli import exits
+from optbench.cli.output import emit_json
+
+SUMMARY = "JSON Schema of an instance, a schedule or a result"
+DESCRIPTION = "Print the JSON Schema (draft 2020-12) of one of optbench's files."
+EXAMPLES = ("optbench schema instance", "optbench schema result > result.schema.json")
+KINDS = ("instance", "schedule", "result")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", metavar="KIND", choices=KINDS, help="instance, schedule or result")
+
+
+def run(args: argparse.Namespace) -> int:
+    from optbench.model.files import schema
+
+    emit_json(schema(args.kind))
+    return exits.DONE

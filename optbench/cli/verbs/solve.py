@@ -1,0 +1,103 @@
+"""``optbench solve``: one instance, one solver, a verified result."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from optbench.cli import exits, outputs
+from optbench.cli.output import emit_json
+from optbench.cli.parser import UsageError, add_time_limit, number, setting, settings_of
+from optbench.cli.targets import add_target, instance_of
+
+if TYPE_CHECKING:
+    from optbench.model.instance import Instance
+    from optbench.model.result import Result
+
+SUMMARY = "solve one instance; every result is verified and bounded"
+DESCRIPTION = "Solve one instance. The schedule is verified, the objective bounded, and the gap between them shown."
+EXAMPLES = (
+    "optbench solve jobshop:jobs=6,machines=4 -s cpsat --time-limit 5s",
+    "optbench solve gpu_dag:tasks=8 -s highs --time-limit 10s -o schedule.json --html schedule.html",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_target(parser)
+    parser.add_argument("-s", "--solver", "--policy", metavar="SOLVER", default="cpsat", help="see `optbench list solvers` (default cpsat)")
+    parser.add_argument("-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver")
+    add_time_limit(parser, 60.0, "time for solving")
+    parser.add_argument("--work-limit", metavar="N", type=number(float, 1e-9), help="limit in the solver's own units: the same on any machine")
+    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver (default 0)")
+    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
+    parser.add_argument("--warm-start", metavar="FILE", help="a schedule to start from; the result is never worse")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the schedule")
+    parser.add_argument("--html", metavar="FILE", help="write a page: Gantt chart, power curve, search")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    outputs.check_writable("-o", args.output)
+    outputs.check_writable("--html", args.html)
+    if args.json and outputs.STDOUT in (args.output, args.html):
+        raise UsageError("--json and a file on stdout (-) would mix; give one of them a path")
+    instance = instance_of(args.target, args.format, args.seed)
+    result = _solve(args, instance)
+    result = _write_files(args, instance, result)
+    if args.json:
+        from optbench.model.files import result_to_dict
+
+        emit_json(result_to_dict(result))
+    elif outputs.STDOUT not in (args.output, args.html):
+        from optbench.cli.report import show_result
+
+        show_result(instance, result, args.html)
+    return exit_code(result)
+
+
+def _solve(args: argparse.Namespace, instance: Instance) -> Result:
+    from optbench import api
+    from optbench.cli.progress import Progress
+    from optbench.cli.work import interruptible
+    from optbench.model.files import read_schedule
+    from optbench.plugins.discovery import load_solver
+
+    _, solver = load_solver(args.solver, settings_of(args.param))
+    start = read_schedule(args.warm_start, instance) if args.warm_start else None
+    levels = tuple(instance.objective.level(k).label for k in range(instance.objective.num_levels))
+    name = args.solver.partition(":")[0].partition("[")[0]
+    with Progress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:
+
+        def work(stop: threading.Event) -> Result:
+            return api.solve(
+                instance, solver, time_limit_s=args.time_limit, work_limit=args.work_limit, seed=args.seed, threads=args.threads,
+                warm_start=start, on_progress=progress, stop=stop,
+            )
+
+        return replace(interruptible(work), solver=name)
+
+
+def _write_files(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
+    if args.html:
+        from optbench.bench import page
+
+        outputs.save(page.render(instance, [result]), args.html)
+    if args.output and result.schedule is not None:
+        from optbench.model.files import schedule_to_dict
+        from optbench.model.files.strict_json import render
+
+        return replace(result, schedule_file=outputs.save(render(schedule_to_dict(result.schedule, instance)), args.output))
+    return result
+
+
+def exit_code(result: Result) -> int:
+    """What a result means to a script."""
+    if result.status == "error" or result.termination == "crashed":
+        return exits.INTERNAL
+    if result.termination == "interrupted":
+        return exits.INTERRUPTED
+    if result.schedule is not None:
+        return exits.DONE if result.verified else exits.NOT_VERIFIED
+    return exits.NOT_VERIFIED if result.violations else exits.NO_SOLUTION

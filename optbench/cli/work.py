@@ -1,0 +1,53 @@
+"""Long work that Ctrl-C ends gently: it runs in a thread while the main one, which alone gets signals, waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from optbench.cli import exits
+
+T = TypeVar("T")
+PATIENCE = "optbench: stopping; the best schedule so far is kept (press Ctrl-C again to leave at once)\n"
+WAKE_S = 0.1
+
+
+def interruptible(work: Callable[[threading.Event], T]) -> T:
+    """The result of ``work(stop)``; a signal sets ``stop``, a second one leaves at once.
+
+    Native solvers hold the thread that called them, and Python runs signal handlers in the main thread only: were the
+    solver in it, Ctrl-C would be noticed when the solver is done.
+    """
+    stop, results, errors = threading.Event(), [], []
+    if threading.current_thread() is not threading.main_thread():
+        return work(stop)
+
+    def run() -> None:
+        try:
+            results.append(work(stop))
+        except BaseException as error:  # handed to the caller's thread below
+            errors.append(error)
+
+    def interrupt(*_: object) -> None:
+        if stop.is_set():
+            sys.stderr.flush()
+            os._exit(exits.INTERRUPTED)
+        stop.set()
+        sys.stderr.write(PATIENCE)
+
+    worker = threading.Thread(target=run, name="optbench-solve", daemon=True)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        worker.start()
+        while worker.is_alive():
+            worker.join(WAKE_S)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if errors:
+        raise errors[0]
+    return results[0]

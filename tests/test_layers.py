@@ -25,6 +25,7 @@ LAYERS = (
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),
+    ("optbench.data",),
     ("optbench.errors", "optbench.units"),
 )
 # `optbench quickstart` is a verb of the command line that runs the module of the same name.

@@ -45,7 +45,7 @@ def parse_job(line: int, numbers: list[int], num_machines: int) -> list[list[tup
         pairs = numbers[at + 1 : at + 1 + 2 * size]
         if size < 1 or len(pairs) < 2 * size:
             room = (len(numbers) - at - 1) // 2
-            raise MisfitError(line, f"operation {op + 1} should have {size} alternatives; the line holds {room}, and 1 is the least")
+            raise MisfitError(line, f"operation {op + 1} should have {size} alternatives; the line holds {room}, at least 1")
         for machine in pairs[0::2]:
             if not 1 <= machine <= num_machines:
                 raise MisfitError(line, f"machine {machine} in operation {op + 1}; machines are numbered 1 to {num_machines}")

@@ -15,6 +15,7 @@ rate, of which the lower convex hull gives rows R_m ≥ slope · C + offset.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,7 +97,7 @@ def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
         fluid.rows.add("rest", float(whole.min()), (0, column, 1.0))
         return
     hull = _lower_hull(at, whole)
-    for i, j in zip(hull[:-1], hull[1:], strict=True):
+    for i, j in pairwise(hull):
         slope = float((whole[j] - whole[i]) / (at[j] - at[i]))
         # The offset is lowered until the line lies under every corner, whatever the slope's rounding.
         offset = float((whole - slope * at).min()) - MARGIN * size

@@ -39,7 +39,8 @@ class LinearProgram:
 
     def times(self, point: Floats) -> Floats:
         """A v."""
-        return np.bincount(self.row, weights=self.value * point[self.column], minlength=self.num_rows)
+        product = np.bincount(self.row, weights=self.value * point[self.column], minlength=self.num_rows)
+        return np.asarray(product, dtype=float)
 
 
 @dataclass
@@ -75,10 +76,10 @@ class Rows:
         """Rows ``Σ value · column ≥ right``; each term gives row (from 0), column and value, broadcast against each other."""
         right = np.atleast_1d(np.asarray(right, dtype=float))
         for row, column, value in terms:
-            r, c, v = np.broadcast_arrays(np.atleast_1d(row), np.atleast_1d(column), np.atleast_1d(np.asarray(value, dtype=float)))
+            r, c, v = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part)) for part in (row, column, value)))
             self.row.append(r.astype(np.int64) + self.count)
             self.column.append(c.astype(np.int64))
-            self.value.append(v)
+            self.value.append(v.astype(float))
         self.right.append(right)
         self.equal.append(np.full(len(right), equal))
         self.family += [family] * len(right)

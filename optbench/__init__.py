@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optbench.errors import UnknownNameError as UnknownNameError
     from optbench.errors import UnsupportedError as UnsupportedError
     from optbench.model.builder import Model as Model
-    from optbench.model.files import load as load
+    from optbench.model.formats import load as load
     from optbench.model.instance import Instance as Instance
     from optbench.model.objective import Objective as Objective
     from optbench.model.result import Bound as Bound
@@ -52,7 +52,7 @@ _HOME = {
     "UnsupportedError": "optbench.errors",
     "Verdict": "optbench.model.verify",
     "bound": "optbench.api",
-    "load": "optbench.model.files",
+    "load": "optbench.model.formats",
     "solve": "optbench.api",
     "verify": "optbench.model.verify",
 }

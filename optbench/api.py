@@ -6,6 +6,7 @@ their incumbents as limits on their metrics.
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 import threading
@@ -111,6 +112,13 @@ def bound(
     return out
 
 
+def every_level(instance: Instance) -> Instance:
+    """The instance with the features of all its levels at once: those after the first are solved under limits."""
+    if instance.objective.num_levels == 1:
+        return instance
+    return instance.with_limits(**{metric: math.inf for metric, _ in instance.objective.levels[0]})
+
+
 class _Solving:
     """One call of ``solve``."""
 
@@ -135,11 +143,10 @@ class _Solving:
             verdict = verify(self.instance, self.warm_start)
             if not verdict.feasible:
                 raise ParameterError(f"the warm start is not feasible: {'; '.join(map(str, verdict.violations[:3]))}")
+        check_supported(self.method, self.name, every_level(self.instance))
         level_instance, best = self.instance, self.warm_start
         for k in range(self.instance.objective.num_levels):
             level_instance = level_instance.with_objective(self.instance.objective.level(k))
-            if k == 0:
-                check_supported(self.method, self.name, level_instance)
             run = self._level(level_instance, k, best)
             self.runs.append(run)
             self.spent_s += run.elapsed_s()

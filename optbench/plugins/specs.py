@@ -81,6 +81,11 @@ def parameters(cls: type) -> tuple[Parameter, ...]:
     return tuple(Parameter(entry.name, _type_text(entry), _default_text(entry)) for entry in _fields(cls))
 
 
+def values_of(plugin: Any) -> dict[str, Any]:
+    """The parameters of a plug-in object."""
+    return {entry.name: getattr(plugin, entry.name) for entry in _fields(type(plugin))}
+
+
 def build(cls: type, what: str, given: Mapping[str, Any]) -> Any:
     """An object of the plug-in class from values that may still be text; ``what`` names the plug-in in messages."""
     hints = typing.get_type_hints(cls)
@@ -203,9 +208,14 @@ def _type_text(entry: Field[Any]) -> str:
 
 def _default_text(entry: Field[Any]) -> str | None:
     if entry.default is not MISSING:
-        return str(entry.default).lower() if isinstance(entry.default, bool) or entry.default is None else str(entry.default)
+        return _text(entry.default)
     if entry.default_factory is not MISSING:
-        return str(entry.default_factory())
+        return _text(entry.default_factory())
     return None
 
 
+def _text(value: Any) -> str:
+    """A value as one would write it in a spec."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return f"[{','.join(map(_text, value))}]"
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

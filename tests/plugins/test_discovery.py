@@ -78,7 +78,7 @@ def test_a_small_package_is_a_plugin_with_relative_imports(write: Write) -> None
     write("solvers/zz_pack/inner.py", GOOD.format(name="Inner", summary="From inside."))
     write("solvers/zz_pack/__init__.py", "from .inner import Inner as Inner\n")
     write("solvers/_zz_shared.py", "LIMIT = 5\n")
-    user = GOOD.format(name="User", summary="Uses.").replace("import optbench as ob", "import optbench as ob\nfrom ._zz_shared import LIMIT")
+    user = GOOD.format(name="User", summary="Uses.").replace("\n@dataclass", "\nfrom ._zz_shared import LIMIT\n@dataclass")
     write("solvers/zz_user.py", user)
     assert entry("solver", "zz_pack").summary == "From inside."
     assert entry("solver", "zz_user").available

@@ -157,7 +157,7 @@ def test_a_value_the_plugin_itself_refuses_is_bad_input() -> None:
 
 def test_parameters_show_type_and_default() -> None:
     shown = {entry.name: (entry.type, entry.default) for entry in specs.parameters(Sample)}
-    assert shown["sizes"] == ("tuple[int, ...]", "(1, 2)")
+    assert shown["sizes"] == ("tuple[int, ...]", "[1,2]")
     assert shown["warm"] == ("bool", "false")
     assert shown["names"] == ("list[str]", "[]")
     assert shown["limit"] == ("int | None", "none")

@@ -1,0 +1,214 @@
+"""Small instances with an optimum derived by hand, one or two features each: what every solver is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from optbench.model.builder import Model
+from optbench.model.instance import Instance
+from optbench.model.measures import Value
+
+
+@dataclass(frozen=True)
+class Case:
+    """An instance and its optimum; ``optimum`` is None when no schedule exists."""
+
+    name: str
+    declare: Callable[[], Model]
+    optimum: Value | None
+
+    @cached_property
+    def instance(self) -> Instance:
+        return self.declare().build()
+
+
+def sequence() -> Model:
+    """One device, 3 s and 2 s of work: 5 in any order."""
+    m = Model("sequence")
+    gpu = m.pool("gpu")
+    for seconds in (3, 2):
+        m.task(modes=[m.mode(gpu, time_s=seconds)])
+    m.minimize(makespan=1.0)
+    return m
+
+
+def chain() -> Model:
+    """a from 1 to 3 (release 1), then b to 6; c runs beside them from 0 to 4: 6."""
+    m = Model("chain")
+    x, y = m.pool("x"), m.pool("y")
+    a = m.task("a", modes=[m.mode(x, time_s=2)], release_s=1)
+    m.task("b", modes=[m.mode(x, time_s=3)], after=a)
+    m.task("c", modes=[m.mode(y, time_s=4)])
+    m.minimize(makespan=1.0)
+    return m
+
+
+def two_devices() -> Model:
+    """4 on one device, 3 + 2 on the other: 5; 9 s of work on 2 devices cannot end before 4.5."""
+    m = Model("two devices")
+    gpu = m.pool("gpu", count=2)
+    for seconds in (4, 3, 2):
+        m.task(modes=[m.mode(gpu, time_s=seconds)])
+    m.minimize(makespan=1.0)
+    return m
+
+
+def two_modes(m: Model) -> None:
+    """One task, 2 s for 100 J or 4 s for 60 J."""
+    gpu = m.pool("gpu", idle_w=5)
+    m.task("work", modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)])
+
+
+def weighted() -> Model:
+    """Fast: 100 J + 30 · 2 s = 160. Slow: 60 J + 30 · 4 s = 180. The device is never idle before the end."""
+    m = Model("weighted")
+    two_modes(m)
+    m.minimize(energy_j=1.0, makespan_s=30.0)
+    return m
+
+
+def in_order() -> Model:
+    """First the makespan, 2 s, which only the fast mode reaches: 100 J."""
+    m = Model("in order")
+    two_modes(m)
+    m.minimize_in_order("makespan_s", "energy_j")
+    return m
+
+
+def energy_budget() -> Model:
+    """At most 80 J: only the slow mode is left, 4 s."""
+    m = Model("energy budget")
+    two_modes(m)
+    m.limit(energy_j=80)
+    m.minimize(makespan=1.0)
+    return m
+
+
+def deadline() -> Model:
+    """Done by 3: only the fast mode is left, 100 J."""
+    m = Model("deadline")
+    gpu = m.pool("gpu")
+    m.task(modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)], deadline_s=3)
+    m.minimize(energy_j=1.0)
+    return m
+
+
+def several_pools() -> Model:
+    """a holds x and y for 2, b then needs x for 2 and c needs y for 3: y is busy for 5."""
+    m = Model("several pools")
+    x, y = m.pool("x"), m.pool("y")
+    m.task("a", modes=[m.mode({x: 1, y: 1}, time_s=2)])
+    m.task("b", modes=[m.mode(x, time_s=2)])
+    m.task("c", modes=[m.mode(y, time_s=3)])
+    m.minimize(makespan=1.0)
+    return m
+
+
+def transfer() -> Model:
+    """The consumer stays for 2 + 5 = 7, or goes after 1 s of latency and 1 GB at 8 Gbit/s: 2 + 2 + 1 = 5."""
+    m = Model("transfer")
+    x, y = m.pool("x"), m.pool("y")
+    m.link(x, y, bandwidth_gbit_s=8, latency_ms=1000)
+    producer = m.task("producer", modes=[m.mode(x, time_s=2)])
+    m.task("consumer", modes=[m.mode(x, time_s=5), m.mode(y, time_s=1)], data_gb={producer: 1.0})
+    m.minimize(makespan=1.0)
+    return m
+
+
+def flow_time() -> Model:
+    """Shortest first: 1 + (1 + 3) = 5."""
+    m = Model("flow time")
+    gpu = m.pool("gpu")
+    for seconds in (3, 1):
+        m.task(modes=[m.mode(gpu, time_s=seconds)])
+    m.minimize(flow_time_s=1.0)
+    return m
+
+
+def power_cap() -> Model:
+    """Two tasks of 100 W under a cap of 150 W, an idle device draws 10 W: one after the other, 2 + 2 = 4."""
+    m = Model("power cap")
+    for name in ("x", "y"):
+        m.task(modes=[m.mode(m.pool(name, idle_w=10), time_s=2, energy_j=200)])
+    m.limit(power_w=150)
+    m.minimize(makespan=1.0)
+    return m
+
+
+def cheap_hour() -> Model:
+    """1 kWh in one hour: 0.30 in the first hour, 0.10 in the second."""
+    m = Model("cheap hour", tick_s=3600.0)
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=3600, energy_j=3.6e6)])
+    m.tariff(price_usd_per_kwh=[0.3, 0.1], every_s=3600)
+    m.minimize(cost_usd=1.0)
+    return m
+
+
+def fixed_horizon() -> Model:
+    """100 J in 4 s, then 5 W idle for the other 6 s: 130 J."""
+    m = Model("fixed horizon", horizon_s=10)
+    m.task(modes=[m.mode(m.pool("gpu", idle_w=5), time_s=4, energy_j=100)])
+    m.minimize(energy_j=1.0)
+    return m
+
+
+def in_seconds() -> Model:
+    """1.5 + 2.25 = 3.75 in continuous time."""
+    m = Model("in seconds", time="seconds")
+    gpu = m.pool("gpu")
+    for seconds in (1.5, 2.25):
+        m.task(modes=[m.mode(gpu, time_s=seconds)])
+    m.minimize(makespan_s=1.0)
+    return m
+
+
+def interrupted() -> Model:
+    """a runs 0–1 and 2–5, b arrives at 1 and runs 1–2: flow 5 + 1 = 6; uninterrupted it is 7 (b first) or 8."""
+    m = Model("interrupted", time="seconds", preemptive=True)
+    gpu = m.pool("gpu")
+    m.task("a", modes=[m.mode(gpu, time_s=4)])
+    m.task("b", modes=[m.mode(gpu, time_s=1)], release_s=1)
+    m.minimize(flow_time_s=1.0)
+    return m
+
+
+def too_tight() -> Model:
+    """Either task alone is done by 3, but not both: 2 + 2 > 3."""
+    m = Model("too tight")
+    gpu = m.pool("gpu")
+    for _ in range(2):
+        m.task(modes=[m.mode(gpu, time_s=2)], deadline_s=3)
+    m.minimize(makespan=1.0)
+    return m
+
+
+def crowd() -> Model:
+    """Eighty tasks on three pools, many of them alike: ties for determinism, work enough for a time limit."""
+    m = Model("crowd")
+    pools = [m.pool(name, count=2) for name in ("x", "y", "z")]
+    for i in range(80):
+        m.task(modes=[m.mode(pool, time_s=3 + (7 * i + 5 * k) % 11) for k, pool in enumerate(pools)])
+    m.minimize(makespan=1.0)
+    return m
+
+
+CASES = (
+    Case("sequence", sequence, 5.0),
+    Case("chain", chain, 6.0),
+    Case("two_devices", two_devices, 5.0),
+    Case("weighted", weighted, 160.0),
+    Case("in_order", in_order, (2.0, 100.0)),
+    Case("energy_budget", energy_budget, 4.0),
+    Case("deadline", deadline, 100.0),
+    Case("several_pools", several_pools, 5.0),
+    Case("transfer", transfer, 5.0),
+    Case("flow_time", flow_time, 5.0),
+    Case("power_cap", power_cap, 4.0),
+    Case("cheap_hour", cheap_hour, 0.1),
+    Case("fixed_horizon", fixed_horizon, 130.0),
+    Case("in_seconds", in_seconds, 3.75),
+    Case("interrupted", interrupted, 6.0),
+)
+INFEASIBLE = Case("too_tight", too_tight, None)

@@ -1,0 +1,148 @@
+"""Conformance of a solver: what every solver owes, on every hand-solved case that it supports."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from optbench import api
+from optbench.errors import UnsupportedError
+from optbench.model.features import FEATURES
+from optbench.model.instance import Instance
+from optbench.model.result import Result
+from optbench.model.schedule import Schedule
+from optbench.plugins import discovery, specs
+from optbench.plugins.protocol import Solver, check_supported
+from optbench.testing.cases import CASES, INFEASIBLE, Case, crowd
+from optbench.testing.documented import check_documented
+
+TOLERANCE = 1e-6
+
+
+class SolverConformance:
+    """Inherit, name your class ``Test...`` and set ``solver`` to a spec. ``exact`` solvers must prove every optimum."""
+
+    solver: ClassVar[str]
+    exact: ClassVar[bool] = False
+    time_limit_s: ClassVar[float] = 20.0
+    # In the solver's own unit of work; enough for the small cases, small enough to end soon on a large one.
+    work_limit: ClassVar[float] = 1.0
+
+    @classmethod
+    def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
+        """Only the cases that the solver supports are run on it, so that nothing is skipped."""
+        if "case" in metafunc.fixturenames:
+            cases = cls.supported()
+            metafunc.parametrize("case", cases, ids=[case.name for case in cases])
+
+    @classmethod
+    def load(cls) -> tuple[str, Solver]:
+        return discovery.load_solver(cls.solver)
+
+    @classmethod
+    def supported(cls) -> list[Case]:
+        return [case for case in CASES if cls.supports(case.instance)]
+
+    @classmethod
+    def supports(cls, instance: Instance) -> bool:
+        name, solver = cls.load()
+        try:
+            check_supported(solver, name, api.every_level(instance))
+        except UnsupportedError:
+            return False
+        return True
+
+    def solve(self, instance: Instance, **options: Any) -> Result:
+        return api.solve(instance, self.solver, **({"time_limit_s": self.time_limit_s, "seed": 7} | options))
+
+    def test_it_is_documented(self) -> None:
+        name, solver = self.load()
+        check_documented("solver", name, type(solver))
+
+    def test_what_it_supports_is_in_the_vocabulary(self) -> None:
+        assert set(self.load()[1].supports) <= set(FEATURES)
+
+    def test_it_runs_on_something(self) -> None:
+        supports = sorted(self.load()[1].supports)
+        assert self.supported(), f"{self.solver} supports none of the hand-solved cases; it declares {supports}"
+
+    def test_it_refuses_what_it_does_not_support(self) -> None:
+        supports = self.load()[1].supports
+        for case in CASES:
+            missing = sorted(api.every_level(case.instance).features - set(supports))
+            if missing:
+                with pytest.raises(UnsupportedError, match=missing[0]):
+                    self.solve(case.instance)
+
+    def test_its_schedule_is_feasible_and_no_better_than_the_optimum(self, case: Case) -> None:
+        result = self.solve(case.instance)
+        assert result.verified, f"{result.status}; violations: {result.violations}"
+        assert case.optimum is not None
+        objectives, optima, bounds = (_levels(value) for value in (result.objective, case.optimum, result.bound))
+        # Levels of an order compare like words: a later one counts where those before it are equal.
+        first = next((k for k, (a, b) in enumerate(zip(objectives, optima, strict=True)) if abs(a - b) > _slack(b)), None)
+        assert first is None or objectives[first] > optima[first]
+        assert not bounds or bounds[0] <= optima[0] + _slack(optima[0])
+        if self.exact or result.status == "optimal":
+            assert result.status == "optimal" and objectives == pytest.approx(optima, rel=TOLERANCE)
+
+    def test_same_seed_and_work_limit_same_decision(self, case: Case) -> None:
+        runs = [self.solve(case.instance, work_limit=self.work_limit) for _ in range(2)]
+        assert _same(runs[0].schedule, runs[1].schedule)
+
+    def test_same_seed_and_work_limit_same_decision_in_a_crowd(self) -> None:
+        instance = crowd().build()
+        if self.supports(instance):
+            runs = [self.solve(instance, work_limit=self.work_limit, time_limit_s=120.0, bound=False) for _ in range(2)]
+            assert _same(runs[0].schedule, runs[1].schedule)
+
+    def test_it_ends_once_its_time_is_over(self) -> None:
+        """Far beyond its limit it would hang a study; how close it comes is a matter for benchmarks."""
+        instance = crowd().build()
+        if self.supports(instance):
+            result = self.solve(instance, time_limit_s=0.5, bound=False)
+            assert result.wall_s < 60.0
+            assert result.verified or result.schedule is None
+
+    def test_it_ends_when_it_is_told_to_stop(self, case: Case) -> None:
+        stop = threading.Event()
+        stop.set()
+        assert self.solve(case.instance, stop=stop, time_limit_s=None).termination == "interrupted"
+
+    def test_where_no_schedule_exists_it_finds_none(self) -> None:
+        if self.supports(INFEASIBLE.instance):
+            result = self.solve(INFEASIBLE.instance)
+            assert result.status == "infeasible" or (result.status == "unknown" and not self.exact)
+            assert result.schedule is None and result.objective is None
+
+    def test_it_leaves_the_instance_and_the_global_generator_alone(self, case: Case) -> None:
+        twin = case.declare().build()
+        before = np.random.get_state(legacy=False)
+        self.solve(twin)
+        after = np.random.get_state(legacy=False)
+        assert str(before) == str(after)
+        # The hash is computed after the run: it is that of an instance nobody has touched.
+        assert twin.hash == case.declare().build().hash
+
+    def test_it_survives_pickling(self) -> None:
+        _, solver = self.load()
+        twin = pickle.loads(pickle.dumps(solver))
+        assert type(twin) is type(solver) and specs.values_of(twin) == specs.values_of(solver)
+
+
+def _levels(value: Any) -> list[float]:
+    return [] if value is None else list(value) if isinstance(value, tuple) else [value]
+
+
+def _slack(value: float) -> float:
+    return TOLERANCE * max(1.0, abs(value))
+
+
+def _same(a: Schedule | None, b: Schedule | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return all(np.array_equal(getattr(a, column), getattr(b, column)) for column in ("task", "mode", "start", "end", "units"))

@@ -1,0 +1,29 @@
+"""Every discovered plug-in meets its conformance suite; one that no test could run on fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from optbench.plugins import discovery
+from optbench.testing import ProblemConformance, SolverConformance
+
+EXACT = {"cpsat", "highs"}
+# What makes the default instance of a family small enough for a test of seconds.
+SMALL: dict[str, str] = {}
+
+# One class per plug-in: pytest collects classes by their name in the module.
+for _name in discovery.names("solver"):
+    _body = {"solver": _name, "exact": _name in EXACT}
+    globals()[f"TestSolver_{_name}"] = type(f"TestSolver_{_name}", (SolverConformance,), _body)
+for _name in discovery.names("problem"):
+    globals()[f"TestProblem_{_name}"] = type(f"TestProblem_{_name}", (ProblemConformance,), {"problem": SMALL.get(_name, _name)})
+
+
+@pytest.mark.parametrize("kind", discovery.KINDS)
+def test_every_built_in_plugin_is_available(kind: discovery.Kind) -> None:
+    assert [entry for entry in discovery.catalogue(kind) if not entry.available] == []
+
+
+def test_the_promised_plugins_are_there() -> None:
+    assert {"cpsat", "highs"} <= set(discovery.names("solver"))
+    assert {"jobshop", "flexible_jobshop", "rcpsp", "gpu_dag"} <= set(discovery.names("problem"))

@@ -1,0 +1,197 @@
+"""The hand-solved cases are right, and each promise of the suites is one that a bad plug-in breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from optbench.errors import ContradictionError
+from optbench.model.features import FEATURES
+from optbench.model.instance import Instance
+from optbench.model.result import Result
+from optbench.model.schedule import Schedule
+from optbench.model.verify import verify
+from optbench.plugins.protocol import Problem, Run, Solver
+from optbench.testing import CASES, Case, ProblemConformance, SolverConformance, assert_gap
+from optbench.testing.cases import INFEASIBLE, sequence
+from tests.reference.brute_force import brute_force
+
+CASE = {case.name: case for case in CASES}
+# Brute force knows integer time and no preemption; the others are checked on schedules written by hand.
+BY_HAND = {"in_seconds", "interrupted"}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name not in BY_HAND], ids=lambda case: case.name)
+def test_the_optima_are_those_of_brute_force(case: Case) -> None:
+    found = brute_force(case.instance)
+    assert found is not None
+    assert found.objectives == pytest.approx(case.optimum if isinstance(case.optimum, tuple) else (case.optimum,))
+
+
+def test_the_infeasible_case_has_no_schedule() -> None:
+    assert brute_force(INFEASIBLE.instance) is None
+
+
+def test_the_continuous_case_reaches_its_optimum() -> None:
+    assert verify(CASE["in_seconds"].instance, Schedule.of(CASE["in_seconds"].instance, [0, 1], [0.0, 1.5])).objective == 3.75
+
+
+def test_the_preemptive_case_reaches_its_optimum() -> None:
+    columns: list[Any] = [[0, 1, 0], [0, 1, 0], [0.0, 1.0, 2.0], [1.0, 2.0, 5.0], [0.25, 1.0, 0.75]]
+    task, mode, start, end, units = (np.asarray(column) for column in columns)
+    assert verify(CASE["interrupted"].instance, Schedule(task, mode, start, end, units)).objective == 6.0
+
+
+def test_between_them_the_cases_use_every_feature() -> None:
+    assert set().union(*(case.instance.features for case in CASES)) == set(FEATURES)
+
+
+@dataclass
+class Serial(Solver):
+    """One task after the other in its first mode that fits: right for the simplest instances only."""
+
+    supports: ClassVar[frozenset[str]] = frozenset({"ticks", "pooled", "modes"})
+
+    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        mode = instance.pairs.mode[instance.pairs.ptr[:-1]]
+        length = instance.pairs.duration[instance.pairs.ptr[:-1]]
+        return Schedule.of(instance, mode, np.cumsum(length) - length)
+
+
+class Overlapping(Serial):
+    """Everything at once, whatever the capacity."""
+
+    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        return Schedule.of(instance, instance.pairs.mode[instance.pairs.ptr[:-1]], np.zeros(instance.num_tasks))
+
+
+class Shuffled(Serial):
+    """A different order every time, from no seed."""
+
+    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        order = np.random.default_rng().permutation(instance.num_tasks)
+        mode, length = (column[instance.pairs.ptr[:-1]] for column in (instance.pairs.mode, instance.pairs.duration))
+        start = np.empty(instance.num_tasks)
+        start[order] = np.cumsum(length[order]) - length[order]
+        return Schedule.of(instance, mode, start)
+
+
+class Global(Serial):
+    """Draws from the global generator."""
+
+    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        np.random.mtrand.rand()
+        return super().solve(instance, run)
+
+
+class Boastful(Serial):
+    """Reports a bound above the optimum."""
+
+    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        run.report_bound(1e6, "nowhere")
+        return super().solve(instance, run)
+
+
+class Greedy(Serial):
+    """Says it can do what it cannot."""
+
+    supports: ClassVar[frozenset[str]] = frozenset({"ticks", "power_levels"})
+
+
+class Nothing(Serial):
+    """Supports nothing at all."""
+
+    supports: ClassVar[frozenset[str]] = frozenset()
+
+
+def suite(method: Solver, exact: bool = False) -> SolverConformance:
+    """The suite on a solver object in place of a discovered plug-in."""
+
+    class Tried(SolverConformance):
+        solver = "tried"
+
+        @classmethod
+        def load(cls) -> tuple[str, Solver]:
+            return "tried", method
+
+        def solve(self, instance: Instance, **options: Any) -> Result:
+            from optbench import api
+
+            return api.solve(instance, method, **({"time_limit_s": 5.0, "seed": 7} | options))
+
+    Tried.exact = exact
+    return Tried()
+
+
+def test_an_honest_solver_passes() -> None:
+    tried = suite(Serial())
+    assert {case.name for case in tried.supported()} == {"sequence", "two_devices"}
+    tried.test_it_is_documented()
+    tried.test_it_runs_on_something()
+    tried.test_it_refuses_what_it_does_not_support()
+    tried.test_same_seed_and_work_limit_same_decision_in_a_crowd()
+    tried.test_it_ends_once_its_time_is_over()
+    tried.test_it_survives_pickling()
+    for case in tried.supported():
+        tried.test_its_schedule_is_feasible_and_no_better_than_the_optimum(case)
+        tried.test_it_leaves_the_instance_and_the_global_generator_alone(case)
+
+
+@pytest.mark.parametrize(
+    ("method", "broken"),
+    [
+        (Overlapping(), lambda s: s.test_its_schedule_is_feasible_and_no_better_than_the_optimum(CASE["sequence"])),
+        (Shuffled(), lambda s: s.test_same_seed_and_work_limit_same_decision_in_a_crowd()),
+        (Global(), lambda s: s.test_it_leaves_the_instance_and_the_global_generator_alone(CASE["sequence"])),
+        (Greedy(), lambda s: s.test_what_it_supports_is_in_the_vocabulary()),
+        (Nothing(), lambda s: s.test_it_runs_on_something()),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Solver) else "",
+)
+def test_a_bad_solver_breaks_its_promise(method: Solver, broken: Callable[[SolverConformance], None]) -> None:
+    with pytest.raises(AssertionError):
+        broken(suite(method))
+
+
+def test_a_solver_that_is_not_exact_cannot_pass_for_one() -> None:
+    # One after the other the three tasks end at 9, on two devices they could at 5.
+    suite(Serial()).test_its_schedule_is_feasible_and_no_better_than_the_optimum(CASE["two_devices"])
+    with pytest.raises(AssertionError):
+        suite(Serial(), exact=True).test_its_schedule_is_feasible_and_no_better_than_the_optimum(CASE["two_devices"])
+
+
+def test_a_bound_above_the_optimum_is_a_contradiction() -> None:
+    with pytest.raises(ContradictionError, match=r"bound 1000000\.0 from nowhere"):
+        suite(Boastful()).test_its_schedule_is_feasible_and_no_better_than_the_optimum(CASE["sequence"])
+
+
+@dataclass
+class Drifting(Problem):
+    """Never the same instance twice."""
+
+    def instance(self, seed: int = 0) -> Instance:
+        model = sequence()
+        gpu = model.pool("other")
+        model.task(modes=[model.mode(gpu, time_s=int(np.random.default_rng().integers(1, 10**9)))])
+        return model.build()
+
+
+def test_a_problem_that_ignores_its_seed_is_caught() -> None:
+    class Tried(ProblemConformance):
+        def load(self) -> Problem:
+            return Drifting()
+
+    with pytest.raises(AssertionError):
+        Tried().test_same_seed_same_instance()
+
+
+def test_assert_gap_says_what_is_missing() -> None:
+    result = suite(Serial()).solve(CASE["two_devices"].instance)
+    # 9 against a bound of 5: |9 - 5| / 9 = 0.444.
+    assert_gap(result, 0.45)
+    with pytest.raises(AssertionError, match=r"gap 0\.44"):
+        assert_gap(result, 0.4)

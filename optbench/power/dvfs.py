@@ -1,9 +1,9 @@
 """The law of clocks: how long a unit of work takes and what it draws, by GPU count n and clock f in (0, 1].
 
-    T(1, f) = α_t + β_t / f                       seconds per unit
-    T(n, f) = (α_t + β_t / f + γ_t n) / n         n > 1: γ_t is the cost of keeping n GPUs in step
-    P(f)    = α_p f³ + β_p f + γ_p                watts per GPU
-    E(n, f) = n P(f) T(n, f)                      joules per unit
+T(1, f) = α_t + β_t / f                       seconds per unit
+T(n, f) = (α_t + β_t / f + γ_t n) / n         n > 1: γ_t is the cost of keeping n GPUs in step
+P(f)    = α_p f³ + β_p f + γ_p                watts per GPU
+E(n, f) = n P(f) T(n, f)                      joules per unit
 """
 
 from __future__ import annotations

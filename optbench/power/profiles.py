@@ -78,7 +78,9 @@ def profile(name_or_path: str | Path) -> Profile:
         try:
             return parse_profile(path.read_text(encoding="utf-8"), name)
         except UnicodeDecodeError as error:
-            raise FileFormatError(f"{name}: not a text file ({error.reason} at byte {error.start}); a profile is UTF-8 JSON") from None
+            raise FileFormatError(
+                f"{name}: not a text file ({error.reason} at byte {error.start}); a profile is UTF-8 JSON"
+            ) from None
     if name.endswith(".json"):
         raise FileFormatError(f"{name}: no such profile file; shipped profiles: {', '.join(profile_names())}")
     raise UnknownNameError("profile", name, profile_names())

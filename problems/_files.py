@@ -1,0 +1,46 @@
+"""What the problem families share: instances from files, and checks of parameters."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any
+
+from optbench.errors import FileFormatError, ParameterError
+from optbench.model import formats
+from optbench.model.instance import Instance
+from optbench.plugins.protocol import Problem
+
+
+def from_file(problem: Problem, family: str, file: str) -> Instance:
+    """The instance in a file, or of a public data set such as ``jobshop/ft06``; it must be of this family."""
+    for entry in fields(problem):  # type: ignore[arg-type]  # every built-in problem is a dataclass
+        value = getattr(problem, entry.name)
+        if entry.name != "file" and value != _default(entry):
+            given = f"{entry.name}={value!r}"
+            raise ParameterError(f"problem {family!r}: {given} goes with generated instances, not with file={file!r}")
+    path = Path(file)
+    if not path.exists():
+        from optbench.data import data_path
+
+        path = data_path(file)
+    instance = formats.load(path)
+    if instance.problem != family:
+        raise FileFormatError(f"{file}: holds a {instance.problem} instance, not a {family}; use {instance.problem}:file={file}")
+    return instance
+
+
+def require(ok: bool, family: str, name: str, value: object, allowed: str) -> None:
+    """A ParameterError that names the parameter, its value and what is allowed."""
+    if not ok:
+        raise ParameterError(f"problem {family!r}: {name} is {value!r}; it must be {allowed}")
+
+
+def require_range(family: str, low: int, high: int) -> None:
+    """Durations are drawn from low to high, both at least 1."""
+    require(low >= 1, family, "low", low, "at least 1")
+    require(high >= low, family, "high", high, f"at least low, which is {low}")
+
+
+def _default(entry: Field[Any]) -> Any:
+    return entry.default if entry.default is not MISSING else None

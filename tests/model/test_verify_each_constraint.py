@@ -1,0 +1,252 @@
+"""Each constraint broken once, by one edit of a feasible schedule: the verifier names exactly that one.
+
+The instance, in ticks of 1 s (idle power 0, objective makespan):
+
+    pools   a: 2 devices of 16 GB, at node; b: 1 device of 8 GB, under the cluster; link a -> b of 2 s per GB, none back
+    modes   of kind 0: on one device of a (3 s, 100 W), on one of b (2 s, 150 W); of kind 1: on two devices of a (4 s, 250 W)
+    tasks   t0, t1, t2 of kind 0, t3 of kind 1 (all of one unit); t0 -> t2 with 1 GB; t1 -> t3 without data
+            t1 is released at 1, t3 needs 16 GB and must end by 16, everything by 18; 350 W at most; 3,000 J at most
+
+Feasible: t0 on a from 0 to 3, t1 on a from 1 to 4, t2 on b from 5 to 7 (t0's data arrives at 5), t3 on a from 12 to 16.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Links, Modes, Places, Pools, Tasks
+from optbench.model.objective import METRICS, Objective
+from optbench.model.schedule import Schedule
+from optbench.model.validate import validate
+from optbench.model.verify import CONSTRAINTS, verify
+
+ON_A, ON_B, BOTH_A = 0, 1, 2
+
+
+def ints(*values: int) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def floats(*values: float) -> Floats:
+    return np.array(values, dtype=float)
+
+
+def instance() -> Instance:
+    tasks = Tasks(
+        kind=ints(0, 0, 0, 1),
+        units=np.ones(4),
+        release=ints(0, 1, 0, 0),
+        deadline=floats(np.inf, np.inf, np.inf, 16),
+        deadline_hard=np.array([False, False, False, True]),
+        weight=np.ones(4),
+        memory_gb=floats(0, 0, 8, 16),
+    )
+    modes = Modes(
+        kind_names=("one", "two"),
+        kind_ptr=ints(0, 2, 3),
+        time_per_unit_s=floats(3, 2, 4),
+        energy_per_unit_j=floats(300, 300, 1000),
+        power_w=floats(100, 150, 250),
+        clock=np.full(3, np.nan),
+        req_ptr=ints(0, 1, 2, 3),
+        req_pool=ints(0, 1, 0),
+        req_count=ints(1, 1, 2),
+    )
+    return validate(
+        Instance(
+            name="each constraint",
+            domain="ticks",
+            tick_s=1.0,
+            horizon=18.0,
+            tasks=tasks,
+            edges=Edges(ints(0, 1), ints(2, 3), floats(1, 0)),
+            places=Places(("cluster", "node"), ints(-1, 0)),
+            pools=Pools(("a", "b"), ints(1, 0), ints(2, 1), np.zeros(2), np.zeros(2), np.zeros(2, dtype=bool), floats(16, 8)),
+            modes=modes,
+            links=Links(np.array([[0, 0], [np.inf, 0]]), np.array([[0.0, 2.0], [0.0, 0.0]]), np.zeros((2, 2))),
+            limits=Limits(ints(0), floats(350), {"energy_j": 3000.0}),
+            objective=Objective.weighted({"makespan": 1.0}),
+        )
+    )
+
+
+def schedule(problem: Instance) -> Schedule:
+    return Schedule.of(problem, [ON_A, ON_A, ON_B, BOTH_A], [0, 1, 5, 12])
+
+
+Broken = tuple[Instance, Schedule]
+Edit = Callable[[Instance, Schedule], Broken]
+
+
+def moved(task: int, start: int) -> Edit:
+    """The task at another start, its length kept."""
+
+    def edit(problem: Instance, s: Schedule) -> Broken:
+        starts = s.start.copy()
+        starts[task] = start
+        return problem, replace(s, start=starts, end=starts + (s.end - s.start))
+
+    return edit
+
+
+def with_mode(task: int, mode: int, start: int) -> Edit:
+    """The task in another mode, at another start."""
+
+    def edit(problem: Instance, s: Schedule) -> Broken:
+        modes, starts = s.mode.copy(), s.start.copy()
+        modes[task], starts[task] = mode, start
+        return problem, Schedule.of(problem, modes, starts)
+
+    return edit
+
+
+def wrong_kind(problem: Instance, s: Schedule) -> Broken:
+    """t2 in the mode of kind 1, on both devices of a from 4 to 8: everything else holds."""
+    return with_mode(2, BOTH_A, 4)(problem, s)
+
+
+def longer(problem: Instance, s: Schedule) -> Broken:
+    ends = s.end.copy()
+    ends[2] += 1
+    return problem, replace(s, end=ends)
+
+
+def fewer_units(problem: Instance, s: Schedule) -> Broken:
+    """t2 does half of its unit, in the one second that takes."""
+    units, ends = s.units.copy(), s.end.copy()
+    units[2], ends[2] = 0.5, 6
+    return problem, replace(s, units=units, end=ends)
+
+
+def split(starts: tuple[int, int], lengths: tuple[int, int]) -> Callable[[Schedule], Schedule]:
+    """t0 in two halves on a."""
+
+    def edit(s: Schedule) -> Schedule:
+        halves = np.array(starts), np.array(starts) + np.array(lengths)
+        return Schedule(
+            np.append(s.task, 0),
+            np.append(s.mode, ON_A),
+            np.concatenate(([halves[0][0]], s.start[1:], [halves[0][1]])),
+            np.concatenate(([halves[1][0]], s.end[1:], [halves[1][1]])),
+            np.concatenate(([0.5], s.units[1:], [0.5])),
+        )
+
+    return edit
+
+
+def two_segments(problem: Instance, s: Schedule) -> Broken:
+    """Half a unit takes ceil(1.5) = 2 s: from 0 to 2 and from 4 to 6; t2 moves to 8, when the data is there."""
+    _, later = moved(2, 8)(problem, s)
+    return problem, split((0, 4), (2, 2))(later)
+
+
+def overlapping_segments(problem: Instance, s: Schedule) -> Broken:
+    """Halves from 4 to 6 and from 5 to 7, on the two devices of a, which are free then; t2 moves to 9."""
+    _, later = moved(2, 9)(problem, s)
+    return replace(problem, preemptive=True), split((4, 5), (2, 2))(later)
+
+
+def fractional_start(problem: Instance, s: Schedule) -> Broken:
+    return problem, replace(s, start=s.start + np.array([0, 0, 0.5, 0]), end=s.end + np.array([0, 0, 0.5, 0]))
+
+
+def hotter(problem: Instance, s: Schedule) -> Broken:
+    """t2 (150 W) beside t3 (250 W) from 13 on: 400 W at the cluster."""
+    return moved(2, 13)(problem, s)
+
+
+def tighter_limit(metric: str, value: float) -> Edit:
+    def edit(problem: Instance, s: Schedule) -> Broken:
+        return problem.with_limits(**{metric: value}), s
+
+    return edit
+
+
+BREAKS: dict[str, Edit] = {
+    "form": fractional_start,
+    "assignment": fewer_units,
+    "single_segment": two_segments,
+    "mode": wrong_kind,
+    # b has 8 GB.
+    "memory": lambda problem, s: (replace(problem, tasks=replace(problem.tasks, memory_gb=floats(0, 0, 9, 16))), s),
+    "duration": longer,
+    "release": moved(1, 0),
+    # From 13 to 17: within the horizon.
+    "deadline": moved(3, 13),
+    # From 17 to 19, after t3.
+    "horizon": moved(2, 17),
+    # t0 ends at 3, its data arrives at 5: from 2 on t2 is too early for both, and only precedence is named.
+    "precedence": moved(2, 2),
+    "transfer": moved(2, 4),
+    # t0 on b from 0 to 2, t2 on a: there is no link from b to a.
+    "link": lambda problem, s: with_mode(2, ON_A, 4)(*with_mode(0, ON_B, 0)(problem, s)),
+    # t3 takes both devices of a from 4 to 8, beside t0 from 2 to 5 (350 W); t2 waits for the data until 8.
+    "capacity": lambda problem, s: moved(2, 8)(*moved(0, 2)(*moved(3, 4)(problem, s))),
+    "self_overlap": overlapping_segments,
+    "power_cap": hotter,
+    # 300 + 300 + 300 + 1000 J are drawn.
+    "limit": tighter_limit("energy_j", 1899.0),
+}
+
+
+def test_every_constraint_is_broken_here() -> None:
+    assert set(BREAKS) == set(CONSTRAINTS)
+
+
+def test_the_schedule_is_feasible_before_it_is_edited() -> None:
+    problem = instance()
+    verdict = verify(problem, schedule(problem))
+    assert verdict.violations == ()
+    assert verdict.objectives == (16.0,)
+    assert verdict.metrics["energy_j"] == 1900.0
+
+
+@pytest.mark.parametrize("constraint", BREAKS)
+def test_the_verifier_names_exactly_the_broken_constraint(constraint: str) -> None:
+    problem = instance()
+    verdict = verify(*BREAKS[constraint](problem, schedule(problem)))
+    named = [violation.constraint for violation in verdict.violations]
+    assert named == ["limit:energy_j" if constraint == "limit" else constraint]
+    assert not verdict.feasible
+    assert verdict.objective is None
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_limit_on_every_metric_is_checked_and_named(metric: str) -> None:
+    problem = instance()
+    value = verify(problem, schedule(problem)).metrics[metric]
+    assert verify(problem.with_limits(**{metric: value}), schedule(problem)).feasible
+    if value > 0:
+        verdict = verify(problem.with_limits(**{metric: value - 0.5}), schedule(problem))
+        assert [violation.constraint for violation in verdict.violations] == [f"limit:{metric}"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda s: replace(s, task=s.task[:-1]), r"'mode' has shape \(4,\), expected \(3,\)"),
+        (lambda s: replace(s, task=np.array([0, 1, 2, 9])), r"task\[3\] is 9, expected 0 to 3"),
+        (lambda s: replace(s, mode=np.array([0, 0, -1, 2])), r"mode\[2\] is -1, expected 0 to 2"),
+        (lambda s: replace(s, mode=s.mode.astype(float)), "'mode' holds float64"),
+        (lambda s: replace(s, units=np.array([1, np.nan, 1, 1])), r"units\[1\] is nan"),
+        (lambda s: replace(s, end=np.array([3, 4, np.inf, 11])), r"end\[2\] is inf"),
+    ],
+)
+def test_bad_form_says_what_is_wrong_and_where(edit: Callable[[Schedule], Schedule], said: str) -> None:
+    problem = instance()
+    verdict = verify(problem, edit(schedule(problem)))
+    assert [violation.constraint for violation in verdict.violations] == ["form"]
+    assert verdict.objectives == ()
+    assert re.search(said, verdict.violations[0].message)
+
+
+def test_a_missing_task_is_an_assignment_violation() -> None:
+    problem = instance()
+    whole = schedule(problem)
+    part = Schedule(whole.task[:3], whole.mode[:3], whole.start[:3], whole.end[:3], whole.units[:3])
+    assert [violation.constraint for violation in verify(problem, part).violations] == ["assignment"]

@@ -11,6 +11,7 @@ from optbench.errors import FileFormatError
 # Parsed JSON needs up to some twenty times its size in memory, split plain text forty times.
 MAX_JSON_BYTES = 128 << 20
 MAX_TEXT_BYTES = 16 << 20
+HEAD_BYTES = 4096
 LIMIT_VARIABLE = "OPTBENCH_MAX_FILE_MB"
 
 MAGIC = {
@@ -31,7 +32,7 @@ def read_text(path: Path) -> str:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise FileFormatError(f"{shown(path)}: not a regular file; give the path of a file")
-            head = file.read(4096)
+            head = file.read(HEAD_BYTES)
             check_head(path, head)
             limit = byte_limit(head)
             if status.st_size > limit:
@@ -57,7 +58,7 @@ def shown(path: Path) -> str:
 
 def check_head(path: Path, head: bytes) -> None:
     """Refuse what can be seen in the first bytes not to be text."""
-    if not head.strip():
+    if len(head) < HEAD_BYTES and not head.strip():
         raise FileFormatError(f"{shown(path)}: the file is empty")
     for magic, what in MAGIC.items():
         if head.startswith(magic):

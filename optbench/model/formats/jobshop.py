@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optbench.model.formats.classical import Shop
-from optbench.model.formats.text import MisfitError, Row, check_pools, content_lines, header_counts, number_rows, whole_number
+from optbench.model.formats.text import (
+    MisfitError,
+    Row,
+    check_pools,
+    content_lines,
+    header_counts,
+    number_rows,
+    shorten,
+    whole_number,
+)
 
 
 def parse_standard(text: str) -> Shop:
@@ -33,11 +42,8 @@ def parse_standard(text: str) -> Shop:
 
 def parse_taillard(text: str) -> Shop:
     rows = taillard_rows(text)
-    line, header = rows[0]
-    if not 2 <= len(header) <= 6:
-        raise MisfitError(line, f"{len(header)} numbers; the header has two to six: jobs, machines, seeds, bounds")
     num_jobs, num_machines = header_counts(rows[0], ("jobs", "machines"))
-    check_pools(line, "machines", num_machines)
+    check_pools(rows[0][0], "machines", num_machines)
     check_length(rows, 2 * num_jobs, f"{num_jobs} lines of durations and {num_jobs} of machines")
     for line, numbers in rows[1:]:
         if len(numbers) != num_machines:
@@ -50,15 +56,18 @@ def parse_taillard(text: str) -> Shop:
 
 
 def taillard_rows(text: str) -> list[Row]:
-    """The lines of numbers; lines that begin with a letter are titles."""
-    rows = [
-        (number, [whole_number(number, token) for token in line.split()])
-        for number, line in content_lines(text)
-        if not line[0].isalpha()
-    ]
-    if not rows:
+    """The lines of numbers; lines that begin with a letter are titles. Of the header, jobs and machines are kept."""
+    lines = [(number, line.split()) for number, line in content_lines(text) if not line[0].isalpha()]
+    if not lines:
         raise MisfitError(1, "no numbers, only text, comments or empty lines")
-    return rows
+    line, header = lines[0]
+    if not 2 <= len(header) <= 6:
+        raise MisfitError(line, f"{len(header)} numbers; the header has two to six: jobs, machines, seeds, bounds")
+    for token in header[2:]:
+        if not (token.isascii() and token.isdigit()):
+            raise MisfitError(line, f"{shorten(token)} is not a whole number")
+    lines[0] = (line, header[:2])
+    return [(number, [whole_number(number, token) for token in tokens]) for number, tokens in lines]
 
 
 def check_length(rows: Sequence[Row], expected: int, what: str) -> None:

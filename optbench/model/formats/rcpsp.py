@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from optbench.model.formats.classical import Project
 from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, shorten, whole_number
 
+# ``jobnr. mode duration  R 1  R 2``, ``R 1  R 2``, and the rule below.
+TABLE_HEAD = re.compile(r"jobnr\b|[RND]\s*\d|---")
 SECTIONS = ("PRECEDENCE RELATIONS", "REQUESTS/DURATIONS", "RESOURCEAVAILABILITIES")
 
 
@@ -64,6 +66,7 @@ def parse_psplib(text: str) -> Project:
     capacities = capacities_of(sections["RESOURCEAVAILABILITIES"], text)
     requests = activity_rows(sections["REQUESTS/DURATIONS"])
     size = len(requests)
+    promised(text, r"jobs[ \t]*\(incl\.[^)\n]*\)", "jobs", size)
     durations, requirements = [], []
     for activity, (line, numbers) in enumerate(requests):
         if len(numbers) != 3 + len(capacities):
@@ -97,7 +100,7 @@ def section_rows(text: str) -> dict[str, list[Row]]:
             rows = out[title] = []
         elif line.startswith("***"):
             rows = None
-        elif rows is not None and line and line[0] in "-0123456789" and not line.startswith("---"):
+        elif rows is not None and line and not TABLE_HEAD.match(line):
             rows.append((number, [whole_number(number, token) for token in line.split()]))
     last = len(text.splitlines())
     for title in SECTIONS:
@@ -112,12 +115,19 @@ def capacities_of(rows: Sequence[Row], text: str) -> list[int]:
     if len(rows) > 1:
         raise MisfitError(rows[1][0], "a second row of capacities; one is allowed")
     check_pools(line, "resources", len(capacities))
-    for what in ("nonrenewable", "doubly constrained"):
-        match = re.search(rf"-\s*{what}\s*:\s*(\S+)", text)
-        if match and match[1] != "0":
-            at = text.count("\n", 0, match.start()) + 1
-            raise MisfitError(at, f"{shorten(match[1])} {what} resources; only renewable ones are supported")
+    promised(text, r"-[ \t]*renewable", "renewable resources", len(capacities))
+    promised(text, r"-[ \t]*nonrenewable", "nonrenewable resources", 0)
+    promised(text, r"-[ \t]*doubly constrained", "doubly constrained resources", 0)
     return capacities
+
+
+def promised(text: str, title: str, what: str, supported: int) -> None:
+    """A count in the head of the file, where it stands there, must be what the rest amounts to."""
+    match = re.search(rf"^[ \t]*{title}[ \t]*:[ \t]*(\S+)", text, re.MULTILINE)
+    if match and match[1] != str(supported):
+        line = text.count("\n", 0, match.start(1)) + 1
+        allowed = f"{supported} are in the file" if supported else "none can be read"
+        raise MisfitError(line, f"{shorten(match[1])} {what}; {allowed}")
 
 
 def activity_rows(rows: Sequence[Row]) -> list[Row]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from optbench.errors import FileFormatError, ModelError, UnknownNameError, UnsupportedError
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json
-from optbench.model.files.reading import looks_like_json, read_text, shown
+from optbench.model.files.reading import read_text, shown
 from optbench.model.files.strict_json import parse_json, write_text
 from optbench.model.formats.classical import Shop, project_instance, shop_instance
 from optbench.model.formats.extract import project_of, shop_of
@@ -86,7 +86,7 @@ def parse(text: str, name: str, format: str | None = None) -> Instance:
 
 def parse_any(text: str, name: str) -> Instance:
     """What begins like JSON is an optbench file or nothing; of the others, exactly one must fit from beginning to end."""
-    if looks_like_json(text[:100].encode("utf-8", "replace")):
+    if text.lstrip()[:1] in ("{", "[", '"'):
         return NATIVE.read(text, name)
     found, misfits = {}, {}
     for entry in TEXT_FORMATS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 
 from optbench.errors import FileFormatError
@@ -75,13 +76,18 @@ class Numbers:
     """Whole numbers of a text in which line breaks carry no meaning, taken one by one."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = [(number, token) for number, line in content_lines(text) for token in line.split()]
+        self._tokens: list[str] = []
+        self._lines = array("I")  # line of each token: a list would take more than the tokens do
         self._next = 0
+        for number, line in content_lines(text):
+            tokens = line.split()
+            self._tokens += tokens
+            self._lines.extend([number] * len(tokens))
 
     @property
     def line(self) -> int:
         """Line of the number to be taken next, or of the last one."""
-        return self._tokens[min(self._next, len(self._tokens) - 1)][0] if self._tokens else 1
+        return self._lines[min(self._next, len(self._lines) - 1)] if self._lines else 1
 
     @property
     def left(self) -> int:
@@ -90,7 +96,7 @@ class Numbers:
     def take(self, what: str, lowest: int = 0) -> int:
         if self._next >= len(self._tokens):
             raise MisfitError(self.line, f"the file ends where {what} should stand")
-        line, token = self._tokens[self._next]
+        line, token = self._lines[self._next], self._tokens[self._next]
         self._next += 1
         return whole_number(line, token, lowest)
 

@@ -12,7 +12,7 @@ from optbench import __version__
 from optbench.cli import exits
 from optbench.cli.output import emit, emit_json
 from optbench.cli.parser import Parser, UsageError, add_json
-from optbench.cli.verbs import bound, catalogue, convert, schema, solve, verify
+from optbench.cli.verbs import bound, catalogue, convert, data, schema, solve, verify
 from optbench.errors import OptbenchError
 from optbench.workspace import activate
 
@@ -22,6 +22,7 @@ VERBS: dict[str, ModuleType] = {
     "bound": bound,
     "convert": convert,
     "list": catalogue,
+    "data": data,
     "schema": schema,
 }
 DESCRIPTION = "Declare a GPU-scheduling problem once; solve it, verify it, bound it."

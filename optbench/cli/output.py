@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,20 +55,20 @@ def show(*parts: Any) -> None:
     emit(text if sys.stdout.isatty() else "\n".join(line.rstrip() for line in text.split("\n")))
 
 
-def console_for(stream: io.TextIOBase | Any) -> Console:
+def console_for(stream: IO[str]) -> Console:
     """A console on a stream; 120 columns where the stream is no terminal, so that logs are not squeezed."""
     from rich.console import Console
 
     return Console(file=stream, width=None if stream.isatty() else 120, highlight=False)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, right: Iterable[str] = ()) -> Any:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> Any:
     """A light table; ``right`` names the columns of numbers."""
     from rich import box
     from rich.table import Table
 
     numbers = set(right)
-    out = Table(box=box.SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    out = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
         out.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:

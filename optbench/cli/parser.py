@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -10,6 +11,8 @@ from typing import Any, NoReturn
 
 from optbench.errors import OptbenchError, nearest
 from optbench.plugins.specs import duration_s
+
+NEGATIVE = re.compile(r"-\.?\d")
 
 
 class UsageError(OptbenchError):
@@ -22,11 +25,15 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, add_help=False, **options)
+        self._negative_number_matcher = NEGATIVE  # a value such as -3s, to be refused by its type and not as an option
         self.add_argument("-h", "--help", action="help", help="show this help and leave")
 
     @property
     def options(self) -> list[str]:
-        return [flag for action in self._actions for flag in action.option_strings]
+        """Every flag, those of sub-commands included."""
+        below = [parser for action in self._actions if isinstance(action.choices, dict) for parser in action.choices.values()]
+        own = [flag for action in self._actions for flag in action.option_strings]
+        return list(dict.fromkeys([*own, *(flag for parser in below for flag in parser.options)]))
 
     def error(self, message: str) -> NoReturn:
         stop = "" if message.endswith("?") else "."
@@ -96,8 +103,8 @@ def number(kind: type[int] | type[float], least: float) -> Callable[[str], Any]:
     return parse
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object, for machines")
+def add_json(parser: argparse.ArgumentParser, default: Any = False) -> None:
+    parser.add_argument("--json", action="store_true", default=default, help="print one JSON object, for machines")
 
 
 def add_time_limit(parser: argparse.ArgumentParser, default: float, meaning: str) -> None:

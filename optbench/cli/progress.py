@@ -60,7 +60,8 @@ class Progress:
     def _state(self, point: TrajectoryPoint) -> str:
         from optbench.model.measures import gap
 
-        words = f"incumbent {figure(point.objective)}   bound {figure(point.bound)}   gap {percent(gap(point.objective, point.bound))}"
+        distance = percent(gap(point.objective, point.bound))
+        words = f"incumbent {figure(point.objective)}   bound {figure(point.bound)}   gap {distance}"
         return f"{words}   {self.levels[point.level]}" if len(self.levels) > 1 else words
 
     def __rich__(self) -> Any:

@@ -13,21 +13,36 @@ if TYPE_CHECKING:
 
 # Metrics in the order of reading; those that are zero and not asked for are left out.
 ORDER = (
-    "makespan", "makespan_s", "energy_j", "busy_energy_j", "rest_energy_j", "transfer_energy_j", "peak_power_w", "flow_time_s",
-    "tardiness_s", "late_tasks", "cost_usd", "carbon_g",
+    "makespan",
+    "makespan_s",
+    "energy_j",
+    "busy_energy_j",
+    "rest_energy_j",
+    "transfer_energy_j",
+    "peak_power_w",
+    "flow_time_s",
+    "tardiness_s",
+    "late_tasks",
+    "cost_usd",
+    "carbon_g",
 )
 ALWAYS = frozenset({"makespan_s"})
 WHEN_ASKED = frozenset({"flow_time_s"})
 REASONS = {
-    "time_limit": "stopped at the time limit", "work_limit": "stopped at the work limit", "memory_limit": "stopped at the memory limit",
-    "interrupted": "interrupted", "crashed": "crashed", "finished": "finished",
+    "time_limit": "stopped at the time limit",
+    "work_limit": "stopped at the work limit",
+    "memory_limit": "stopped at the memory limit",
+    "interrupted": "interrupted",
+    "crashed": "crashed",
+    "finished": "finished",
 }
 
 
 def show_result(instance: Instance, result: Result, page: str | None = None) -> None:
     """The outcome in a line, then objective and bounds, metrics, and what was written."""
     size = f"{instance.num_tasks:,} tasks"
-    show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{size}, {escape(result.solver)}, {threads(result.threads)}, seed {result.seed}[/]")
+    how = f"{size}, {escape(result.solver)}, {threads(result.threads)}, seed {result.seed}"
+    show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
     show(outcome(result))
     show("", objective_table(instance, result), "")
     if result.metrics:
@@ -68,10 +83,16 @@ def objective_table(instance: Instance, result: Result) -> Any:
     rows = []
     for k in range(objective.num_levels):
         bound = best.get(k)
-        rows.append((
-            objective.level(k).label, figure(values[k]), figure(bound.value if bound else None), percent(gaps[k]),
-            bound.source if bound else "-", bound.proof if bound else "-",
-        ))
+        rows.append(
+            (
+                objective.level(k).label,
+                figure(values[k]),
+                figure(bound.value if bound else None),
+                percent(gaps[k]),
+                bound.source if bound else "-",
+                bound.proof if bound else "-",
+            )
+        )
     columns = ("objective", "value", "bound", "gap", "bound from", "proof")
     return table(columns, rows, right=("value", "bound", "gap"))
 
@@ -91,7 +112,11 @@ def metrics_table(instance: Instance, metrics: Mapping[str, float]) -> Any:
     physical = "makespan" not in asked
     rows = []
     for name in (*ORDER, *sorted(set(metrics) - set(ORDER))):
-        if name not in metrics or (name == "makespan" and physical) or (name == "makespan_s" and not physical and name not in asked):
+        if (
+            name not in metrics
+            or (name == "makespan" and physical)
+            or (name == "makespan_s" and not physical and name not in asked)
+        ):
             continue
         if name in asked or name in ALWAYS or (metrics[name] and name not in WHEN_ASKED):
             rows.append((name, figure(metrics[name]), metric_unit(name)))

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from optbench.cli import exits
@@ -22,32 +23,23 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
     Native solvers hold the thread that called them, and Python runs signal handlers in the main thread only: were the
     solver in it, Ctrl-C would be noticed when the solver is done.
     """
-    stop, results, errors = threading.Event(), [], []
+    stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         return work(stop)
 
-    def run() -> None:
-        try:
-            results.append(work(stop))
-        except BaseException as error:  # handed to the caller's thread below
-            errors.append(error)
-
     def interrupt(*_: object) -> None:
         if stop.is_set():
-            sys.stderr.flush()
             os._exit(exits.INTERRUPTED)
         stop.set()
         sys.stderr.write(PATIENCE)
 
-    worker = threading.Thread(target=run, name="optbench-solve", daemon=True)
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        worker.start()
-        while worker.is_alive():
-            worker.join(WAKE_S)
+        with ThreadPoolExecutor(1, "optbench-solve") as executor:
+            future = executor.submit(work, stop)
+            while not future.done():
+                wait([future], timeout=WAKE_S)
+            return future.result()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if errors:
-        raise errors[0]
-    return results[0]

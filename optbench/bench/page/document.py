@@ -46,7 +46,7 @@ def render(instance: Instance, results: Sequence[Result], title: str | None = No
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(shown)}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f"<style>{style}</style></head><body><main>{''.join(body)}</main><div id=\"tip\" hidden></div>"
+        f'<style>{style}</style></head><body><main>{"".join(body)}</main><div id="tip" hidden></div>'
         f"<script>{script}</script></body></html>\n"
     )
 
@@ -85,14 +85,21 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
     curve, height = power.draw(instance, trace, scale, bottom)
     bottom = height if curve else bottom + 8
     cursor = svg.line(0, 28, 0, bottom - (power.FOOT if curve else 8), class_="cursor")
-    image = svg.tag("svg", chart + curve + cursor, viewBox=f"0 0 {WIDTH:g} {svg.num(bottom)}", class_="chart gantt", role="img",
-                    aria_label=f"Gantt chart of {result.solver}")
+    image = svg.tag(
+        "svg",
+        chart + curve + cursor,
+        viewBox=f"0 0 {WIDTH:g} {svg.num(bottom)}",
+        class_="chart gantt",
+        role="img",
+        aria_label=f"Gantt chart of {result.solver}",
+    )
     axis = {"left": LEFT, "width": WIDTH - LEFT - RIGHT, "end": end, "step_s": scale.step_s}
     if curve:
         total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
         axis |= {"t": trace.t.tolist(), "w": total.tolist(), "transfer_j": float(trace.transfer_j.sum())}
     keys = f'<p class="legend">{_legend(instance)}</p>'
-    below = f'<p class="legend">{power.legend(instance, trace)}</p><p class="note">{escape(power.caption(instance, result.metrics))}</p>'
+    note = f'<p class="note">{escape(power.caption(instance, result.metrics))}</p>'
+    below = f'<p class="legend">{power.legend(instance, trace)}</p>{note}'
     return (
         f'<figure class="panel" data-panel="{k}"><figcaption>{tables.headline(instance, result)}</figcaption>{keys}'
         f'<div class="scroll">{image}</div>{below if curve else ""}'
@@ -137,7 +144,8 @@ def _trajectories(instance: Instance, results: Sequence[Result]) -> str:
             charts.append(f'<figure><figcaption>{name}</figcaption><div class="scroll">{chart}</div></figure>')
     if not charts:
         return ""
-    note = '<p class="note">Solid: best verified objective so far. Dashed: certified lower bound. Where they meet, the schedule is optimal.</p>'
+    words = "Solid: best verified objective so far. Dashed: certified lower bound. Where they meet, the schedule is optimal."
+    note = f'<p class="note">{words}</p>'
     return f'<section><div class="head"><h2>Search</h2></div>{"".join(charts)}{note}</section>'
 
 
@@ -149,7 +157,14 @@ def _provenance(instance: Instance, results: Sequence[Result]) -> str:
         except PackageNotFoundError:
             continue
     seeds = sorted({result.seed for result in results})
-    return "  ·  ".join([
-        f"optbench {__version__}", f"Python {platform.python_version()}", *libraries, f"{platform.system()} {platform.machine()}",
-        f"{os.cpu_count()} cores", f"seed {', '.join(map(str, seeds))}" if seeds else "", f"instance {instance.hash[:12]}",
-    ]).replace("  ·    ·  ", "  ·  ")
+    return "  ·  ".join(
+        [
+            f"optbench {__version__}",
+            f"Python {platform.python_version()}",
+            *libraries,
+            f"{platform.system()} {platform.machine()}",
+            f"{os.cpu_count()} cores",
+            f"seed {', '.join(map(str, seeds))}" if seeds else "",
+            f"instance {instance.hash[:12]}",
+        ]
+    ).replace("  ·    ·  ", "  ·  ")

@@ -85,8 +85,11 @@ def _lanes(chart: Chart) -> str:
     for p, count in rows.lanes.items():
         whole = count * rows.height
         out.append(svg.tag("rect", x=scale.left, y=rows.top[p], width=scale.width, height=whole, class_="lane"))
-        out += [svg.line(scale.left, y, scale.left + scale.width, y, class_="lane-line")
-                for y in (rows.y(p, k) for k in range(1, count)) if rows.height >= 8]
+        out += [
+            svg.line(scale.left, y, scale.left + scale.width, y, class_="lane-line")
+            for y in (rows.y(p, k) for k in range(1, count))
+            if rows.height >= 8
+        ]
         name = pools.names[p] if p >= 0 else "no device"
         idle = f" of {pools.count[p]}" if p >= 0 and count < pools.count[p] else ""
         size = f"{count}{idle} device{'s' if count != 1 else ''}" if p >= 0 else ""
@@ -125,8 +128,16 @@ def _bar(chart: Chart, block: Block, labelled: bool, late: bool) -> str:
     width = max(1.0, chart.scale.x(float(s.end[k])) - x)
     inset = 1.0 if rows.height >= 8 else 0.25
     y, height = rows.y(block.pool, block.lane) + inset, block.height * rows.height - 2 * inset
-    rect = svg.tag("rect", x=x + 0.3, y=y, width=max(0.6, width - 0.6), height=height, rx=3.0 if rows.height >= 12 else None,
-                   fill=chart.fills[k], class_="late" if late else None)
+    rect = svg.tag(
+        "rect",
+        x=x + 0.3,
+        y=y,
+        width=max(0.6, width - 0.6),
+        height=height,
+        rx=3.0 if rows.height >= 12 else None,
+        fill=chart.fills[k],
+        class_="late" if late else None,
+    )
     parts = [svg.title(describe(chart.instance, s, k)), rect]
     if labelled:
         parts += _label(chart, k, x, y, width, height)
@@ -189,8 +200,11 @@ def _flags(chart: Chart, top: float) -> str:
         x = scale.x(float(tasks.deadline[i]))
         words = "missed" if late[i] else "met"
         hard = bool(tasks.deadline_hard[i])
-        label = svg.title([f"{'deadline' if hard else 'due date'} of {tasks.name(i)}: {scale.label(float(tasks.deadline[i]))}, {words}"])
-        shape = svg.tag("path", d=f"M{svg.num(x)} {svg.num(top + 17)}l-5 -9h10z", fill=paint.colour(paint.TASKS, int(group[i])))
+        label = svg.title(
+            [f"{'deadline' if hard else 'due date'} of {tasks.name(i)}: {scale.label(float(tasks.deadline[i]))}, {words}"]
+        )
+        hue = paint.colour(paint.TASKS, int(group[i]))
+        shape = svg.tag("path", d=f"M{svg.num(x)} {svg.num(top + 17)}l-5 -9h10z", fill=hue, stroke=hue)
         stem = svg.line(x, top + 16, x, chart.rows.bottom, class_="stem")
         kind = " ".join(["flag", *(["soft"] if not hard else []), *(["missed"] if late[i] else [])])
         out.append(svg.tag("g", label + stem + shape, class_=kind, data_t=i))
@@ -206,7 +220,7 @@ def _transfers(chart: Chart) -> str:
         return ""
     primary = instance.modes.primary[s.mode]
     first, last = first_and_last(instance, s)
-    middle = _middles(chart)
+    middle, name = _middles(chart), instance.tasks.name
     out = []
     for e in heavy.tolist():
         a, b = int(last[edges.source[e]]), int(first[edges.target[e]])
@@ -215,10 +229,12 @@ def _transfers(chart: Chart) -> str:
         lag = float(instance.lag(primary[a], primary[b], edges.data_gb[e]))
         x1, x2 = chart.scale.x(float(s.end[a])), chart.scale.x(float(s.end[a]) + (lag if math.isfinite(lag) else 0.0))
         names = instance.pools.names
-        label = svg.title([
-            f"{edges.data_gb[e]:g} GB from {instance.tasks.name(int(edges.source[e]))} to {instance.tasks.name(int(edges.target[e]))}",
-            f"{names[primary[a]]} → {names[primary[b]]}  ·  {chart.scale.label(lag)}",
-        ])
+        label = svg.title(
+            [
+                f"{edges.data_gb[e]:g} GB from {name(int(edges.source[e]))} to {name(int(edges.target[e]))}",
+                f"{names[primary[a]]} → {names[primary[b]]}  ·  {chart.scale.label(lag)}",
+            ]
+        )
         path = svg.line(x1, middle[a], x2, middle[b])
         dot = svg.tag("circle", cx=x2, cy=middle[b], r=2.2)
         out.append(svg.tag("g", label + path + dot, class_="transfer"))

@@ -38,17 +38,18 @@ def shade(hex_colour: str, clock: float) -> str:
 def groups(instance: Instance) -> tuple[Ints, tuple[str, ...]]:
     """Group of each task and the groups' names.
 
-    What stands before the slash in names such as ``speech/train``; else kinds where there are three or more; else connected
-    parts of the task graph (the jobs of a job shop); else every task for itself.
+    What stands before the slash in names such as ``speech/train``; else the names without their numbers (``train7``); else
+    kinds where there are three or more; else connected parts of the task graph (the jobs of a job shop); else every task
+    for itself.
     """
     n = instance.num_tasks
     names = [instance.tasks.name(i) for i in range(n)]
     kinds = [instance.modes.kind_names[k] for k in instance.tasks.kind]
-    parts = components(instance)
     for labels, least in (
         ([name.rpartition("/")[0] for name in names], 2),
+        ([name.rstrip("0123456789._-") for name in names], 2),
         (kinds, 3),
-        ([f"job {k + 1}" for k in parts], 2),
+        ([f"job {k + 1}" for k in components(instance)], 2),
         (kinds, 2),
     ):
         found = dict.fromkeys(labels)

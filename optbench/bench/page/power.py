@@ -86,11 +86,19 @@ def _grid(scale: TimeScale, top: float, base: float, ceiling: float) -> str:
 def _transfers(scale: TimeScale, trace: PowerTrace, base: float) -> str:
     marks = zip(trace.transfer_t.tolist(), trace.transfer_j.tolist(), strict=True)
     return "".join(
-        svg.tag("path", svg.title([f"transfer: {amount(joules, 'J')}"]), d=f"M{svg.num(scale.x(t))} {svg.num(base)}l-4 5h8z", class_="spark")
-        for t, joules in marks if joules > 0
+        svg.tag(
+            "path",
+            svg.title([f"transfer: {amount(joules, 'J')}"]),
+            d=f"M{svg.num(scale.x(t))} {svg.num(base)}l-4 5h8z",
+            class_="spark",
+        )
+        for t, joules in marks
+        if joules > 0
     )
 
 
 def _cap(scale: TimeScale, cap: float, y: float) -> str:
     right = scale.left + scale.width
-    return svg.line(scale.left, y, right, y, class_="cap") + svg.text(right - 6, y - 6, f"cap {amount(cap, 'W')}", class_="cap-name")
+    return svg.line(scale.left, y, right, y, class_="cap") + svg.text(
+        right - 6, y - 6, f"cap {amount(cap, 'W')}", class_="cap-name"
+    )

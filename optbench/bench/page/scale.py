@@ -73,4 +73,5 @@ def plain(value: float) -> str:
     if value == round(value):
         return f"{value:,.0f}"
     digits = max(0, 5 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{min(digits, 6)}f}"
+    text = f"{value:,.{min(digits, 6)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -7,10 +7,15 @@ from html import escape
 
 from optbench.bench.page.scale import amount, clock, plain
 from optbench.model.instance import Instance
-from optbench.model.result import OPTIMAL_GAP, Result
+from optbench.model.result import OPTIMAL_GAP, Bound, Result
 
 # Beyond energy and makespan, a metric is shown where the instance gives it a meaning.
-FURTHER = {"tardiness_s": ("tardiness", "s"), "flow_time_s": ("flow time", "s"), "cost_usd": ("cost", "USD"), "carbon_g": ("carbon", "g")}
+FURTHER = {
+    "tardiness_s": ("tardiness", "s"),
+    "flow_time_s": ("flow time", "s"),
+    "cost_usd": ("cost", "USD"),
+    "carbon_g": ("carbon", "g"),
+}
 
 
 def summary(instance: Instance, results: Sequence[Result]) -> str:
@@ -20,14 +25,15 @@ def summary(instance: Instance, results: Sequence[Result]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join(_row(result, [(metric, unit) for metric, _, unit in columns]) for result in results)
     broken = "".join(_violations(result) for result in results)
-    return f'<section class="summary"><div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{broken}</section>'
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<section class="summary"><div class="scroll">{whole}</div>{broken}</section>'
 
 
 def headline(instance: Instance, result: Result) -> str:
     """What one schedule amounts to, in a line."""
     parts = [f"<b>{escape(result.solver)}</b>"]
     if result.objective is None:
-        return f"{parts[0]} <span class=\"bad\">not feasible</span>"
+        return f'{parts[0]} <span class="bad">not feasible</span>'
     parts.append(f"{escape(instance.objective.label)} = <b>{_values(result.objective)}</b>")
     if result.gap is not None:
         parts.append(_proven(result))
@@ -70,9 +76,9 @@ def _row(result: Result, metrics: Sequence[tuple[str, str]]) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _best_bounds(result: Result) -> list[object]:
+def _best_bounds(result: Result) -> list[Bound]:
     """The bound in force of each level."""
-    best = {}
+    best: dict[int, Bound] = {}
     for bound in result.bounds:
         if bound.level not in best or bound.value > best[bound.level].value:
             best[bound.level] = bound

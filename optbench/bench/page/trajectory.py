@@ -10,15 +10,17 @@ from optbench.bench.page.scale import nice_ticks, plain
 from optbench.model.result import Result, TrajectoryPoint
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, FOOT = 1200.0, 250.0, 150.0, 110.0, 14.0, 40.0
+# Share of the best incumbent that is shown above and below it.
+VIEW = 0.25
 DECADES = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36000.0)
 DECADE_NAMES = ("1 ms", "10 ms", "0.1 s", "1 s", "10 s", "1 min", "10 min", "1 h", "10 h")
 
 
 def draw(results: Sequence[Result], level: int) -> str:
-    """One chart for one level of the objective; empty when there is nothing to show."""
+    """One chart for one level of the objective; empty when the search was over at once."""
     paths = [[point for point in result.trajectory if point.level == level] for result in results]
     values = [v for path in paths for p in path for v in (p.objective, p.bound) if v is not None]
-    if not values:
+    if len(set(values)) < 3:
         return ""
     times = [p.t_s for path in paths for p in path]
     end = max([*(r.wall_s for r in results), *times, 0.002])
@@ -37,30 +39,46 @@ def draw(results: Sequence[Result], level: int) -> str:
     for k, (result, path) in enumerate(zip(results, paths, strict=True)):
         colour = paint.colour(paint.SOLVERS, k)
         for kind in ("objective", "bound"):
-            points = [(p.t_s, getattr(p, kind)) for p in path if getattr(p, kind) is not None]
+            points = _changes([(p.t_s, getattr(p, kind)) for p in path if getattr(p, kind) is not None])
             if not points:
                 continue
             xs = [x(t) for t, _ in points] + [x(max(result.wall_s, points[-1][0]))]
             ys = [y(v) for _, v in points]
             parts.append(svg.tag("path", d=svg.steps(xs, ys), stroke=colour, class_=f"run {kind}"))
             if kind == "objective":
-                parts += [svg.tag("circle", svg.title([f"{result.solver}: {plain(v)} after {t:.3g} s"]), cx=a, cy=b, r=3.0, fill=colour)
-                          for (t, v), a, b in zip(points, xs, ys, strict=False)]
+                parts += [
+                    svg.tag("circle", svg.title([f"{result.solver}: {plain(v)} after {t:.3g} s"]), cx=a, cy=b, r=3.0, fill=colour)
+                    for (t, v), a, b in zip(points, xs, ys, strict=False)
+                    if low <= v <= high
+                ]
             names.append((ys[-1], f'<tspan fill="{colour}">{svg.escape(result.solver)}</tspan>'))
     parts.append(_names(names))
-    return svg.tag("svg", "".join(parts), viewBox=f"0 0 {WIDTH:g} {TOP + HEIGHT + FOOT:g}", class_="chart", role="img",
-                   aria_label="incumbents and bounds over time")
+    return svg.tag(
+        "svg",
+        "".join(parts),
+        viewBox=f"0 0 {WIDTH:g} {TOP + HEIGHT + FOOT:g}",
+        class_="chart",
+        role="img",
+        aria_label="incumbents and bounds over time",
+    )
+
+
+def _changes(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points at which the value differs from the one before."""
+    return [point for k, point in enumerate(points) if k == 0 or point[1] != points[k - 1][1]]
 
 
 def _range(paths: Sequence[Sequence[TrajectoryPoint]]) -> tuple[float, float]:
-    """Values shown: all incumbents and the last bounds; an early bound far below is cut off at the lower edge."""
-    incumbents = [p.objective for path in paths for p in path if p.objective is not None]
-    last = [max(bounds) for path in paths if (bounds := [p.bound for p in path if p.bound is not None])]
-    high, low = max([*incumbents, *last]), min([*incumbents, *last])
-    best = min(incumbents, default=high)
-    high = min(high, best + 4 * max(best - low, 0.02 * abs(best), 1e-9))  # a bad first schedule would flatten the rest
-    room = 0.12 * max(high - low, 1e-3 * abs(high), 1e-9)
-    return low - 2 * room, high + room
+    """Values shown: within a quarter of the best incumbent, and wider only for where a solver ended."""
+    incumbents = [[p.objective for p in path if p.objective is not None] for path in paths]
+    bounds = [[p.bound for p in path if p.bound is not None] for path in paths]
+    values = [v for runs in (incumbents, bounds) for run in runs for v in run]
+    last = [run[-1] for runs in (incumbents, bounds) for run in runs if run]
+    best = min((v for run in incumbents for v in run), default=max(values))
+    high = max([*last, min(max(values), best + VIEW * abs(best))])
+    low = min([*last, max(min(values), best - VIEW * abs(best))])
+    room = 0.08 * max(high - low, 1e-3 * abs(high), 1e-9)
+    return low - room, high + room
 
 
 def _grid(start: float, end: float, low: float, high: float, x: object, y: object) -> str:

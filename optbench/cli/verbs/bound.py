@@ -17,7 +17,9 @@ EXAMPLES = ("optbench bound gpu_dag:tasks=12", "optbench bound jobshop:jobs=6,ma
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
-    parser.add_argument("--method", metavar="METHOD", default="auto", help="a bounding method, or a solver (default auto: all that pay)")
+    parser.add_argument(
+        "--method", metavar="METHOD", default="auto", help="a bounding method, or a solver (default auto: all that pay)"
+    )
     add_time_limit(parser, 10.0, "time for bounding")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance (default 0)")
     parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="of a solver (default 1)")
@@ -33,15 +35,22 @@ def run(args: argparse.Namespace) -> int:
     levels = range(instance.objective.num_levels)
     if args.json:
         values = [best[k].value if k in best else None for k in levels]
-        emit_json({
-            "instance": instance.name, "instance_hash": instance.hash, "objective": instance.objective.label,
-            "bounds": [asdict(bound) for bound in found], "best": values[0] if len(values) == 1 else values,
-        })
+        emit_json(
+            {
+                "instance": instance.name,
+                "instance_hash": instance.hash,
+                "objective": instance.objective.label,
+                "bounds": [asdict(bound) for bound in found],
+                "best": values[0] if len(values) == 1 else values,
+            }
+        )
     else:
         rows = []
         for k in levels:
             ranked = sorted((b for b in found if b.level == k), key=lambda b: -b.value)
-            rows += [(instance.objective.level(k).label if b is ranked[0] else "", figure(b.value), b.source, b.proof) for b in ranked]
+            rows += [
+                (instance.objective.level(k).label if b is ranked[0] else "", figure(b.value), b.source, b.proof) for b in ranked
+            ]
         show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{instance.num_tasks:,} tasks[/]")
         show("", table(("no schedule is below", "value", "source", "proof"), rows, right=("value",)))
     return exits.DONE if all(k in best for k in levels) else exits.NO_SOLUTION

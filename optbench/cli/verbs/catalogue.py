@@ -20,7 +20,7 @@ WHAT: dict[str, Kind] = {"problems": "problem", "solvers": "solver", "studies": 
 def configure(parser: argparse.ArgumentParser) -> None:
     what = (*WHAT, *WHAT.values())
     parser.add_argument("kind", metavar="KIND", nargs="?", choices=what, help=f"only {', '.join(WHAT)} (default all)")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also types and defaults of parameters, files, and what solvers support")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also files, types of parameters, what solvers support")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,9 +43,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _as_json(entry: Entry) -> dict[str, Any]:
     return {
-        "name": entry.name, "kind": entry.kind, "summary": entry.summary,
+        "name": entry.name,
+        "kind": entry.kind,
+        "summary": entry.summary,
         "parameters": [{"name": p.name, "type": p.type, "default": p.default} for p in entry.parameters],
-        "available": entry.available, "reason": entry.reason, "shadows": entry.shadows, "path": entry.path, "supports": list(entry.supports),
+        "available": entry.available,
+        "reason": entry.reason,
+        "shadows": entry.shadows,
+        "path": entry.path,
+        "supports": list(entry.supports),
     }
 
 
@@ -53,11 +59,9 @@ def _show_kind(title: str, entries: list[Entry], verbose: bool) -> None:
     if not entries:
         show(f"\n[bold]{title}[/]\n  none; `optbench new` makes one")
         return
-    rows = [(f"[bold]{escape(entry.name)}[/]", _summary(entry), _parameters(entry)) for entry in entries]
-    columns = ("name", "", "parameters")
-    if all(not entry.parameters for entry in entries):
-        rows, columns = [row[:2] for row in rows], columns[:2]
-    show("", table(columns, rows, title=title))
+    shown = 3 if any(entry.parameters for entry in entries) else 2
+    rows = [(f"[bold]{escape(entry.name)}[/]", _summary(entry), _parameters(entry))[:shown] for entry in entries]
+    show(f"\n[bold]{title}[/]", table(("name", "", "parameters")[:shown], rows))
     if verbose:
         for entry in entries:
             _show_details(entry)

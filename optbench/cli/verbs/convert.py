@@ -37,7 +37,15 @@ def run(args: argparse.Namespace) -> int:
     instance = instance_of(args.input, args.format, args.seed)
     written = outputs.save(write(instance), args.output)
     if args.json:
-        emit_json({"instance": instance.name, "instance_hash": instance.hash, "tasks": instance.num_tasks, "format": args.to, "file": written})
+        emit_json(
+            {
+                "instance": instance.name,
+                "instance_hash": instance.hash,
+                "tasks": instance.num_tasks,
+                "format": args.to,
+                "file": written,
+            }
+        )
     elif args.output != outputs.STDOUT:
         show(f"{escape(instance.name)}: {instance.num_tasks:,} tasks written to [bold]{escape(written)}[/] ({escape(args.to)})")
     return exits.DONE

@@ -26,11 +26,19 @@ EXAMPLES = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
-    parser.add_argument("-s", "--solver", "--policy", metavar="SOLVER", default="cpsat", help="see `optbench list solvers` (default cpsat)")
-    parser.add_argument("-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver")
+    parser.add_argument(
+        "-s", "--solver", "--policy", metavar="SOLVER", default="cpsat", help="see `optbench list solvers` (default cpsat)"
+    )
+    parser.add_argument(
+        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
+    )
     add_time_limit(parser, 60.0, "time for solving")
-    parser.add_argument("--work-limit", metavar="N", type=number(float, 1e-9), help="limit in the solver's own units: the same on any machine")
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver (default 0)")
+    parser.add_argument(
+        "--work-limit", metavar="N", type=number(float, 1e-9), help="limit in the solver's own units: the same on any machine"
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver (default 0)"
+    )
     parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
     parser.add_argument("--warm-start", metavar="FILE", help="a schedule to start from; the result is never worse")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the schedule")
@@ -72,8 +80,15 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
 
         def work(stop: threading.Event) -> Result:
             return api.solve(
-                instance, solver, time_limit_s=args.time_limit, work_limit=args.work_limit, seed=args.seed, threads=args.threads,
-                warm_start=start, on_progress=progress, stop=stop,
+                instance,
+                solver,
+                time_limit_s=args.time_limit,
+                work_limit=args.work_limit,
+                seed=args.seed,
+                threads=args.threads,
+                warm_start=start,
+                on_progress=progress,
+                stop=stop,
             )
 
         return replace(interruptible(work), solver=name)

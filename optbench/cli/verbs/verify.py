@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 from optbench.cli import exits
 from optbench.cli.output import BAD, GOOD, emit_json, escape, figure, show
@@ -27,20 +28,24 @@ def run(args: argparse.Namespace) -> int:
     instance = instance_of(args.instance, args.format, args.seed)
     verdict = verify(instance, read_schedule(args.schedule, instance))
     if args.json:
-        emit_json({
-            "instance": instance.name, "instance_hash": instance.hash, "schedule": args.schedule, "feasible": verdict.feasible,
-            "objective": verdict.objective, "metrics": verdict.metrics,
-            "violations": [
-                {"constraint": v.constraint, "message": v.message, "amount": v.amount, "count": v.count} for v in verdict.violations
-            ],
-        })
+        emit_json(
+            {
+                "instance": instance.name,
+                "instance_hash": instance.hash,
+                "schedule": args.schedule,
+                "feasible": verdict.feasible,
+                "objective": verdict.objective,
+                "metrics": verdict.metrics,
+                "violations": [asdict(violation) for violation in verdict.violations],
+            }
+        )
     elif verdict.feasible:
         from optbench.cli.report import metrics_table
 
         show(f"[{GOOD}]feasible[/]  {escape(instance.objective.label)} = [bold]{figure(verdict.objective)}[/]")
         show("", metrics_table(instance, verdict.metrics))
     else:
-        show(f"[{BAD}]not feasible[/]: {escape(args.schedule)} breaks {len(verdict.violations)} constraint(s) of {escape(instance.name)}")
+        show(f"[{BAD}]not feasible[/]: {escape(args.schedule)} breaks constraints of {escape(instance.name)}")
         for violation in verdict.violations:
             show(f"  [bold]{escape(violation.constraint)}[/] ({violation.count}×): {escape(violation.message)}")
     return exits.DONE if verdict.feasible else exits.NOT_VERIFIED

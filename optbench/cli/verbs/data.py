@@ -1,0 +1,135 @@
+"""``optbench data``: public instances, fetched once, always checked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli import exits
+from optbench.cli.output import BAD, GOOD, emit, emit_json, escape, show, table
+from optbench.cli.parser import Parser, add_json
+
+if TYPE_CHECKING:
+    from optbench.data import DataFile, DataSet
+
+SUMMARY = "public instances: list, fetch, path"
+DESCRIPTION = (
+    "Public instances with checksums: those below $OPTBENCH_DATA where it is set, otherwise fetched once into a cache\n"
+    "($OPTBENCH_CACHE, or ~/.cache/optbench)."
+)
+EXAMPLES = (
+    "optbench data list",
+    "optbench data list jobshop",
+    "optbench data fetch jobshop/ft06",
+    "optbench solve $(optbench data path jobshop/ft06)",
+)
+STATES = {
+    "data": f"[{GOOD}]in $OPTBENCH_DATA[/]",
+    "cache": f"[{GOOD}]in the cache[/]",
+    "damaged": f"[{BAD}]damaged[/]",
+    "missing": "not here",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions", parser_class=Parser)
+    shown = actions.add_parser("list", help="the sets, or the files of one set, and where they are")
+    shown.add_argument("sets", metavar="SET", nargs="*", help="show the files of these sets")
+    fetched = actions.add_parser("fetch", help="bring sets or files into the cache")
+    fetched.add_argument("names", metavar="NAME", nargs="+", help="a set (jobshop) or a file (jobshop/ft06)")
+    path = actions.add_parser("path", help="print where a file or set lies, checksum verified")
+    path.add_argument("names", metavar="NAME", nargs="+", help="a set (jobshop) or a file (jobshop/ft06)")
+    for action in (shown, fetched, path):
+        add_json(action, default=argparse.SUPPRESS)  # a default here would undo `optbench data --json list`
+
+
+def run(args: argparse.Namespace) -> int:
+    return {"list": _list, "fetch": _fetch, "path": _path}[args.action](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from optbench.data import data_sets
+    from optbench.errors import UnknownNameError
+
+    known = data_sets()
+    for name in args.sets:
+        if name not in known:
+            raise UnknownNameError("data set", name, known)
+    if args.json:
+        emit_json([_as_json(known[name], bool(args.sets)) for name in (args.sets or known)])
+    elif args.sets:
+        for name in args.sets:
+            _show_files(known[name])
+    else:
+        rows = [
+            (f"[bold]{entry.name}[/]", escape(entry.summary), str(len(entry.files)), _here(entry), escape(entry.licence))
+            for entry in known.values()
+        ]
+        show("", table(("set", "", "files", "here", "licence"), rows, right=("files", "here")))
+    return exits.DONE
+
+
+def _here(entry: DataSet) -> str:
+    """How many files are here and intact."""
+    from optbench.data import locate
+
+    return str(sum(locate(file)[0] in ("data", "cache") for file in entry.files))
+
+
+def _as_json(entry: DataSet, with_files: bool) -> dict[str, Any]:
+    from optbench.data import locate
+
+    out: dict[str, Any] = {"name": entry.name, "summary": entry.summary, "licence": entry.licence}
+    out |= {"num_files": len(entry.files), "here": int(_here(entry))}
+    if with_files:
+        out["files"] = []
+        for file in entry.files:
+            state, path = locate(file)
+            row = {"name": file.name, "size": file.size, "sha256": file.sha256, "url": file.url, "state": state}
+            out["files"].append({**row, "path": str(path) if path else None})
+    return out
+
+
+def _show_files(entry: DataSet) -> None:
+    from optbench.data import locate
+
+    rows = [(escape(file.name), f"{file.size:,}", STATES[locate(file)[0]]) for file in entry.files]
+    show(f"\n[bold]{escape(entry.name)}[/]: {escape(entry.summary)}", table(("file", "bytes", "where"), rows, right=("bytes",)))
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    from optbench.data import fetch, unfetchable
+
+    def progress(file: DataFile, size: int) -> None:
+        if not args.json and size >= file.size:
+            sys.stderr.write(f"  {file.path}  {size:,} bytes\n")
+
+    paths = fetch(args.names, progress)
+    left = unfetchable(args.names)
+    if args.json:
+        emit_json({"files": [str(path) for path in paths], "not_fetchable": [file.name for file in left]})
+        return exits.DONE
+    show(f"[{GOOD}]{len(paths)}[/] files are here, checksums verified")
+    if left:
+        names = ", ".join(file.name for file in left[:5]) + (" ..." if len(left) > 5 else "")
+        show(f"{len(left)} cannot be fetched, being extracts: {escape(names)}. Set OPTBENCH_DATA to a folder that holds them.")
+    return exits.DONE
+
+
+def _path(args: argparse.Namespace) -> int:
+    paths = _paths(args.names)
+    if args.json:
+        emit_json({"paths": [str(path) for path in paths]})
+    else:
+        emit("\n".join(map(str, paths)))
+    return exits.DONE
+
+
+def _paths(names: Sequence[str]) -> list[Path]:
+    """Of a file, its path; of a set, the paths of all its files."""
+    from optbench.data import data_path, select
+
+    return [data_path(file.path) for file in select(names)]

@@ -1,0 +1,78 @@
+"""``init`` makes a workspace, ``new`` a plug-in with its test: small, working, and never over something that is there."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from optbench.errors import OptbenchError, ParameterError, nearest
+from optbench.workspace import FOLDERS, MARKER, activate
+
+EXAMPLE_PROBLEM, EXAMPLE_SOLVER, EXAMPLE_STUDY = "night_batch", "list_rule", "first_look"
+
+
+def init(path: str | Path) -> list[Path]:
+    """Make ``path`` a workspace with a working example of each plug-in; the files that were written, none overwritten."""
+    root = Path(path)
+    if root.exists() and not root.is_dir():
+        raise OptbenchError(f"{str(path)!r} is a file; name a folder for the workspace")
+    files = {
+        root / MARKER: fill("optbench.toml"),
+        root / "README.md": fill("README.md"),
+        root / "tests" / "conftest.py": fill("conftest.py"),
+        **plugin_files("problem", EXAMPLE_PROBLEM, root),
+        **plugin_files("solver", EXAMPLE_SOLVER, root),
+        **plugin_files("study", EXAMPLE_STUDY, root),
+    }
+    return write({path: text for path, text in files.items() if not path.exists()})
+
+
+def new(kind: str, name: str, root: str | Path | None = None) -> list[Path]:
+    """Write a small working plug-in and its test into the workspace; the files that were written."""
+    if kind not in FOLDERS:
+        raise ParameterError(f"there is no kind of plug-in called {kind!r}; {nearest(kind, FOLDERS)}")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise ParameterError(f"{name!r} cannot name a {kind}: use lower-case letters, digits and underscores, such as 'my_rule'")
+    place = Path(root) if root is not None else activate()
+    if place is None:
+        raise OptbenchError(f"this folder is in no workspace (no {MARKER} here or above); run `optbench init` first")
+    files = plugin_files(kind, name, place)
+    there = [path for path in files if path.exists()]
+    if there:
+        raise OptbenchError(f"{there[0]} is already there; nothing was written. Choose another name, or move it away")
+    return write(files)
+
+
+def plugin_files(kind: str, name: str, root: Path) -> dict[Path, str]:
+    """Files of one plug-in and their text."""
+    folder = FOLDERS[kind]
+    if kind == "study":
+        return {root / folder / f"{name}.toml": fill("study.toml", name)}
+    return {
+        root / folder / f"{name}.py": fill(f"{kind}.py", name),
+        root / "tests" / folder / f"test_{name}.py": fill(f"test_{kind}.py", name),
+    }
+
+
+def fill(template: str, name: str = "") -> str:
+    """A template of ``optbench/templates`` for a plug-in of this name."""
+    text = (resources.files("optbench") / "templates" / f"{template}.txt").read_text(encoding="utf-8")
+    words = name.split("_")
+    return Template(text).safe_substitute(
+        NAME=name,
+        CLASS="".join(word.capitalize() for word in words),
+        TITLE=" ".join(words).capitalize(),
+        PROBLEM=EXAMPLE_PROBLEM,
+        SOLVER=EXAMPLE_SOLVER,
+    )
+
+
+def write(files: dict[Path, str]) -> list[Path]:
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    return list(files)

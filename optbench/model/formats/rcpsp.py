@@ -144,11 +144,31 @@ def check_single(line: int, mode: int) -> None:
 
 
 def write_patterson(project: Project) -> str:
-    size = len(project.durations)
-    successors: list[list[int]] = [[] for _ in range(size)]
-    for before, after in project.edges:
-        successors[before].append(after + 1)
-    lines = [f"{size} {len(project.capacities)}", " ".join(map(str, project.capacities))]
+    successors = successor_lists(project)
+    lines = [f"{len(successors)} {len(project.capacities)}", " ".join(map(str, project.capacities))]
     for duration, needs, later in zip(project.durations, project.requirements, successors, strict=True):
         lines.append(" ".join(map(str, [duration, *needs, len(later), *later])))
+    return "\n".join(lines) + "\n"
+
+
+def successor_lists(project: Project) -> list[list[int]]:
+    """Successors of each activity, numbered from 1."""
+    out: list[list[int]] = [[] for _ in project.durations]
+    for before, after in project.edges:
+        out[before].append(after + 1)
+    return out
+
+
+def write_psplib(project: Project) -> str:
+    successors, num_resources = successor_lists(project), len(project.capacities)
+    rule, heads = "*" * 72, "  ".join(f"R {r + 1}" for r in range(num_resources))
+    lines = [rule, f"jobs (incl. supersource/sink ):  {len(successors)}", "RESOURCES"]
+    lines += [f"  - renewable                 :  {num_resources}   R"]
+    lines += ["  - nonrenewable              :  0   N", "  - doubly constrained        :  0   D", rule]
+    lines += ["PRECEDENCE RELATIONS:", "jobnr.    #modes  #successors   successors"]
+    lines += [" ".join(map(str, [i + 1, 1, len(later), *later])) for i, later in enumerate(successors)]
+    lines += [rule, "REQUESTS/DURATIONS:", f"jobnr. mode duration  {heads}", "-" * 72]
+    for i, (duration, needs) in enumerate(zip(project.durations, project.requirements, strict=True), start=1):
+        lines.append(" ".join(map(str, [i, 1, duration, *needs])))
+    lines += [rule, "RESOURCEAVAILABILITIES:", heads, " ".join(map(str, project.capacities)), rule]
     return "\n".join(lines) + "\n"

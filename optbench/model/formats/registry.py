@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from optbench.errors import FileFormatError, ModelError, UnknownNameError, UnsupportedError
+from optbench.errors import FileFormatError, ModelError, UnknownNameError
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json
 from optbench.model.files.reading import read_text, shown
 from optbench.model.files.strict_json import parse_json, write_text
-from optbench.model.formats.classical import Shop, project_instance, shop_instance
+from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
 from optbench.model.formats.extract import project_of, shop_of
 from optbench.model.formats.flexible import parse_flexible, write_flexible
 from optbench.model.formats.jobshop import parse_standard, parse_taillard, write_standard, write_taillard
-from optbench.model.formats.rcpsp import parse_patterson, parse_psplib, write_patterson
+from optbench.model.formats.rcpsp import parse_patterson, parse_psplib, write_patterson, write_psplib
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Instance
 from optbench.model.validate import validate
@@ -24,12 +24,13 @@ from optbench.model.validate import validate
 
 @dataclass(frozen=True)
 class Format:
-    """One format; ``read`` takes the text and a name for the instance and raises MisfitError where they do not agree."""
+    """One format. ``read`` takes the text and a name for the instance, and raises a FileFormatError where the text is in
+    another; ``write`` raises an UnsupportedError for an instance that the format cannot express."""
 
     name: str
     summary: str
     read: Callable[[str, str], Instance]
-    write: Callable[[Instance], str] | None = None
+    write: Callable[[Instance], str]
 
     def detect(self, text: str) -> bool:
         """Whether the text can be read in this format from beginning to end."""
@@ -51,17 +52,21 @@ def shop_format(name: str, summary: str, problem: str, parse: Callable[[str], Sh
     )
 
 
+def project_format(name: str, summary: str, parse: Callable[[str], Project], write: Callable[[Project], str]) -> Format:
+    return Format(
+        name,
+        summary,
+        lambda text, title: project_instance(parse(text), title),
+        lambda instance: write(project_of(instance, name)),
+    )
+
+
 TEXT_FORMATS = (
     shop_format("jobshop", "job shop, standard layout", "jobshop", parse_standard, write_standard),
     shop_format("taillard", "job shop, Taillard layout", "jobshop", parse_taillard, write_taillard),
     shop_format("fjsp", "flexible job shop", "flexible_jobshop", parse_flexible, write_flexible),
-    Format(
-        "rcp",
-        "project, Patterson .rcp",
-        lambda text, title: project_instance(parse_patterson(text), title),
-        lambda instance: write_patterson(project_of(instance, "rcp")),
-    ),
-    Format("psplib", "project, PSPLIB .sm", lambda text, title: project_instance(parse_psplib(text), title)),
+    project_format("rcp", "project, Patterson .rcp", parse_patterson, write_patterson),
+    project_format("psplib", "project, PSPLIB .sm", parse_psplib, write_psplib),
 )
 NATIVE = Format("optbench", "optbench JSON", lambda text, name: instance_from_dict(parse_json(text)), instance_to_json)
 FORMATS = MappingProxyType({entry.name: entry for entry in (NATIVE, *TEXT_FORMATS)})
@@ -119,10 +124,6 @@ def convert(source: str | Path, target: str | Path, to: str = "optbench", format
     """Write the instance of one file to another in format ``to``; returns the instance."""
     if to not in FORMATS:
         raise UnknownNameError("format", to, FORMATS)
-    write = FORMATS[to].write
-    if write is None:
-        writable = ", ".join(name for name, entry in FORMATS.items() if entry.write)
-        raise UnsupportedError(f"format {to!r} can be read but not written; can be written: {writable}")
     instance = load(source, format)
-    write_text(Path(target), write(instance))
+    write_text(Path(target), FORMATS[to].write(instance))
     return instance

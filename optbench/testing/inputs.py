@@ -1,0 +1,67 @@
+"""One small valid file in each format, made from scratch: what damage is done to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optbench.model.builder import Model
+from optbench.model.files import instance_to_json, schedule_to_dict
+from optbench.model.files.strict_json import render
+from optbench.model.formats import FORMATS
+from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
+from optbench.model.instance import Instance
+from optbench.model.schedule import Schedule
+
+
+def shop(flexible: bool, num_jobs: int = 4, num_machines: int = 3) -> Instance:
+    """A job shop whose machine orders rotate; with a second machine per operation if flexible."""
+    jobs = []
+    for j in range(num_jobs):
+        machines = [(j + o) % num_machines for o in range(num_machines)]
+        job = [[(machine, 2 + (3 * j + machine) % 7)] for machine in machines]
+        if flexible:
+            job = [[*op, ((op[0][0] + 1) % num_machines, 9)] for op in job]
+        jobs.append(job)
+    return shop_instance(Shop(num_machines, jobs), "shop", "flexible_jobshop" if flexible else "jobshop")
+
+
+def project() -> Instance:
+    """Eight activities, of which the first and the last are dummies, on two resources."""
+    edges = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (2, 5), (3, 6), (4, 7), (5, 7), (6, 7)]
+    needs = [[0, 0], [2, 1], [1, 0], [3, 2], [0, 1], [2, 2], [1, 1], [0, 0]]
+    return project_instance(Project([4, 3], [0, 3, 5, 2, 4, 1, 6, 0], needs, edges), "project")
+
+
+def cluster() -> Instance:
+    """GPU tasks with everything that an instance file can say."""
+    m = Model("cluster", time="ticks", tick_s=0.5, horizon_s=4000)
+    site = m.place("site")
+    fast = m.pool("fast", count=4, at=site, idle_w=50, sleep_w=5, sleeps=True, memory_gb=40)
+    slow = m.pool("slow", count=2, idle_w=20, memory_gb=16)
+    m.link(fast, slow, bandwidth_gbit_s=10, latency_ms=2, energy_j_per_gb=30)
+    modes = [m.mode(fast, 0.25, 80, clock=1.0), m.mode({fast: 2, slow: 1}, 0.125, 90, power_w=900), m.mode(slow, 0.7, 40)]
+    first = m.task("first", units=100, modes=modes, memory_gb=10, weight=2)
+    second = m.task("second", units=60, modes=modes, after=first, data_gb={first: 3.0}, deadline_s=900, hard=False)
+    m.task("third", units=30, modes=[m.mode(slow, 1.0, 10)], after=[first, second], release_s=20, deadline_s=3000, hard=True)
+    m.limit(power_w=5000, at=site, energy_j=1e7)
+    m.tariff(price_usd_per_kwh=[0.1, 0.3], carbon_g_per_kwh=[300, 100], times_s=[0, 600])
+    m.minimize_in_order("tardiness_s", {"energy_j": 1.0, "cost_usd": 5.0})
+    return m.build()
+
+
+def one_after_the_other(instance: Instance) -> Schedule:
+    """A schedule in topological order with first modes, one task at a time."""
+    first = instance.pairs.ptr[:-1]
+    mode, length = instance.pairs.mode[first], instance.pairs.duration[first]
+    start = np.zeros(instance.num_tasks, dtype=np.int64)
+    start[instance.order] = np.cumsum(length[instance.order]) - length[instance.order]
+    return Schedule.of(instance, mode, start)
+
+
+def originals() -> dict[str, str]:
+    """Format name -> text; ``schedule`` is a feasible schedule of ``shop(False)``."""
+    sources = {"jobshop": shop(False), "taillard": shop(False), "fjsp": shop(True), "rcp": project(), "psplib": project()}
+    texts = {name: FORMATS[name].write(instance) for name, instance in sources.items()}
+    texts["optbench"] = instance_to_json(cluster())
+    texts["schedule"] = render(schedule_to_dict(one_after_the_other(shop(False)), shop(False)))
+    return texts

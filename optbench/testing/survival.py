@@ -1,0 +1,76 @@
+"""What a reader may do with a damaged file: read it as a valid instance, or refuse it with one clear message."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from optbench.errors import FileFormatError
+from optbench.model.files import instance_from_dict, instance_to_json, read_schedule
+from optbench.model.files.strict_json import parse_json
+from optbench.model.formats import load
+from optbench.model.instance import Instance
+from optbench.model.validate import validate
+from optbench.model.verify import verify
+
+MAX_MESSAGE = 3000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``message`` is None where the file was read."""
+
+    message: str | None
+    wall_s: float
+
+
+@contextmanager
+def limit_s(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in the main thread after so many seconds."""
+
+    def expired(number: int, frame: FrameType | None) -> NoReturn:
+        raise TimeoutError(f"still reading after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def attempt(path: Path, owner: Instance | None, seconds: float = 10.0) -> Outcome:
+    """Read an instance, or a schedule of ``owner``; anything but an Outcome is a fault of the reader."""
+    began = time.perf_counter()
+    try:
+        with limit_s(seconds):
+            if owner is None:
+                check_instance(load(path))
+            else:
+                verify(owner, read_schedule(path, owner))
+    except FileFormatError as error:
+        message = str(error)
+        check_message(message, path)
+        return Outcome(message, time.perf_counter() - began)
+    return Outcome(None, time.perf_counter() - began)
+
+
+def check_instance(instance: Instance) -> None:
+    """Valid, and the same after a round trip through the native format."""
+    again = validate(instance_from_dict(parse_json(instance_to_json(instance))))
+    assert again.hash == instance.hash, "the native format does not keep the instance"
+    assert (instance.pairs.duration >= 0).all(), "a negative duration"
+
+
+def check_message(message: str, path: Path) -> None:
+    """It names the file, can be printed and can be read."""
+    assert message.startswith(str(path)), f"the message does not begin with the file: {message!r}"
+    assert len(message) <= MAX_MESSAGE, f"a message of {len(message)} characters"
+    message.encode()

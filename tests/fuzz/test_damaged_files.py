@@ -1,0 +1,37 @@
+"""Damaged files of every format: read as valid instances, or refused with one message that names the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from optbench.testing.damage import damaged
+from optbench.testing.inputs import originals, shop
+from optbench.testing.survival import attempt
+
+ORIGINALS = originals()
+FILES_PER_FORMAT = 150
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+@pytest.mark.filterwarnings("error")
+def test_damage_is_survived(name: str, tmp_path: Path) -> None:
+    owner = shop(flexible=False) if name == "schedule" else None
+    path = tmp_path / "file"
+    data = ORIGINALS[name].encode()
+    path.write_bytes(data)
+    assert attempt(path, owner).message is None, "the undamaged file must be read"
+    refused = 0
+    for seed in range(FILES_PER_FORMAT):
+        done, changed = damaged(data, seed)
+        path.write_bytes(changed)
+        print(f"{name}, seed {seed}: {done}")  # pytest shows the last of these when a file is not survived
+        refused += attempt(path, owner).message is not None
+    assert refused > FILES_PER_FORMAT // 3, "damage that hardly ever shows tests nothing"
+
+
+def test_same_seed_same_damage() -> None:
+    data = ORIGINALS["psplib"].encode()
+    assert damaged(data, 5) == damaged(data, 5)
+    assert len({damaged(data, seed) for seed in range(50)}) > 40

@@ -1,0 +1,107 @@
+"""Which formulation, from the size of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.errors import ParameterError, UnsupportedError
+from optbench.model.instance import Instance
+from optbench.views.milp.disjunctive import Disjunctive
+from optbench.views.milp.frame import Frame, frame
+from optbench.views.milp.occupancy import pool_demand, power_limits
+from optbench.views.milp.time_indexed import TimeIndexed, start_windows
+
+FORMS = ("auto", "time_indexed", "disjunctive")
+# Beyond these a formulation is refused: building it would take longer than most budgets, and HiGHS gets nowhere.
+MAX_BINARIES = {"time_indexed": 200_000, "disjunctive": 20_000}
+MAX_NONZEROS = 20_000_000
+# A time-indexed relaxation is worth this many times the binaries of a disjunctive one, which has next to no bound of its own.
+WORTH = {"shared": 200.0, "unary": 20.0}
+
+Formulation = TimeIndexed | Disjunctive
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a formulation would be, estimated without building it."""
+
+    binaries: int
+    nonzeros: float
+
+    def fits(self, form: str) -> bool:
+        return self.binaries <= MAX_BINARIES[form] and self.nonzeros <= MAX_NONZEROS
+
+
+def time_indexed_size(base: Frame) -> Size:
+    """Binaries exactly; coefficients of the rows per tick, which dominate."""
+    pairs = base.instance.pairs
+    size = start_windows(base)[1].astype(float)
+    pair, _, _ = pool_demand(base)
+    rows = [pair, *(used for _, used, _, _ in power_limits(base))]
+    per_tick = sum(float((size[part] * pairs.duration[part]).sum()) for part in rows)
+    return Size(int(size.sum()), per_tick + 3.0 * float(size.sum()))
+
+
+def disjunctive_size(base: Frame) -> Size:
+    """An upper estimate: every two tasks that share a pool or a cap, in both orders."""
+    instance = base.instance
+    task, n = instance.pairs.task, instance.num_tasks
+    pair, pool, _ = pool_demand(base)
+    groups = [np.unique(task[pair[pool == p]]) for p in np.unique(pool)] + [np.unique(task[used]) for _, used, _, _ in power_limits(base)]
+    ordered = min(float(n) * n, sum(float(len(group)) ** 2 for group in groups))
+    return Size(int(ordered) + len(task), 8.0 * sum(float(len(group)) ** 2 for group in groups))
+
+
+def choose(instance: Instance) -> tuple[str, str]:
+    """The formulation for this instance and the reason; an UnsupportedError with the remedy when neither will do."""
+    if instance.preemptive:
+        raise UnsupportedError(f"no MILP view expresses the preemption of {instance.name!r}; use an online policy, or preemptive=False")
+    varying = "tariffs" in instance.features
+    if instance.domain == "seconds":
+        if varying:
+            raise UnsupportedError(
+                f"no MILP view expresses tariffs that vary over continuous time ({instance.name!r}); build the instance with time='ticks'"
+            )
+        return _within("disjunctive", disjunctive_size(frame(instance)), instance, "time is continuous")
+    base = frame(instance)
+    indexed, ordered = time_indexed_size(base), disjunctive_size(base)
+    if varying:
+        return _within("time_indexed", indexed, instance, "tariffs vary over time")
+    shared = bool((instance.pools.count > 1).any()) or len(instance.limits.cap_w) > 0
+    worth = WORTH["shared" if shared else "unary"]
+    sizes = f"{indexed.binaries:,} binaries time-indexed, at most {ordered.binaries:,} disjunctive"
+    prefer_indexed = indexed.binaries <= worth * ordered.binaries
+    if indexed.fits("time_indexed") and (prefer_indexed or not ordered.fits("disjunctive")):
+        return "time_indexed", sizes
+    if ordered.fits("disjunctive"):
+        return "disjunctive", sizes
+    return _within("time_indexed", indexed, instance, sizes)
+
+
+def _within(form: str, size: Size, instance: Instance, reason: str) -> tuple[str, str]:
+    if size.fits(form):
+        return form, f"{reason}; about {size.binaries:,} binaries"
+    if size.binaries > MAX_BINARIES[form]:
+        excess = f"{size.binaries:,} binaries, more than {MAX_BINARIES[form]:,}"
+    else:
+        excess = f"about {size.nonzeros:,.0f} coefficients, more than {MAX_NONZEROS:,}"
+    remedy = "-s cpsat, or a longer tick_s" if form == "time_indexed" else "-s cpsat (time in ticks), or fewer tasks"
+    raise UnsupportedError(f"{instance.name!r} with {instance.num_tasks:,} tasks makes a {form} MILP of {excess}. Use {remedy}.")
+
+
+def formulate(instance: Instance, form: str = "auto", end: float | None = None) -> tuple[Formulation, str]:
+    """The formulation asked for (or chosen), and why. ``end``: a known upper bound on an optimal makespan."""
+    if form not in FORMS:
+        raise ParameterError(f"form is {form!r}; it must be one of {', '.join(FORMS)}")
+    if form == "auto":
+        form, reason = choose(instance)
+    elif instance.preemptive:
+        return formulate(instance, "auto")
+    else:
+        reason = "asked for"
+        TimeIndexed(instance) if form == "time_indexed" else Disjunctive(instance)  # refuses what it cannot express
+        base = frame(instance, end)
+        _within(form, time_indexed_size(base) if form == "time_indexed" else disjunctive_size(base), instance, reason)
+    return (TimeIndexed(instance, end) if form == "time_indexed" else Disjunctive(instance, end)), reason

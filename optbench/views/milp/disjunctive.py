@@ -1,0 +1,298 @@
+"""The disjunctive formulation: when each task starts, in which mode, and which of two tasks comes first.
+
+Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and events u (2i: start of i, 2i + 1: its end):
+
+    start[i]       in [head_i, latest_i − min_k p_ik]
+    mode[i,k]      1 when i runs in mode k                                                            binary
+    before[u,v]    1 when event u comes at or before event v, where that is open                      binary
+    send[e,a,b,0]  transfer products (frame.py), for edges that cost energy or whose lag depends on the pools
+    makespan       C >= every end            tardy[i]  D_i >= e_i − deadline_i, D_i >= 0
+    flow[r,u,v]    devices or watts that pass from one task to a later one (cumulative.py)
+
+Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows allow:
+
+    assign[i]      Σ_k mode[i,k] = 1                      window[i]  e_i <= latest_i, where durations differ
+    precede[e]     start[j] − e_i − Σ_ab l_ab send[e,a,b] >= lag where it does not depend on the pools
+    sequence[u,v]  time_u − time_v <= M_uv (1 − before[u,v])
+    order[p,i,j]   before[end i, start j] + before[end j, start i] >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1
+                   for pools p on which no two tasks fit at once
+    flow_*         every other pool, and power caps
+    finish[i]      C >= e_i, tasks without successors     late[i]  D_i >= e_i − deadline_i
+    load[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head and tail on p (implied)
+    limit_m        metric m <= its limit
+
+Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by differences of whole
+numbers, every metric rises with time, so the least solution is whole and no worse. ``schedule_from`` takes that solution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from optbench.errors import UnsupportedError
+from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
+from optbench.model.metrics import slack
+from optbench.model.schedule import Schedule
+from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
+from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
+from optbench.views.milp.events import Events, events_of, least_times
+from optbench.views.milp.frame import ENERGETIC, Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
+from optbench.views.milp.occupancy import pool_demand, power_limits
+from optbench.views.milp.priced import pair_amounts, rest_until
+from optbench.views.milp.time_indexed import sent_values
+
+
+@dataclass(frozen=True, eq=False)
+class Disjunctive:
+    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if there is one."""
+
+    instance: Instance
+    end: float | None = None
+    name = "disjunctive"
+
+    def __post_init__(self) -> None:
+        if "tariffs" in self.instance.features:
+            raise UnsupportedError(
+                f"the disjunctive MILP of {self.instance.name!r} cannot express price or carbon that varies over time; "
+                "use form=time_indexed (time in ticks), or one tariff for all times"
+            )
+
+    @cached_property
+    def frame(self) -> Frame:
+        return frame(self.instance, self.end)
+
+    @cached_property
+    def events(self) -> Events:
+        return events_of(self.frame)
+
+    @cached_property
+    def resources(self) -> tuple[list[Resource], list[Resource]]:
+        """Pools that hold one task at a time, and what takes a flow; those that no choice can overload are left out."""
+        base, task = self.frame, self.instance.pairs.task
+        pair, pool, count = pool_demand(base)
+        unary: list[Resource] = []
+        shared: list[Resource] = []
+        for p in range(self.instance.num_pools):
+            at = np.flatnonzero(pool == p)
+            one = Resource(p, pair[at], count[at], float(self.instance.pools.count[p]))
+            _, least, most = one.tasks(task)
+            if len(least) > 1 and most.sum() > one.room:
+                (unary if np.sort(least)[:2].sum() > one.room else shared).append(one)
+        for place, pair, change, room in power_limits(base):
+            cap = Resource(self.instance.num_pools + place, pair, change, max(0.0, room))
+            if np.maximum(0.0, cap.tasks(task)[2]).sum() > room:
+                shared.append(cap)
+        return unary, shared
+
+    @cached_property
+    def flows(self) -> list[Flow]:
+        return [flow_of(resource, self.events) for resource in self.resources[1]]
+
+    @cached_property
+    def rivals(self) -> list[tuple[int, int, int]]:
+        """(pool, i, j) with i < j that cannot both hold the pool, their order open."""
+        out = []
+        for resource in self.resources[0]:
+            tasks = resource.tasks(self.instance.pairs.task)[0]
+            a, b = np.triu_indices(len(tasks), 1)
+            i, j = tasks[a], tasks[b]
+            settled = self.events.decide(2 * i + 1, 2 * j)[0] | self.events.decide(2 * j + 1, 2 * i)[0]
+            out += [(resource.number, int(a), int(b)) for a, b in zip(i[~settled], j[~settled], strict=True)]
+        return out
+
+    @cached_property
+    def undecided(self) -> Ints:
+        """Labels (u, v) of the block ``before``."""
+        found = [np.stack((f.u, f.v), axis=1)[~f.known] for f in self.flows]
+        pairs = np.asarray(self.rivals, dtype=np.int64).reshape(-1, 3)[:, 1:]
+        for i, j in (pairs.T, pairs.T[::-1]):
+            u, v = 2 * i + 1, 2 * j
+            found.append(np.stack((u, v), axis=1)[~self.events.decide(u, v)[1]])
+        return np.unique(np.concatenate(found), axis=0)
+
+    @cached_property
+    def arrays(self) -> MilpArrays:
+        sheet, base = Sheet(self.instance.name), self.frame
+        n, pairs = self.instance.num_tasks, self.instance.pairs
+        low, high = self.events.earliest[::2], self.events.latest[::2]
+        sheet.add_columns("start", np.arange(n), low, np.maximum(low, high))
+        sheet.add_columns("mode", np.stack((pairs.task, pairs.mode), axis=1), 0.0, 1.0, integer=True)
+        sheet.add_rows("assign", np.arange(n), [(pairs.task, n + np.arange(len(pairs.task)), 1.0)], 1.0, 1.0)
+        tight = np.flatnonzero(high < low)
+        if len(tight):
+            sheet.impossible("no_time", tight[:1])
+        mixed = np.flatnonzero(base.windows.shortest != base.windows.longest)
+        sheet.add_rows("window", mixed, self._time(np.arange(len(mixed)), 2 * mixed + 1, 1.0), -np.inf, base.latest[mixed])
+        sent = self._add_precedence(sheet)
+        makespan, tardy = self._add_ends(sheet)
+        self._add_order(sheet)
+        terms = Terms(base, sent, makespan, tardy)
+        for name, limit in sorted(self.instance.limits.metric_max.items()):
+            fixed, vector = terms.of(name, sheet.num_columns)
+            at = np.flatnonzero(vector)
+            top = limit + slack(limit) - fixed
+            sheet.add_rows(f"limit_{name}", np.zeros((1, 0)), [(np.zeros(len(at)), at, vector[at])], -np.inf, top)
+        total, constant = np.zeros(sheet.num_columns), 0.0
+        for name, weight in base.weights.items():
+            fixed, vector = terms.of(name, sheet.num_columns)
+            total, constant = total + weight * vector, constant + weight * fixed
+        return sheet.finish(total, constant)
+
+    def _time(self, row: Ints, event: Ints, sign: float) -> list[tuple[Ints, Ints, Floats]]:
+        return self.events.terms(row, event, sign, 0, self.instance.num_tasks)
+
+    def _add_precedence(self, sheet: Sheet) -> Transfers:
+        base, pairs, edges = self.frame, self.instance.pairs, self.instance.edges
+        uniform, lagged, costly = edges_by_lag(base)
+        pool = self.instance.modes.primary[pairs.mode]
+        carriers = Carriers(self.instance.num_tasks, pairs.ptr, pool, np.zeros(len(pool), dtype=np.int64))
+        sent = add_transfers(sheet, base, sorted({*costly, *lagged}), carriers)
+        lag = sent.lag(self.instance)
+        at = np.flatnonzero(np.isnan(uniform[sent.edge]) & (lag > 0))
+        rows = np.arange(len(edges.source))
+        entries = [*self._time(rows, 2 * edges.target, 1.0), *self._time(rows, 2 * edges.source + 1, -1.0)]
+        entries.append((sent.edge[at], sent.first + at, -lag[at]))
+        sheet.add_rows("precede", rows, entries, np.where(np.isnan(uniform), 0.0, uniform), np.inf)
+        return sent
+
+    def _add_ends(self, sheet: Sheet) -> tuple[int | None, int | None]:
+        """The columns ``makespan`` and ``tardy`` with their rows, where a metric needs them; returns their first columns."""
+        base, makespan, tardy = self.frame, None, None
+        if base.needs_makespan:
+            low = min(base.windows.critical_path, base.end)
+            makespan = sheet.add_columns("makespan", np.zeros((1, 0)), low, max(base.end, float(base.latest.max(initial=0))))
+            last = np.setdiff1d(np.arange(self.instance.num_tasks), self.instance.edges.source)
+            rows = np.arange(len(last))
+            own = (rows, np.full(len(last), makespan), np.ones(len(last)))
+            sheet.add_rows("finish", last, [own, *self._time(rows, 2 * last + 1, -1.0)], 0.0, np.inf)
+            self._add_load(sheet, makespan)
+        late = base.late_tasks
+        if "tardiness_s" in base.wanted and len(late):
+            due = self.instance.tasks.deadline[late]
+            tardy = sheet.add_columns("tardy", late, 0.0, np.maximum(0.0, base.latest[late] - due))
+            rows = np.arange(len(late))
+            own = (rows, tardy + rows, np.ones(len(late)))
+            sheet.add_rows("late", late, [own, *self._time(rows, 2 * late + 1, -1.0)], -due, np.inf)
+        return makespan, tardy
+
+    def _add_load(self, sheet: Sheet, makespan: int) -> None:
+        base, pairs = self.frame, self.instance.pairs
+        pair, pool, count = pool_demand(base)
+        pools = np.unique(pool)
+        row, room = np.searchsorted(pools, pool), self.instance.pools.count[pools].astype(float)
+        head, tail = np.full((2, len(pools)), np.inf)
+        np.minimum.at(head, row, base.head[pairs.task[pair]])
+        np.minimum.at(tail, row, base.windows.tail[pairs.task[pair]])
+        work = (row, self.instance.num_tasks + pair, -count * pairs.duration[pair])
+        sheet.add_rows("load", pools, [(np.arange(len(pools)), np.full(len(pools), makespan), room), work], room * (head + tail), np.inf)
+
+    def _add_order(self, sheet: Sheet) -> None:
+        """The block ``before``, its big-M rows, unary pools and flows."""
+        events, label, n = self.events, self.undecided, self.instance.num_tasks
+        first = sheet.add_columns("before", label, 0.0, 1.0, integer=True)
+        column = {(u, v): first + c for c, (u, v) in enumerate(label.tolist())}
+        rows, (u, v) = np.arange(len(label)), label.T
+        most = events.latest[u] - events.earliest[v]
+        entries = [*self._time(rows, u, 1.0), *self._time(rows, v, -1.0), (rows, first + rows, most)]
+        sheet.add_rows("sequence", label, entries, -np.inf, most)
+        orders = [(r, column[pair]) for r, (_, i, j) in enumerate(self.rivals)
+                  for pair in ((2 * i + 1, 2 * j), (2 * j + 1, 2 * i)) if pair in column]
+        holders = {(r.number, t): r.pair[self.instance.pairs.task[r.pair] == t] for r in self.resources[0]
+                   for t in np.unique(self.instance.pairs.task[r.pair]).tolist()}
+        held = [(r, n + pair) for r, (p, i, j) in enumerate(self.rivals) for t in (i, j) for pair in holders[p, t].tolist()]
+        parts = [(*np.asarray(part, dtype=np.int64).reshape(-1, 2).T, sign) for part, sign in ((orders, 1.0), (held, -1.0))]
+        sheet.add_rows("order", np.asarray(self.rivals).reshape(-1, 3), parts, -1.0, np.inf)
+        for place, _, _, room in power_limits(self.frame):
+            if room < 0:
+                sheet.impossible(f"resting_{place}", [[place]])
+        add_flows(sheet, events, self.flows, n, column)
+
+    def schedule_from(self, values: Floats) -> Schedule:
+        """The decision in a point: its modes, and the least starts that keep its orders."""
+        pairs, n, edges = self.instance.pairs, self.instance.num_tasks, self.instance.edges
+        chosen = values[n : n + len(pairs.task)]
+        order = np.lexsort((-chosen, pairs.task))
+        pair = order[pairs.ptr[:-1]]
+        mode, length = pairs.mode[pair], pairs.duration[pair].astype(float)
+        block = self.arrays.block("before")
+        label = np.zeros((0, 2), dtype=np.int64)
+        if block is not None:
+            label = block.label[values[block.first : block.first + block.size] > 0.5]
+        u, v = label.T
+        primary = self.instance.modes.primary[mode]
+        lag = np.asarray(self.instance.lag(primary[edges.source], primary[edges.target], edges.data_gb), dtype=float)
+        gap = np.where(u % 2 == 1, length[u // 2], 0.0) - np.where(v % 2 == 1, length[v // 2], 0.0)
+        start = least_times(
+            np.asarray(self.instance.tasks.release), np.concatenate((u // 2, edges.source)), np.concatenate((v // 2, edges.target)),
+            np.concatenate((gap, length[edges.source] + np.where(np.isfinite(lag), lag, 0.0))),
+        )
+        if start is None:  # orders that contradict each other within the solver's tolerance
+            start = values[:n]
+        return Schedule.of(self.instance, mode, np.rint(start) if self.instance.domain == "ticks" else start)
+
+    def point_of(self, schedule: Schedule) -> Floats | None:
+        """The point of a schedule with one segment per task; None when a task runs in a mode that does not fit it."""
+        pairs, n, out = self.instance.pairs, self.instance.num_tasks, np.zeros(self.arrays.num_columns)
+        row = np.argsort(schedule.task, kind="stable")
+        mode, start = schedule.mode[row], schedule.start[row].astype(float)
+        pair = np.asarray([next(iter(np.flatnonzero(pairs.mode[a:b] == k) + a), -1) for a, b, k in zip(
+            pairs.ptr[:-1], pairs.ptr[1:], mode, strict=True)], dtype=np.int64)
+        if (pair < 0).any():
+            return None
+        end = start + pairs.duration[pair]
+        time = np.stack((start, end), axis=1).ravel()
+        tolerance = 0.0 if self.instance.domain == "ticks" else TOLERANCE * max(1.0, float(end.max()))
+        out[:n], out[n + pair] = start, 1.0
+        for block in self.arrays.columns:
+            at = slice(block.first, block.first + block.size)
+            if block.name == "before":
+                out[at] = time[block.label[:, 0]] <= time[block.label[:, 1]] + tolerance
+            elif block.name == "send":
+                out[at] = sent_values(self.frame, block.label, mode, end)
+            elif block.name == "makespan":
+                out[at] = max(float(end.max()), block.lower[0])
+            elif block.name == "tardy":
+                out[at] = np.maximum(0.0, end - self.instance.tasks.deadline)[block.label[:, 0]]
+            elif block.name == "flow":
+                out[at] = np.concatenate([served(flow, self.events, pair, time, tolerance) for flow in self.flows])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The metrics as linear functions; ``makespan`` and ``tardy`` are the first columns of those blocks."""
+
+    base: Frame
+    sent: Transfers
+    makespan: int | None
+    tardy: int | None
+
+    def of(self, metric: str, num_columns: int) -> tuple[float, Floats]:
+        """Constant and coefficients of a metric."""
+        instance, out = self.base.instance, np.zeros(num_columns)
+        tasks, pairs, step = instance.tasks, instance.pairs, instance.step_s
+        modes = slice(instance.num_tasks, instance.num_tasks + len(pairs.task))
+        if metric in ("makespan", "makespan_s"):
+            assert self.makespan is not None  # Frame.needs_makespan
+            out[self.makespan] = step if metric == "makespan_s" else 1.0
+            return 0.0, out
+        if metric == "flow_time_s":
+            out[: instance.num_tasks] = tasks.weight * step
+            out[modes] = tasks.weight[pairs.task] * pairs.duration * step
+            return -float((tasks.weight * tasks.release).sum()) * step, out
+        if metric == "tardiness_s":
+            late = self.base.late_tasks
+            if self.tardy is not None:
+                out[self.tardy : self.tardy + len(late)] = tasks.weight[late] * step
+            return 0.0, out
+        assert metric in ENERGETIC
+        out[modes] = pair_amounts(self.base, metric)
+        out[self.sent.first : self.sent.first + len(self.sent.edge)] = self.sent.cost(self.base, metric)
+        if instance.horizon is not None:
+            return float(rest_until(self.base, metric, np.asarray([instance.horizon]))[0]), out
+        if self.makespan is not None:
+            out[self.makespan] = float(rest_until(self.base, metric, np.ones(1))[0])
+        return 0.0, out

@@ -1,0 +1,97 @@
+"""Rows of the time-indexed formulation that hold at every tick: devices of each pool and power at each capped place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optbench.model.instance import Floats, Ints
+from optbench.model.metrics import slack
+from optbench.views.milp.arrays import Sheet, ragged
+from optbench.views.milp.frame import Frame
+
+if TYPE_CHECKING:
+    from optbench.views.milp.time_indexed import Starts
+
+
+def pool_demand(base: Frame) -> tuple[Ints, Ints, Floats]:
+    """What pairs of some length occupy: pair, pool, devices."""
+    instance = base.instance
+    pairs, modes = instance.pairs, instance.modes
+    pair, req = ragged(modes.req_ptr[pairs.mode], np.diff(modes.req_ptr)[pairs.mode])
+    keep = pairs.duration[pair] > 0
+    return pair[keep], modes.req_pool[req[keep]], modes.req_count[req[keep]].astype(float)
+
+
+def power_demand(base: Frame, place: int) -> tuple[Ints, Floats, float]:
+    """At a place: pairs that change its power while they run, by how much, and what all pools at rest leave of the cap."""
+    instance = base.instance
+    pairs, modes, pools = instance.pairs, instance.modes, instance.pools
+    rest_w = np.where(instance.under[place], pools.rest_w, 0.0)
+    home = modes.primary
+    own = np.where((home >= 0) & instance.under[place][np.maximum(home, 0)], modes.power_w, 0.0)
+    mode = np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))
+    freed = np.bincount(mode, weights=rest_w[modes.req_pool] * modes.req_count, minlength=instance.num_modes)
+    change = (own - freed)[pairs.mode]
+    pair = np.flatnonzero((change != 0) & (pairs.duration > 0))
+    return pair, change[pair], float((rest_w * pools.count).sum())
+
+
+def power_limits(base: Frame) -> list[tuple[int, Ints, Floats, float]]:
+    """Per capped place (the smallest cap of each): place, pairs, change of power, limit on the sum."""
+    limits, out = base.instance.limits, []
+    for place in np.unique(limits.cap_place).tolist():
+        cap = float(limits.cap_w[limits.cap_place == place].min())
+        pair, change, resting = power_demand(base, place)
+        out.append((place, pair, change, cap + slack(cap) - resting))
+    return out
+
+
+def add_occupancy(sheet: Sheet, base: Frame, x: Starts) -> None:
+    pair, pool, count = pool_demand(base)
+    _per_tick(sheet, "busy", base, x, pair, pool, count, base.instance.pools.count.astype(float), np.arange(base.instance.num_pools))
+    caps = power_limits(base)
+    for place, _, _, room in caps:
+        if room < 0:
+            sheet.impossible(f"resting_{place}", [[place]])
+    if caps:
+        pair, which = (np.concatenate([part for part in parts]) for parts in (
+            [pairs for _, pairs, _, _ in caps], [np.full(len(pairs), c) for c, (_, pairs, _, _) in enumerate(caps)]))
+        change, room_w = np.concatenate([c for _, _, c, _ in caps]), np.asarray([room for _, _, _, room in caps])
+        _per_tick(sheet, "power", base, x, pair, which, change, room_w, np.asarray([place for place, _, _, _ in caps]))
+
+
+def _per_tick(
+    sheet: Sheet, name: str, base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, room: Floats, label: Ints
+) -> None:
+    """Σ of the demands of the pairs running at t <= room, for each kind of demand and each tick at which it can be exceeded."""
+    ticks = int(base.end)
+    tight = _most(base, x, pair, what, demand, len(room), ticks) > room[:, None]
+    row_of = np.cumsum(tight.ravel()) - 1
+    size = np.diff(x.ptr)[pair]
+    use, col = ragged(x.ptr[pair], size)
+    length = x.duration[pair][use]
+    entry, tick = ragged(x.tick[col], length)
+    cell = what[use][entry] * ticks + tick
+    keep = slice(None) if tight.all() else tight.ravel()[cell]
+    entry = entry[keep]
+    which, at = np.nonzero(tight)
+    entries = [(row_of[cell[keep]], col[entry], demand[use][entry])]
+    sheet.add_rows(name, np.stack((label[which], at), axis=1), entries, -np.inf, room[which])
+
+
+def _most(base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, kinds: int, ticks: int) -> Floats:
+    """No more than this at each tick: every task at its largest demand from its first start to its last end."""
+    task = base.instance.pairs.task[pair]
+    some = np.flatnonzero((np.diff(x.ptr)[pair] > 0) & (demand > 0))
+    key = task[some] * kinds + what[some]
+    known, at = np.unique(key, return_inverse=True)
+    begin, end, most = np.full(len(known), ticks), np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
+    np.minimum.at(begin, at, x.begin[pair[some]])
+    np.maximum.at(end, at, (x.begin + np.diff(x.ptr) - 1 + x.duration)[pair[some]])
+    np.maximum.at(most, at, demand[some])
+    change = np.zeros((kinds, ticks + 1))
+    np.add.at(change, (known % kinds, begin), most)
+    np.add.at(change, (known % kinds, end), -most)
+    return np.cumsum(change, axis=1)[:, :-1]

@@ -1,0 +1,202 @@
+"""``report()``: versions against what is needed, cores, memory, GPUs, folders; what is missing, and the remedy."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata, util
+from pathlib import Path
+from typing import Literal
+
+from packaging.requirements import Requirement
+
+from optbench.errors import OptbenchError
+from optbench.workspace import MARKER, activate, checkout
+
+Status = Literal["ok", "note", "problem"]
+OLDEST_PYTHON = (3, 11)
+# Number of the system call landlock_create_ruleset, the same on every architecture, and its flag that asks for the version.
+LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
+ORDERS = ("import highspy; from ortools.sat.python import cp_model", "from ortools.sat.python import cp_model; import highspy")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at. A ``note`` is good to know, a ``problem`` stops something from working and has a remedy."""
+
+    name: str
+    status: Status
+    detail: str
+    remedy: str | None = None
+
+
+def report() -> list[Check]:
+    """Every check, in the order of reading; takes a few seconds, most of them for the two import orders."""
+    return [
+        _python(),
+        *_packages(),
+        _import_orders(),
+        _mlflow(),
+        _cores(),
+        _memory(),
+        _gpus(),
+        _workspace(),
+        _numba_cache(),
+        _landlock(),
+        _data(),
+        *_extras(),
+    ]
+
+
+def _python() -> Check:
+    detail = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info < OLDEST_PYTHON:
+        return Check("python", "problem", detail, "install Python 3.11 or later, then: make PYTHON=/path/to/python")
+    return Check("python", "ok", detail)
+
+
+def _packages() -> Iterator[Check]:
+    """One check per core dependency, against what this installation of optbench asks for."""
+    for requirement in _requirements(""):
+        wanted, remedy = str(requirement.specifier) or "any version", f"pip install '{requirement}'"
+        found = _installed(requirement.name)
+        if found is None:
+            yield Check(requirement.name, "problem", f"missing, {wanted} is needed", remedy)
+        elif not requirement.specifier.contains(found, prereleases=True):
+            yield Check(requirement.name, "problem", f"{found}, {wanted} is needed", remedy)
+        else:
+            yield Check(requirement.name, "ok", found)
+
+
+def _requirements(extra: str) -> list[Requirement]:
+    """What an extra adds; what optbench itself needs, for the extra ''."""
+    every = [Requirement(text) for text in metadata.requires("optbench") or []]
+    if not extra:
+        return [each for each in every if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return [each for each in every if each.marker is not None and each.marker.evaluate({"extra": extra})]
+
+
+def _import_orders() -> Check:
+    """Each order in a process of its own: whichever libhighs is loaded first stays."""
+    for code in ORDERS:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            remedy = "pip install 'highspy==1.14.0' 'ortools>=9.15,<9.16'"
+            return Check("highspy with ortools", "problem", f"`{code}` fails: {last}", remedy)
+    return Check("highspy with ortools", "ok", "both import orders work")
+
+
+def _mlflow() -> Check:
+    """A folder mlflow/ with an ``__init__.py`` in the source tree or the current folder would be imported instead."""
+    spec = util.find_spec("mlflow")
+    origin = spec.origin if spec is not None else None
+    impostors = [root / "mlflow" for root in (checkout(), Path.cwd()) if root is not None]
+    if origin is None or Path(origin).parent in impostors:
+        return Check("mlflow is the library", "problem", f"found at {origin}", "remove __init__.py from the folder mlflow/")
+    return Check("mlflow is the library", "ok", origin)
+
+
+def _cores() -> Check:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return Check("cores", "ok", f"{usable} usable of {os.cpu_count()}")
+
+
+def _memory() -> Check:
+    total_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    if total_gb < 4:
+        return Check("memory", "note", f"{total_gb:.1f} GB", "large instances may not fit")
+    return Check("memory", "ok", f"{total_gb:.1f} GB")
+
+
+def _gpus() -> Check:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
+        return Check("gpus", "note", "no NVIDIA driver (libnvidia-ml.so.1 not found)", "needed only to measure or train on GPUs")
+    except pynvml.NVMLError as error:
+        return Check("gpus", "note", f"the NVIDIA driver answers: {error}", "`nvidia-smi` should run without an error")
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        names = [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+        return Check("gpus", "ok", ", ".join(names) or "a driver, but no GPU")
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _workspace() -> Check:
+    try:
+        root = activate()
+    except OptbenchError as error:
+        return Check("workspace", "problem", str(error), "unset OPTBENCH_WORKSPACE")
+    if root is None:
+        return Check("workspace", "note", f"none: no {MARKER} here or above", "`optbench init` makes one")
+    if not _writable(root):
+        return Check("workspace", "problem", f"{root} cannot be written", "results go to .optbench/ in it; make it writable")
+    return Check("workspace", "ok", str(root) + (" (the source tree)" if root == checkout() else ""))
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _numba_cache() -> Check:
+    """numba keeps compiled code beside the source, or where NUMBA_CACHE_DIR says."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(named) if named else Path(__file__).parent
+    if folder.is_dir() and _writable(folder):
+        return Check("numba cache", "ok", str(folder))
+    return Check("numba cache", "note", f"{folder} cannot be written", "set NUMBA_CACHE_DIR to a folder that can")
+
+
+def _landlock() -> Check:
+    """Version of the kernel's Landlock, with which a process can give up access to files."""
+    if sys.platform != "linux":
+        return Check("landlock", "note", f"not on {sys.platform}", "only Linux has it")
+    libc = ctypes.CDLL(None, use_errno=True)
+    version = libc.syscall(LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(LANDLOCK_VERSION))
+    if version < 1:
+        return Check("landlock", "note", os.strerror(ctypes.get_errno()), "a kernel from 5.13 on has it, where it is enabled")
+    return Check("landlock", "ok", f"version {version}")
+
+
+def _data() -> Check:
+    named = os.environ.get("OPTBENCH_DATA")
+    if not named:
+        return Check("public data", "note", "OPTBENCH_DATA is not set", "`optbench data list` shows what there is")
+    if not (Path(named) / "MANIFEST.csv").is_file():
+        detail = f"OPTBENCH_DATA={named} holds no MANIFEST.csv"
+        return Check("public data", "problem", detail, "name the folder that holds it, or unset it")
+    return Check("public data", "ok", named)
+
+
+def _extras() -> Iterator[Check]:
+    """Optional packages, by the extra that brings them."""
+    for extra in metadata.metadata("optbench").get_all("Provides-Extra") or []:
+        core = _requirements("")
+        wanted = [requirement.name for requirement in _requirements(extra) if requirement not in core]
+        missing = [name for name in wanted if _installed(name) is None]
+        remedy = f"pip install -e '.[{extra}]'" if checkout() else f"pip install 'optbench[{extra}]'"
+        if missing:
+            yield Check(f"extra {extra}", "note", f"without {', '.join(missing)}", remedy)
+        else:
+            yield Check(f"extra {extra}", "ok", ", ".join(wanted))
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -12,8 +12,8 @@ from optbench import __version__
 from optbench.cli import exits
 from optbench.cli.output import emit, emit_json
 from optbench.cli.parser import Parser, UsageError, add_json
-from optbench.cli.verbs import bound, catalogue, convert, data, schema, solve, verify
-from optbench.errors import OptbenchError
+from optbench.cli.verbs import bound, catalogue, convert, data, doctor, init, new, quickstart, schema, solve, verify
+from optbench.errors import ContradictionError, OptbenchError
 from optbench.workspace import activate
 
 VERBS: dict[str, ModuleType] = {
@@ -24,6 +24,10 @@ VERBS: dict[str, ModuleType] = {
     "list": catalogue,
     "data": data,
     "schema": schema,
+    "init": init,
+    "new": new,
+    "doctor": doctor,
+    "quickstart": quickstart,
 }
 DESCRIPTION = "Declare a GPU-scheduling problem once; solve it, verify it, bound it."
 EPILOG = """\
@@ -37,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return run(words)
+    except ContradictionError as error:
+        return fail(f"contradiction: {error}", exits.INTERNAL, words)
     except OptbenchError as error:
         return fail(str(error), exits.USAGE, words)
     except KeyboardInterrupt:

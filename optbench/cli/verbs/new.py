@@ -1,0 +1,30 @@
+"""``optbench new``: a plug-in that works from the start."""
+
+from __future__ import annotations
+
+import argparse
+
+from optbench.cli import exits
+from optbench.cli.output import GOOD, emit_json, escape, show
+
+SUMMARY = "write a small working solver, problem or study, with its test"
+DESCRIPTION = "Write a small working plug-in and its test into this workspace; change it into yours."
+EXAMPLES = ("optbench new solver my_rule", "optbench new problem my_cluster", "optbench new study my_question")
+KINDS = ("solver", "problem", "study")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", metavar="KIND", choices=KINDS, help="solver, problem or study")
+    parser.add_argument("name", metavar="NAME", help="lower-case letters, digits and underscores")
+
+
+def run(args: argparse.Namespace) -> int:
+    from optbench.scaffold import new
+
+    written = new(args.kind, args.name)
+    if args.json:
+        emit_json({"kind": args.kind, "name": args.name, "files": [str(path) for path in written]})
+    else:
+        show(f"[{GOOD}]wrote[/] {args.kind} [bold]{escape(args.name)}[/]:")
+        show("\n".join(f"  {escape(str(path))}" for path in written))
+    return exits.DONE

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.bounds.auto import METHODS, lower_bounds
+from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
 from optbench.model import formats
 from optbench.model.instance import Instance
@@ -50,7 +51,8 @@ class Budget:
 
 
 def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Instance:
-    """An instance from a file of any known format, a problem spec (``gpu_dag:tasks=20``), a problem, or itself."""
+    """An instance from a file of any known format, a public data set (``jobshop/ft06``), a problem spec
+    (``gpu_dag:tasks=20``), a problem, or itself."""
     if isinstance(target, Instance):
         return target
     if isinstance(target, Problem):
@@ -58,10 +60,13 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
     if Path(target).exists():
         return formats.load(target)
     text = str(target)
+    folder = text.partition("/")[0]
+    if not isinstance(target, Path) and "/" in text and folder in data_sets():
+        return formats.load(data_path(text))
     name = text.partition(":")[0].partition("[")[0]
-    looks_like_file = isinstance(target, Path) or any(mark in name for mark in "./\\")
-    if looks_like_file:
-        raise OptbenchError(f"no such file: {text!r}. A TARGET is an instance file, or a problem such as gpu_dag:tasks=20")
+    if isinstance(target, Path) or any(mark in name for mark in "./\\"):
+        allowed = "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem such as gpu_dag:tasks=20"
+        raise OptbenchError(f"no such file: {text!r}; {allowed}")
     return replace(load_problem(text).instance(seed), problem=text)
 
 

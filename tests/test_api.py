@@ -1,0 +1,168 @@
+"""solve, bound and load_target as people call them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import optbench as ob
+from optbench import api
+from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError, UnsupportedError
+from optbench.model.builder import Task
+from optbench.model.features import FEATURES
+from optbench.model.instance import Instance
+
+
+def two_clocks() -> ob.Model:
+    """One task: 2 s for 100 J, or 5 s for 40 J; the device rests at 10 W until completion."""
+    m = ob.Model("clocks")
+    p = m.pool("p", idle_w=10)
+    m.task("x", modes=[m.mode(p, 2, 100), m.mode(p, 5, 40)])
+    return m
+
+
+@dataclass
+class Fixed(ob.Solver):
+    """A solver that answers with one mode and start, and claims a bound."""
+
+    mode: int = 0
+    start: int = 0
+    bound: float = -math.inf
+    says_infeasible: bool = False
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES)
+
+    def solve(self, instance: Instance, run: ob.Run) -> ob.Schedule | None:
+        run.report_bound(self.bound, "claim")
+        if self.says_infeasible:
+            run.report_infeasible()
+        return ob.Schedule.of(instance, [self.mode], [self.start])
+
+
+def test_the_smallest_problem_is_solved_verified_and_bounded() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    result = ob.solve(m.build(), "cpsat", time_limit_s=10)
+    # Nothing rests on the only device while it is busy: 40 J.
+    assert (result.objective, result.status, result.verified) == (40, "optimal", True)
+    assert result.gap == pytest.approx(0, abs=1e-9)
+    assert result.schedule is not None and result.schedule.mode.tolist() == [1]
+
+
+def test_objectives_in_order_give_vectors() -> None:
+    m = two_clocks()
+    m.minimize_in_order("makespan_s", "energy_j")
+    result = ob.solve(m.build(), "cpsat", time_limit_s=10)
+    assert result.objective == (2, 100) and result.status == "optimal"
+    assert result.gap == pytest.approx((0, 0), abs=1e-9)
+    assert {bound.level for bound in result.bounds} == {0, 1}
+
+
+def test_a_bound_above_a_verified_objective_is_a_contradiction() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    with pytest.raises(ContradictionError, match=r"bound 41.0 from claim exceeds the verified objective 40.0"):
+        ob.solve(m.build(), Fixed(mode=1, bound=41.0))
+
+
+def test_infeasible_beside_a_schedule_is_a_contradiction() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    with pytest.raises(ContradictionError, match="called 'clocks' infeasible"):
+        ob.solve(m.build(), Fixed(says_infeasible=True))
+
+
+def test_an_infeasible_answer_is_named_and_never_scored() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    m.limit(makespan_s=4)
+    result = ob.solve(m.build(), Fixed(mode=1))
+    assert result.objective is None and not result.verified and result.status == "unknown"
+    assert result.violations == ("limit:makespan_s: makespan_s is 5, the limit 4",)
+
+
+def test_a_heuristic_gets_a_certified_bound_from_us() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    result = ob.solve(m.build(), Fixed(mode=0))
+    assert result.objective == 100 and result.bound == pytest.approx(40, rel=1e-9)
+    assert all(bound.proof in ("combinatorial", "exact-lp") for bound in result.bounds)
+    assert ob.solve(m.build(), Fixed(mode=0), bound=False).bound is None
+
+
+def test_a_warm_start_must_be_feasible() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    instance = m.build()
+    late = ob.Schedule(np.array([0]), np.array([0]), np.array([0]), np.array([3]), np.array([1.0]))
+    with pytest.raises(ParameterError, match="duration: task x runs from 0 to 3, its units take 2"):
+        ob.solve(instance, "cpsat", warm_start=late)
+
+
+def test_features_a_solver_lacks_are_refused_by_name() -> None:
+    m = ob.Model("float", time="seconds")
+    m.task(modes=[m.mode(m.pool("p"), 1.5)])
+    m.minimize(makespan_s=1)
+    with pytest.raises(UnsupportedError, match=r"solver 'cpsat' cannot run 'float' \(seconds: continuous time\)"):
+        ob.solve(m.build(), "cpsat")
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "message"),
+    [
+        ({"time_limit_s": 0}, ParameterError, "time_limit_s is 0"),
+        ({"time_limit_s": math.nan}, ParameterError, "time_limit_s is nan"),
+        ({"work_limit": -1}, ParameterError, "work_limit is -1"),
+        ({"threads": 0}, ParameterError, "threads is 0"),
+        ({"seed": -1}, ParameterError, "seed is -1"),
+        ({"solver": "cpsta"}, UnknownNameError, "unknown solver 'cpsta'; did you mean 'cpsat'"),
+        ({"solver": "cpsat", "depth": 3}, OptbenchError, "depth"),
+        ({"solver": Fixed(), "depth": 3}, ParameterError, "this solver is already made"),
+    ],
+)
+def test_bad_arguments_are_named(kwargs: dict[str, object], error: type[OptbenchError], message: str) -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    with pytest.raises(error, match=message):
+        ob.solve(m.build(), **kwargs)  # type: ignore[arg-type]
+
+
+def test_targets_are_files_public_instances_and_specs(data_dir: Path) -> None:
+    by_path = api.load_target(data_dir / "jobshop" / "ft06.txt")
+    assert by_path.num_tasks == 36
+    assert api.load_target("jobshop/ft06").hash == by_path.hash
+    assert api.load_target("jobshop:jobs=3,machines=2").num_tasks == 6
+    with pytest.raises(OptbenchError, match="no such file: 'nowhere/ft06.txt'"):
+        api.load_target("nowhere/ft06.txt")
+    with pytest.raises(UnknownNameError, match="did you mean 'jobshop'"):
+        api.load_target("jobshp:jobs=3")
+
+
+def test_bounds_by_method_and_by_solver() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    instance = m.build()
+    assert ob.bound(instance)[0].value == pytest.approx(40, rel=1e-9)
+    assert any(bound.proof == "solver" for bound in ob.bound(instance, "cpsat", time_limit_s=5))
+    with pytest.raises(UnknownNameError, match="unknown bounding method 'fluidd'; did you mean 'fluid'"):
+        ob.bound(instance, "fluidd")
+
+
+def test_a_stop_request_keeps_what_was_found() -> None:
+    m = ob.Model("long")
+    pools = [m.pool(f"p{q}") for q in range(5)]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        before: Task | None = None
+        for q in rng.permutation(5):
+            modes = [m.mode(pools[q], int(rng.integers(10, 99)))]
+            before = m.task(modes=modes, after=() if before is None else before)
+    m.minimize(makespan_s=1)
+    stop = threading.Event()
+    result = ob.solve(m.build(), "cpsat", stop=stop, time_limit_s=60, on_progress=lambda p: stop.set() if p.objective else None)
+    assert result.termination == "interrupted" and result.verified and result.wall_s < 30

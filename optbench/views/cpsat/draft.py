@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from ortools.sat.python import cp_model
 
 from optbench.errors import UnsupportedError
@@ -59,6 +60,7 @@ class Draft:
     values: list[tuple[cp_model.IntVar, Value]] = field(default_factory=list)
     _unions: dict[tuple[int, ...], cp_model.IntVar] = field(default_factory=dict)
     _intervals: dict[tuple[int, ...], cp_model.IntervalVar] = field(default_factory=dict)
+    pieces: dict[tuple[str, int, tuple[int, ...]], list[tuple[Literal, Literal]]] = field(default_factory=dict)
     _function: dict[int, Value] = field(default_factory=dict)
     _makespan: cp_model.IntVar | None = None
 
@@ -125,11 +127,12 @@ class Draft:
     def _add_task(self, task: int) -> None:
         """Start, modes and end of one task."""
         w, rows, tasks = self.window, self.rows(task), self.instance.tasks
+        if math.isinf(w.head[task] + w.tail[task] + w.shortest[task]):  # no mode, or no link, on a path through it
+            self.model.add_bool_or([])
+            w = self.window = Windows(w.shortest, w.longest, np.zeros_like(w.head), np.zeros_like(w.tail), w.edge_lag)
         low, latest = int(w.head[task]), self.last - int(w.tail[task])
         if tasks.deadline_hard[task] and math.isfinite(tasks.deadline[task]):
             latest = min(latest, int(tasks.deadline[task]))
-        if not len(rows):
-            self.model.add_bool_or([])
         lengths = [self.duration[row] for row in rows] or [0]
         shortest, longest = min(lengths), max(lengths)
         start = self.integer(low, latest - shortest, f"s{task}", lambda d: d.start[task])

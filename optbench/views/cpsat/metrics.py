@@ -8,14 +8,14 @@
                    g_ik(s) = energy_ik/p_ik ∫_s^{s+p_ik} rate_a dt − step Σ_r rest_r n_ikr ∫_s^{s+p_ik} rate_r dt
                    G(H) = step Σ_r rest_r count_r ∫_0^H rate_r dt
 
-H is the fixed horizon or M. Rates are piecewise constant with whole-tick changes, so that g and G are linear between whole
-ticks: each becomes an integer variable above the line of the piece its argument lies in (chosen by one literal per piece).
+H is the fixed horizon or M. Rates are piecewise constant with whole-tick changes, so that g and G are linear between a few
+whole ticks. With one literal l_q per piece and w_q ticks into it, g = Σ_q low_q l_q + slope_q w_q, exactly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -29,38 +29,15 @@ from optbench.views.cpsat.draft import Decision, Draft, Expression, Literal
 Transfers = list[tuple[float, Literal, int, int]]
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A line over the whole ticks from ``first`` to ``last``, by its values at both."""
-
-    first: int
-    last: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """A piecewise linear function of a time, counted only when ``literal`` holds."""
-
-    name: str
-    argument: Expression
-    time: Callable[[Decision], int]
-    literal: Literal
-    counts: Callable[[Decision], int]
-    pieces: tuple[Piece, ...]
-
-
 @dataclass(eq=False)
 class Affine:
-    """constant + Σ coefficient · variable + Σ weight · curve; variables are non-negative, with their upper bounds."""
+    """constant + Σ coefficient · variable; variables are non-negative, with their upper bounds."""
 
     constant: float = 0.0
     coefficient: dict[int, float] = field(default_factory=dict)
     variable: dict[int, tuple[cp_model.IntVar, int]] = field(default_factory=dict)
-    curves: list[tuple[float, Curve]] = field(default_factory=list)
 
-    def add(self, coefficient: float, variable: cp_model.IntVar | None, upper: int = 1) -> None:
+    def add(self, coefficient: float, variable: Literal, upper: int = 1) -> None:
         """Add a term; variable None is a literal that always holds."""
         if variable is None:
             self.constant += coefficient
@@ -74,7 +51,6 @@ class Affine:
         self.constant += weight * other.constant
         for key, value in other.coefficient.items():
             self.add(weight * value, *other.variable[key])
-        self.curves += [(weight * factor, curve) for factor, curve in other.curves]
 
 
 def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
@@ -92,7 +68,7 @@ def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
     tariffs = draft.instance.tariffs
     assert tariffs is not None, f"{name} without tariffs"
     rates = tariffs.price_usd_per_kwh if name == "cost_usd" else tariffs.carbon_g_per_kwh
-    return _Tariff(draft, tariffs, rates, name).total(transfers)
+    return _Tariff(draft, tariffs, rates).total(transfers)
 
 
 def _choose(draft: Draft, out: Affine, task: int, value: dict[int, float]) -> None:
@@ -157,43 +133,38 @@ class _Tariff:
     draft: Draft
     tariffs: Tariffs
     rates: Floats
-    name: str
 
     def total(self, transfers: Transfers) -> Affine:
-        draft, out = self.draft, Affine()
-        for task in range(draft.instance.num_tasks):
-            constant: dict[int, float] = {}
-            for row in draft.rows(task):
-                curve = self._segment(task, row)
-                if len(curve.pieces) == 1 and curve.pieces[0].low == curve.pieces[0].high:
-                    constant[row] = curve.pieces[0].low
-                else:
-                    constant[row] = 0.0
-                    out.curves.append((1.0, curve))
-            _choose(draft, out, task, constant)
-        for e, (joule, literal, task, pool) in enumerate(transfers):
-            self._transfer(out, e, joule, literal, task, pool)
+        out = Affine()
+        for task in range(self.draft.instance.num_tasks):
+            self._segments(out, task)
+        for joule, literal, task, pool in transfers:
+            self._transfer(out, joule, literal, task, pool)
         self._resting(out)
         return out
 
-    def _pieces(self, low: int, high: int, shifts: Iterable[int], value: Callable[[Floats], Floats]) -> tuple[Piece, ...]:
-        """Cut [low, high] where a rate changes, now or one of the shifts later; a constant neighbour is joined."""
-        knots = {low, high + 1} | {int(t) - shift for t in self.tariffs.times for shift in shifts}
-        cuts = sorted(t for t in knots if low <= t <= high + 1)
-        out: list[Piece] = []
-        for first, after in pairwise(cuts):
-            a, b = (float(v) / J_PER_KWH for v in value(np.asarray([first, after - 1], dtype=float)))
-            if out and out[-1].low == out[-1].high == a == b:
-                out[-1] = Piece(out[-1].first, after - 1, a, b)
-            else:
-                out.append(Piece(first, after - 1, a, b))
-        return tuple(out)
+    def _segments(self, out: Affine, task: int) -> None:
+        """A segment's own energy less the rest its devices are spared, in every row of the task."""
+        draft = self.draft
+        constant: dict[int, float] = {}
+        for row in draft.rows(task):
+            length = draft.duration[row]
+            low = int(draft.window.head[task])
+            high = max(low, draft.end_range[task][1] - length)
+            value = self._segment(row)
+            if draft.primary[row] < 0 or len(self.tariffs.times) == 1:
+                constant[row] = float(value(np.asarray([float(low)]))[0]) / J_PER_KWH
+                continue
+            constant[row] = 0.0
+            argument = Argument(f"{task}", draft.start[task], lambda d: d.start[task], low, high)
+            self._curve(out, argument, draft.present[row], (0, length), value)
+        _choose(draft, out, task, constant)
 
-    def _segment(self, task: int, row: int) -> Curve:
-        draft, instance, times = self.draft, self.draft.instance, self.tariffs.times
-        length, primary = draft.duration[row], draft.primary[row]
-        energy, needs = float(instance.pairs.energy_j[row]), draft.needs[draft.mode[row]]
-        rest_w = instance.pools.rest_w
+    def _segment(self, row: int) -> Callable[[Floats], Floats]:
+        """g of one row of the pairs, as a function of its start."""
+        instance, times = self.draft.instance, self.tariffs.times
+        length, primary = self.draft.duration[row], self.draft.primary[row]
+        energy, needs, rest_w = float(instance.pairs.energy_j[row]), self.draft.needs[self.draft.mode[row]], instance.pools.rest_w
 
         def value(s: Floats) -> Floats:
             out = np.zeros(len(s)) if primary < 0 else energy * mean_rate(times, self.rates[primary], s, s + length)
@@ -202,26 +173,12 @@ class _Tariff:
                 out = out - instance.step_s * float(rest_w[pool]) * n * spent
             return out
 
-        low = int(draft.window.head[task])
-        high = max(low, draft.end_range[task][1] - length)
-        if primary < 0 or len(times) == 1:
-            middle = float(value(np.asarray([float(low)]))[0]) / J_PER_KWH
-            pieces: tuple[Piece, ...] = (Piece(low, high, middle, middle),)
-        else:
-            pieces = self._pieces(low, high, (0, length), value)
-        name = f"{self.name}{task}_{draft.mode[row]}"
-        literal, counts = draft.present[row], lambda d: int(d.row[task] == row)
-        return Curve(name, draft.start[task], lambda d: d.start[task], literal, counts, pieces)
+        return value
 
-    def _transfer(self, out: Affine, e: int, joule: float, literal: Literal, task: int, pool: int) -> None:
-        draft, times = self.draft, self.tariffs.times
-        low, high = draft.end_range[task]
-        pieces = self._pieces(low, high, (0,), lambda t: joule * rate_at(times, self.rates[pool], t))
-        if len(pieces) == 1:
-            out.add(pieces[0].low, literal)
-            return
-        curve = Curve(f"{self.name}_sent{e}", draft.end[task], lambda d: d.end[task], literal, draft.value_of(literal), pieces)
-        out.curves.append((1.0, curve))
+    def _transfer(self, out: Affine, joule: float, literal: Literal, task: int, pool: int) -> None:
+        low, high = self.draft.end_range[task]
+        argument = Argument(f"{task}e", self.draft.end[task], lambda d: d.end[task], low, high)
+        self._curve(out, argument, literal, (0,), lambda t: joule * rate_at(self.tariffs.times, self.rates[pool], t))
 
     def _resting(self, out: Affine) -> None:
         draft, instance, times = self.draft, self.draft.instance, self.tariffs.times
@@ -238,5 +195,71 @@ class _Tariff:
             out.add(float(value(np.asarray([1.0]))[0]) / J_PER_KWH, draft.makespan, draft.last)
         else:
             low = min(int(draft.window.critical_path), draft.last)
-            pieces = self._pieces(low, draft.last, (0,), value)
-            out.curves.append((1.0, Curve(f"{self.name}_rest", draft.makespan, lambda d: d.makespan, None, lambda d: 1, pieces)))
+            argument = Argument("M", draft.makespan, lambda d: d.makespan, low, draft.last)
+            self._curve(out, argument, None, (0,), value)
+
+    def _curve(
+        self, out: Affine, argument: Argument, literal: Literal, shifts: tuple[int, ...], value: Callable[[Floats], Floats]
+    ) -> None:
+        """Add value(argument), if the literal holds: linear between the changes of rates, now or one of the shifts later."""
+        knots = {argument.low, argument.high + 1} | {int(t) - shift for t in self.tariffs.times for shift in shifts}
+        cuts = tuple(sorted(t for t in knots if argument.low <= t <= argument.high + 1))
+        ends = [float(v) / J_PER_KWH for v in value(np.asarray([x for a, b in pairwise(cuts) for x in (a, b - 1)], dtype=float))]
+        pieces = draft_pieces(self.draft, argument, literal, cuts)
+        for k, (first, after) in enumerate(pairwise(cuts)):
+            inside, beyond = pieces[k]
+            out.add(ends[2 * k], inside)
+            if beyond is not None:
+                out.add((ends[2 * k + 1] - ends[2 * k]) / (after - 1 - first), beyond, after - 1 - first)
+
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """A time of the model, its value in a decision and its range."""
+
+    name: str
+    time: Expression
+    value: Callable[[Decision], int]
+    low: int
+    high: int
+
+
+def draft_pieces(draft: Draft, argument: Argument, literal: Literal, cuts: tuple[int, ...]) -> list[tuple[Literal, Literal]]:
+    """For each piece [cuts_k, cuts_k+1): the literal that the argument lies in it, and how far it lies beyond its first tick.
+
+        Σ_k l_k = literal,   0 ≤ w_k ≤ (cuts_k+1 − 1 − cuts_k) l_k,   time = Σ_k cuts_k l_k + w_k if the literal holds
+
+    Made once and shared by cost, carbon and limits; w_k is None for a piece of one tick.
+    """
+    key = (argument.name, -1 if literal is None else literal.index, cuts)
+    if key in draft.pieces:
+        return draft.pieces[key]
+    holds, model, out = draft.value_of(literal), draft.model, []
+    name = f"{argument.name}_{key[1]}"
+    for k, (first, after) in enumerate(pairwise(cuts)):
+
+        def within(d: Decision, a: int = first, b: int = after) -> int:
+            return int(bool(holds(d)) and a <= argument.value(d) < b)
+
+        def beyond(d: Decision, a: int = first, b: int = after) -> int:
+            return argument.value(d) - a if holds(d) and a <= argument.value(d) < b else 0
+
+        inside = literal if len(cuts) == 2 else draft.literal(f"l{name}_{k}", within)
+        further = draft.integer(0, after - 1 - first, f"w{name}_{k}", beyond) if after - 1 > first else None
+        if further is not None and inside is not None:
+            model.add(further <= (after - 1 - first) * inside)
+        out.append((inside, further))
+    if len(cuts) > 2:
+        model.add(sum(_number(inside) for inside, _ in out) == _number(literal))
+    where = sum(
+        first * _number(inside) + (0 if further is None else further) for first, (inside, further) in zip(cuts, out, strict=False)
+    )
+    reached = model.add(argument.time == where)
+    if literal is not None:
+        reached.only_enforce_if(literal)
+    draft.pieces[key] = out
+    return out
+
+
+def _number(literal: Literal) -> Expression:
+    return 1 if literal is None else literal

@@ -131,7 +131,7 @@ def add_caps(draft: Draft) -> None:
 
 def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: float) -> None:
     """One cap, in the finest integers that fit."""
-    scale, _ = scale_for([*delta, room], sum(map(abs, delta)) + room + 1.0)
+    scale = scale_for([(value, 1) for value in {*delta, room}])
     amount = [to_int(value, scale, up=draft.inner) for value in delta]
     capacity = math.floor(Fraction(room + tolerance) * scale)
     if tolerance == 0.0:

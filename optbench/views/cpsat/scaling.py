@@ -1,9 +1,8 @@
 """Floats as the integers of a CP model, rounded so that no bound can be wrong.
 
-Let an objective be f = c0 + Σ c_j v_j + Σ g_m(t_m) with integer variables 0 ≤ v_j ≤ u_j and functions g_m of a time. With a
-scale S > 0 the model minimises
+Let an objective be f = c0 + Σ c_j v_j with integer variables 0 ≤ v_j ≤ u_j. With a scale S > 0 the model minimises
 
-    F = Σ C_j v_j + Σ G_m(t_m),    C_j = floor(S c_j),    G_m ≤ S g_m.
+    F = Σ C_j v_j,    C_j = floor(S c_j).
 
 Then F ≤ S (f − c0), whatever the signs of the c_j (floor rounds down, v_j ≥ 0), so F ≥ B proves f ≥ c0 + B/S. Where S c_j
 is an integer but for the float (S = 10, c_j = 0.3), C_j is that integer, and what it exceeds S c_j by is charged in rational
@@ -26,25 +25,33 @@ from optbench.errors import UnsupportedError
 
 # Sums of the model stay below this, far from the ends of 64-bit integers.
 MAX_SUM = 2.0**58
-# Total that a scaled sum aims at where no exact scale is found: a dozen digits, and the solver's floats stay exact.
-TARGET_SUM = 2.0**42
+# Total that a scaled sum aims at where no exact scale is found. CP-SAT 9.15 was caught cutting off optima where two
+# coefficients had a product beyond 64 bits, so that sums stay below 2^31.
+TARGET_SUM = 2.0**31
+MAX_EXACT = 2.0**31
 # A product this near (relatively) to an integer is that integer but for the float.
 NEAR = 1e-12
 DECIMALS = tuple(10**k for k in range(7))
 
 
-def scale_for(values: Sequence[float], largest: float) -> tuple[Fraction, bool]:
-    """A scale, and whether it makes integers of all values: the smallest power of ten to 1e6, else one over the least value.
+def scale_for(terms: Sequence[tuple[float, int]]) -> Fraction:
+    """A scale for the sum of terms (coefficient, upper bound of the variable).
 
-    ``largest`` bounds the sum to be scaled. Without an exact scale: the power of two that brings it to TARGET_SUM.
+    An exact one where there is one: the smallest power of ten to 1e6, or one over the least coefficient. Otherwise what
+    brings the sum to TARGET_SUM, a little less so that the coefficient whose rounding would weigh most becomes an integer.
     """
-    numbers = sorted({abs(value) for value in values if value != 0})
-    if not numbers:
-        return Fraction(1), True
+    sizes = [(abs(value), upper) for value, upper in terms if value != 0]
+    if not sizes:
+        return Fraction(1)
+    largest = max(math.fsum(value * upper for value, upper in sizes), 1e-250)
+    numbers = sorted({value for value, _ in sizes})
     for scale in [*(Fraction(power) for power in DECIMALS), 1 / Fraction(numbers[0])]:
-        if float(scale) * largest < TARGET_SUM and all(_near(number, scale) is not None for number in numbers):
-            return scale, True
-    return Fraction(2) ** (math.frexp(TARGET_SUM / max(largest, 1e-250))[1] - 1), False
+        if float(scale) * largest < MAX_EXACT and all(_near(number, scale) is not None for number in numbers):
+            return scale
+    scale = Fraction(2) ** (math.frexp(TARGET_SUM / largest)[1] - 1)
+    widest = max(sizes, key=lambda term: (term[1], term[0]))[0]
+    whole = math.floor(Fraction(widest) * scale)
+    return whole / Fraction(widest) if whole else scale
 
 
 def to_int(value: float, scale: Fraction, up: bool = False) -> int:
@@ -75,9 +82,9 @@ class Rounded:
     exact: bool
 
     def bound(self, total: float) -> float:
-        """The lower bound on f that F ≥ total proves; its float is rounded down unless all is exact."""
+        """The lower bound on f that F ≥ total proves; its float is rounded down unless all is exact. No metric is negative."""
         true = Fraction(self.constant) + (Fraction(total) - self.charge) / self.scale
-        return float(true) if self.exact else math.nextafter(float(true), -math.inf)
+        return max(0.0, float(true) if self.exact else math.nextafter(float(true), -math.inf))
 
     def floor(self, bound: float) -> int:
         """The integer that F cannot be below when f ≥ bound is known (1e-6 of a unit allows for the bound's float)."""

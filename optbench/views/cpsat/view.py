@@ -95,6 +95,6 @@ def build(instance: Instance, *, inner: bool = False) -> CpsatView:
     add_loads(draft)
     alike = alike_groups(draft)
     add_symmetry(draft, alike)
-    total, numbers = rounded(draft, objective)
+    total, numbers = rounded(objective)
     draft.model.minimize(total)
     return CpsatView(instance, draft.model, draft, total, numbers, alike)

@@ -6,6 +6,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
+from optbench.data import data_path
 from optbench.errors import FileFormatError, ParameterError
 from optbench.model import formats
 from optbench.model.instance import Instance

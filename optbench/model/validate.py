@@ -227,17 +227,27 @@ def _check_links(instance: Instance) -> None:
         if bad.any():
             a, b = np.argwhere(bad)[0]
             raise ModelError(f"link {pools[a]!r} to {pools[b]!r}: {column} is {matrix[a, b]}; it must be non-negative and finite")
-    edges, kind = instance.edges, instance.tasks.kind
+    edges, tasks = instance.edges, instance.tasks
     heavy = np.flatnonzero(edges.data_gb > 0)
-    pairs, first = np.unique(np.stack((kind[edges.source[heavy]], kind[edges.target[heavy]])), axis=1, return_index=True)
-    ptr, primary = instance.modes.kind_ptr, instance.modes.primary
-    for (a, b), e in zip(pairs.T.tolist(), heavy[first].tolist(), strict=True):
-        senders, receivers = np.unique(primary[ptr[a] : ptr[a + 1]]), np.unique(primary[ptr[b] : ptr[b + 1]])
+    # Tasks of one kind whose memory fits the same modes are alike, so that few pairs have to be looked at.
+    rooms = np.unique(instance.mode_memory_gb)
+    alike = tasks.kind * (len(rooms) + 1) + np.searchsorted(rooms, tasks.memory_gb)
+    ends = np.stack((alike[edges.source[heavy]], alike[edges.target[heavy]]))
+    _, first = np.unique(ends, axis=1, return_index=True)
+    for e in heavy[first].tolist():
+        i, j = int(edges.source[e]), int(edges.target[e])
+        senders, receivers = _primary_pools(instance, i), _primary_pools(instance, j)
         if not np.isfinite(instance.lag(senders[:, None], receivers[None, :], 1.0)).any():
-            i, j = instance.tasks.name(int(edges.source[e])), instance.tasks.name(int(edges.target[e]))
-            raise ModelError(
-                f"edge {i!r} to {j!r} carries {edges.data_gb[e]:g} GB, but no link joins their pools; add m.link(...)"
-            )
+            edge = f"edge {tasks.name(i)!r} to {tasks.name(j)!r} carries {edges.data_gb[e]:g} GB"
+            raise ModelError(f"{edge}, but no link joins their pools (those with the memory); add m.link(...)")
+
+
+def _primary_pools(instance: Instance, task: int) -> Any:
+    """Primary pools of the modes that fit a task."""
+    kind = instance.tasks.kind[task]
+    rows = np.arange(instance.modes.kind_ptr[kind], instance.modes.kind_ptr[kind + 1])
+    rows = rows[instance.tasks.memory_gb[task] <= instance.mode_memory_gb[rows]]
+    return np.unique(instance.modes.primary[rows])
 
 
 def _check_limits(instance: Instance) -> None:

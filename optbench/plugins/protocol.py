@@ -117,10 +117,11 @@ class Run:
         """Take a lower bound on this run's objective; one that improves nothing is forgotten."""
         if not np.isfinite(value):
             return
+        value = max(float(value), 0.0)  # no metric of a feasible schedule is negative, and weights are positive
         with self._lock:
             if self.bound is not None and value <= self.bound:
                 return
-            self.bounds.append(Bound(float(value), source, proof, self.level))
+            self.bounds.append(Bound(value, source, proof, self.level))
             self._check()
             self._record(self.elapsed_s())
 

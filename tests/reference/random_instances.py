@@ -183,13 +183,11 @@ def _links(rng: Rng, num: int, tick_s: float) -> Links:
 
 
 def _link_every_edge(instance: Instance) -> Instance:
-    """Open all links where validation would find an edge whose kinds no link joins."""
-    senders = instance.modes.primary[:, None]
-    joined = np.isfinite(instance.lag(senders, senders.T, 1.0))
-    kind, edges = instance.modes.kind, instance.edges
-    for a, b, data in zip(edges.source, edges.target, edges.data_gb, strict=True):
-        rows, columns = kind == instance.tasks.kind[a], kind == instance.tasks.kind[b]
-        if data > 0 and not joined[np.ix_(rows, columns)].any():
+    """Open all links where validation would find an edge that no link can serve."""
+    primary = instance.modes.primary
+    for a, b, data in zip(instance.edges.source, instance.edges.target, instance.edges.data_gb, strict=True):
+        senders, receivers = primary[task_modes(instance, int(a))], primary[task_modes(instance, int(b))]
+        if not np.isfinite(instance.lag(senders[:, None], receivers[None, :], data)).any():
             latency = np.where(np.isfinite(instance.links.latency_s), instance.links.latency_s, 0.0)
             return replace(instance, links=replace(instance.links, latency_s=latency))
     return instance

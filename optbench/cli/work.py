@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
@@ -15,6 +16,8 @@ from optbench.cli import exits
 T = TypeVar("T")
 PATIENCE = "optbench: stopping; the best schedule so far is kept (press Ctrl-C again to leave at once)\n"
 WAKE_S = 0.1
+# Wrappers such as timeout signal a process and then its group: what comes this soon is the same press.
+ONE_PRESS_S = 1.0
 
 
 def interruptible(work: Callable[[threading.Event], T]) -> T:
@@ -27,11 +30,16 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
     if threading.current_thread() is not threading.main_thread():
         return work(stop)
 
+    asked_at = 0.0
+
     def interrupt(*_: object) -> None:
-        if stop.is_set():
+        nonlocal asked_at
+        if not stop.is_set():
+            asked_at = time.monotonic()
+            stop.set()
+            sys.stderr.write(PATIENCE)
+        elif time.monotonic() - asked_at > ONE_PRESS_S:
             os._exit(exits.INTERRUPTED)
-        stop.set()
-        sys.stderr.write(PATIENCE)
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

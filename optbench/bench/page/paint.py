@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ SOLVERS = ("#3f7fe0", "#e07b39", "#1f9e83", "#b455a0", "#7a6ae0", "#8b8f2a")
 PALEST = 0.25
 # More groups than this are no help in a legend.
 MOST_GROUPS = 60
+UNNAMED = re.compile(r"k\d+")  # what the builder calls a kind given by its modes alone
 GOLDEN = 0.618033988749895
 
 
@@ -44,7 +46,7 @@ def groups(instance: Instance) -> tuple[Ints, tuple[str, ...]]:
     """
     n = instance.num_tasks
     names = [instance.tasks.name(i) for i in range(n)]
-    kinds = [instance.modes.kind_names[k] for k in instance.tasks.kind]
+    kinds = ["" if UNNAMED.fullmatch(instance.modes.kind_names[k]) else instance.modes.kind_names[k] for k in instance.tasks.kind]
     for labels, least in (
         ([name.rpartition("/")[0] for name in names], 2),
         ([name.rstrip("0123456789._-") for name in names], 2),

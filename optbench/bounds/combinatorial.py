@@ -26,7 +26,10 @@ def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0) -> list[
     if instance.num_tasks == 0:
         return [Bound(0.0, "no_tasks", "combinatorial")]
     relaxation = relax(instance)
-    found = makespan_bounds(relaxation)
+    # An edge between tasks that no link joins makes heads infinite: nothing finite bounds an infeasible instance.
+    found = [(value, source) for value, source in makespan_bounds(relaxation) if np.isfinite(value)]
+    if not found or not np.isfinite(relaxation.windows.critical_path):
+        return []
     return _bounds(relaxation, found)
 
 

@@ -42,8 +42,6 @@ from optbench.model.windows import time_horizon
 # Entries the capacity rows may have together: more thresholds on small instances, one per pool on large ones.
 CAPACITY_ENTRIES = 300_000
 MAX_THRESHOLDS = 8
-# More (task, mode) pairs than this: edges are left to heads and tails, tasks are grouped.
-MAX_PAIRS = 150_000
 MAKESPANS = ("makespan", "makespan_s")
 
 
@@ -71,11 +69,13 @@ class Fluid:
         return assemble(self.columns, self.rows)
 
 
-def fluid_model(instance: Instance, makespan: float = 0.0) -> Fluid:
-    """The programme of the first level of the objective; ``makespan`` is a lower bound known from elsewhere."""
+def fluid_model(instance: Instance, makespan: float = 0.0, keep_edges: bool = True) -> Fluid:
+    """The programme of the first level of the objective; ``makespan`` is a lower bound known from elsewhere.
+
+    Without ``keep_edges`` precedence is left to heads and tails, and all equal tasks are grouped: weaker and much smaller.
+    """
     relaxation = relax(instance)
     makespan = max([makespan, *(value for value, _ in makespan_bounds(relaxation))])
-    keep_edges = len(instance.pairs.task) <= MAX_PAIRS
     fluid = _columns(relaxation, group_tasks(relaxation, keep_edges), makespan)
     _assign(fluid)
     _capacity(fluid)

@@ -7,11 +7,17 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
 from optbench.bounds.fluid import MAKESPANS, Fluid, fluid_model
 from optbench.bounds.linear_program import LinearProgram, solve
 from optbench.model.instance import Instance
 from optbench.model.result import Bound
+from optbench.model.windows import windows
+
+# (task, mode) pairs from which the programme without edges is solved first, and beyond which it is the only one.
+LARGE, HUGE = 20_000, 250_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,15 +27,33 @@ class FluidProof:
     bound: Bound
     certificate: Certificate
     makespan: float
+    keep_edges: bool
     timings_s: dict[str, float]
 
 
 def fluid_bound(instance: Instance, time_limit_s: float = 10.0, makespan: float = 0.0) -> FluidProof | None:
-    """Bound on the first level, or None when HiGHS found no duals in time; ``makespan`` is a lower bound already proved."""
-    if instance.num_tasks == 0 or instance.preemptive:
+    """Bound on the first level, or None when HiGHS found no duals in time.
+
+    ``makespan`` is a lower bound on it, in the instance's time, that is proved already.
+    """
+    if instance.num_tasks == 0 or instance.preemptive or not np.isfinite(windows(instance).critical_path):
         return None
     began = time.perf_counter()
-    fluid = fluid_model(instance, makespan)
+    size = len(instance.pairs.task)
+    best: FluidProof | None = None
+    for keep_edges in [False] * (size > LARGE) + [True] * (size <= HUGE):
+        left = time_limit_s - (time.perf_counter() - began)
+        if best is not None and left < 0.5 * time_limit_s:
+            break
+        proof = _solve(instance, left, makespan, keep_edges)
+        if proof is not None and (best is None or proof.bound.value > best.bound.value):
+            best = proof
+    return best
+
+
+def _solve(instance: Instance, time_limit_s: float, makespan: float, keep_edges: bool) -> FluidProof | None:
+    began = time.perf_counter()
+    fluid = fluid_model(instance, makespan, keep_edges)
     program = fluid.program()
     built = time.perf_counter()
     solution = solve(program, time_limit_s - (built - began))
@@ -39,12 +63,13 @@ def fluid_bound(instance: Instance, time_limit_s: float = 10.0, makespan: float 
     proof = certificate(program, solution.dual)
     value = value_of(fluid, program, proof)
     timings = {"build": built - began, "solve": solved - built, "prove": time.perf_counter() - solved}
-    return None if value is None else FluidProof(Bound(value, "fluid_lp", "exact-lp"), proof, makespan, timings)
+    bound = None if value is None else Bound(value, "fluid_lp" if keep_edges else "fluid_lp:no_edges", "exact-lp")
+    return None if bound is None else FluidProof(bound, proof, makespan, keep_edges, timings)
 
 
-def recheck_fluid(instance: Instance, proof: Certificate, makespan: float) -> float | None:
+def recheck_fluid(instance: Instance, proof: Certificate, makespan: float, keep_edges: bool) -> float | None:
     """What the duals prove of this instance, compiled afresh; None when they prove nothing."""
-    fluid = fluid_model(instance, makespan)
+    fluid = fluid_model(instance, makespan, keep_edges)
     return value_of(fluid, fluid.program(), proof)
 
 

@@ -174,6 +174,8 @@ class Sheet:
                 void = (at, np.full(len(at), self._void()), np.ones(len(at)))
                 ptr, col, value = csr([*entries, void], n, self.num_columns, distinct)
             keep = ~empty | broken
+            if not keep.any():
+                return
             label, low, high, ptr = label[keep], low[keep], high[keep], np.concatenate((ptr[:-1][keep], ptr[-1:]))
         self.rows.append(Rows(name, label, ptr, col, value, low, high))
 

@@ -18,7 +18,7 @@ Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows
                    for pools p on which no two tasks fit at once
     flow_*         every other pool, and power caps
     finish[i]      C >= e_i, tasks without successors     late[i]  D_i >= e_i − deadline_i
-    load[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head and tail on p (implied)
+    work[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head and tail on p (implied)
     limit_m        metric m <= its limit
 
 Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by differences of whole
@@ -168,7 +168,7 @@ class Disjunctive:
             rows = np.arange(len(last))
             own = (rows, np.full(len(last), makespan), np.ones(len(last)))
             sheet.add_rows("finish", last, [own, *self._time(rows, 2 * last + 1, -1.0)], 0.0, np.inf)
-            self._add_load(sheet, makespan)
+            self._add_work(sheet, makespan)
         late = base.late_tasks
         if "tardiness_s" in base.wanted and len(late):
             due = self.instance.tasks.deadline[late]
@@ -178,7 +178,7 @@ class Disjunctive:
             sheet.add_rows("late", late, [own, *self._time(rows, 2 * late + 1, -1.0)], -due, np.inf)
         return makespan, tardy
 
-    def _add_load(self, sheet: Sheet, makespan: int) -> None:
+    def _add_work(self, sheet: Sheet, makespan: int) -> None:
         base, pairs = self.frame, self.instance.pairs
         pair, pool, count = pool_demand(base)
         pools = np.unique(pool)
@@ -187,7 +187,7 @@ class Disjunctive:
         np.minimum.at(head, row, base.head[pairs.task[pair]])
         np.minimum.at(tail, row, base.windows.tail[pairs.task[pair]])
         work = (row, self.instance.num_tasks + pair, -count * pairs.duration[pair])
-        sheet.add_rows("load", pools, [(np.arange(len(pools)), np.full(len(pools), makespan), room), work], room * (head + tail), np.inf)
+        sheet.add_rows("work", pools, [(np.arange(len(pools)), np.full(len(pools), makespan), room), work], room * (head + tail), np.inf)
 
     def _add_order(self, sheet: Sheet) -> None:
         """The block ``before``, its big-M rows, unary pools and flows."""

@@ -75,6 +75,8 @@ def _class_rows(base: Frame, x: Starts, e: int, consumers: Ints, lag: Floats) ->
     low, high = int(x.tick[col_j].min()), int(x.tick[col_j].max())
     if len(arrival) and np.isfinite(arrival).all():  # from the last arrival on, the row holds whatever starts
         high = min(high, int(arrival.max()) - 1)
+    if high < low:
+        return np.zeros(0, dtype=np.int64), []
     linked = np.isfinite(arrival) & (arrival <= high)
     col_i, begin = col_i[linked], np.maximum(arrival[linked].astype(np.int64), low)
     started, t = ragged(x.tick[col_j] - low, np.maximum(0, high + 1 - x.tick[col_j]))

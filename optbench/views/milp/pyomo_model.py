@@ -55,16 +55,17 @@ def _constraints(rows: Rows, variables: list[Any]) -> Any:
 
     ptr, value = rows.ptr.tolist(), rows.value.tolist()
     used = [variables[c] for c in rows.col.tolist()]
-    low, high = _finite(rows.lower), _finite(rows.upper)
-    keys = _keys(rows.label)
-    at = {key: r for r, key in enumerate(keys)}
+    sides = list(zip(_finite(rows.lower), _finite(rows.upper), strict=True))
 
-    def rule(_: Any, *key: int) -> tuple[Any, Any, Any]:
-        r = at[key if len(key) != 1 else key[0]]
+    def of(r: int) -> tuple[Any, Any, Any]:
         begin, end = ptr[r], ptr[r + 1]
-        return low[r], LinearExpression(linear_coefs=value[begin:end], linear_vars=used[begin:end]), high[r]
+        return sides[r][0], LinearExpression(linear_coefs=value[begin:end], linear_vars=used[begin:end]), sides[r][1]
 
-    return pyo.Constraint(rule=rule) if rows.label.shape[1] == 0 else pyo.Constraint(keys, rule=rule)
+    if rows.label.shape[1] == 0:
+        return pyo.Constraint(expr=of(0))
+    keys = _keys(rows.label)
+    row = {key: r for r, key in enumerate(keys)}
+    return pyo.Constraint(keys, rule=lambda _, *key: of(row[key if len(key) > 1 else key[0]]))
 
 
 def _finite(bound: Any) -> list[float | None]:

@@ -1,0 +1,263 @@
+"""Mixed-integer programming with HiGHS, on the time-indexed or the disjunctive formulation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from optbench.errors import OptbenchError, ParameterError, UnsupportedError
+from optbench.model.features import FEATURES
+from optbench.model.instance import TOLERANCE, Floats, Instance
+from optbench.model.result import Termination
+from optbench.plugins.protocol import Run, Solver
+from optbench.views.milp import Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
+
+ROUTES = ("array", "pyomo")
+# Absolute gap, in units of the scaled objective, and feasibility tolerance that HiGHS is given (its defaults are 1e-6).
+ABS_GAP = 1e-6
+FEASIBILITY = 1e-9
+# The largest coefficient of the scaled objective lies between half of this and this.
+LARGEST_COST = 1024.0
+
+# Every HiGHS status that leaves neither an optimum nor a proof: why it stopped. What is absent here is a failure of HiGHS.
+STOPPED: dict[str, Termination] = {
+    "kTimeLimit": "time_limit", "kIterationLimit": "work_limit", "kSolutionLimit": "work_limit", "kMemoryLimit": "memory_limit",
+    "kInterrupt": "interrupted", "kHighsInterrupt": "interrupted",
+}
+SOLVED = ("kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty")
+
+
+class Matrix(Protocol):
+    """What HiGHS takes of a model: the array form and the compiled Pyomo model both have it."""
+
+    @property
+    def cost(self) -> Floats: ...
+    @property
+    def lower(self) -> Floats: ...
+    @property
+    def upper(self) -> Floats: ...
+    @property
+    def integer(self) -> np.ndarray[Any, np.dtype[np.bool_]]: ...
+    @property
+    def row_lower(self) -> Floats: ...
+    @property
+    def row_upper(self) -> Floats: ...
+    @property
+    def matrix(self) -> tuple[Any, Any, Floats]: ...
+
+
+@dataclass
+class Highs(Solver):
+    """Branch and cut; exact for everything but preemption. ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo."""
+
+    form: str = "auto"
+    route: str = "array"
+
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption"}
+
+    def refuse(self, instance: Instance) -> str | None:
+        try:
+            formulate(instance, self.form)
+        except UnsupportedError as error:
+            return str(error)
+        return None
+
+    def solve(self, instance: Instance, run: Run) -> Any:
+        if self.route not in ROUTES:
+            raise ParameterError(f"highs: route is {self.route!r}; it must be one of {', '.join(ROUTES)}")
+        warm = run.warm_start if run.warm_start is not None and run.report(run.warm_start).feasible else None
+        began = run.elapsed_s()
+        formulation, reason = formulate(instance, self.form, known_end(instance, run.objective))
+        arrays = formulation.arrays
+        order = np.arange(arrays.num_columns)
+        model: MilpArrays | StandardForm = arrays
+        if self.route == "pyomo":
+            model = standard_form(to_pyomo(arrays))
+            place = {name: column for column, name in enumerate(arrays.column_names())}
+            order = np.asarray([place[name] for name in model.column_names], dtype=np.int64)
+        run.info |= {
+            "formulation": formulation.name, "formulation_reason": reason, "route": self.route, "columns": arrays.num_columns,
+            "binaries": arrays.num_binaries, "rows": arrays.num_rows, "nonzeros": arrays.num_nonzeros,
+            "build_s": round(run.elapsed_s() - began, 6),
+        }
+        session = Session(run, formulation, model, order)
+        session.solve(None if warm is None else formulation.point_of(warm))
+        return run.best
+
+
+def known_end(instance: Instance, objective: float | None) -> float | None:
+    """A schedule no worse than ``objective`` ends by this: all metrics are non-negative, so weight · makespan <= objective."""
+    weights = dict(instance.objective.levels[0])
+    weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.step_s
+    return None if objective is None or weight == 0 else objective / weight * (1 + TOLERANCE)
+
+
+@dataclass
+class Session:
+    """One HiGHS at work. Column c of ``model`` is column ``order[c]`` of the formulation."""
+
+    run: Run
+    formulation: Formulation
+    model: Matrix
+    order: Any
+    error: BaseException | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        import highspy
+
+        self.api = highspy
+        largest = float(np.abs(self.model.cost).max(initial=0.0))
+        # A power of two scales without rounding.
+        self.scale = 2.0 ** math.floor(math.log2(LARGEST_COST / largest)) if largest > 0 else 1.0
+        self.slack = dual_slack(self.formulation, self.scale)
+        self.grain = grain_of(self.formulation)
+
+    def solve(self, point: Floats | None) -> None:
+        highs = self._prepared()
+        pass_model(highs, self.model, self.scale)
+        if point is not None:
+            solution = self.api.HighsSolution()
+            solution.col_value = point[self.order].tolist()
+            highs.setSolution(solution)
+        highs.cbMipImprovingSolution += self._on_solution
+        highs.cbMipInterrupt += self._on_interrupt
+        highs.cbSimplexInterrupt += self._on_simplex
+        highs.run()
+        if self.error is not None:
+            raise self.error
+        self._settle(highs)
+
+    def _prepared(self) -> Any:
+        # HiGHS keeps one pool of threads per process and refuses another number of them later: start afresh.
+        self.api.Highs.resetGlobalScheduler(True)
+        highs = self.api.Highs()
+        options: dict[str, Any] = {
+            "output_flag": False, "threads": self.run.threads, "random_seed": self.run.seed % 2**31, "mip_rel_gap": 0.0,
+            "mip_abs_gap": ABS_GAP, "mip_feasibility_tolerance": FEASIBILITY,
+        }
+        if math.isfinite(self.run.time_left()):
+            options["time_limit"] = self.run.time_left()
+        if self.run.work_limit is not None:
+            options["mip_max_nodes"] = max(0, min(int(self.run.work_limit), 2**31 - 1))
+        for name, value in options.items():
+            highs.setOptionValue(name, value)
+        return highs
+
+    def _settle(self, highs: Any) -> None:
+        """Translate the model status: solution, bound, proof or reason for stopping."""
+        run, info = self.run, highs.getInfo()
+        status = str(highs.getModelStatus()).rsplit(".", 1)[-1]
+        if status == "kUnboundedOrInfeasible":  # told apart without an objective
+            highs.changeColsCost(len(self.order), np.arange(len(self.order), dtype=np.int32), np.zeros(len(self.order)))
+            highs.run()
+            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(str(highs.getModelStatus()).rsplit(".", 1)[-1], status)
+        run.info |= {"highs_status": status, "nodes": max(0, int(info.mip_node_count))}
+        found = info.primal_solution_status == int(self.api.SolutionStatus.kSolutionStatusFeasible)
+        if found and status not in ("kUnbounded", "kInfeasible"):
+            self._report(np.asarray(highs.getSolution().col_value))
+        if status in SOLVED:
+            self._report_bound(info.mip_dual_bound if len(self.order) else 0.0)
+        elif status == "kInfeasible" and run.best is None:
+            run.report_infeasible()
+        elif status == "kUnbounded":
+            run.report_unbounded()
+        elif status in STOPPED:
+            self._report_bound(info.mip_dual_bound)
+            stopped = STOPPED[status]
+            run.report_termination("time_limit" if stopped == "interrupted" and not run.stop_requested.is_set() else stopped)
+        else:  # an error of HiGHS, or a proof of infeasibility against a verified schedule: the status is in run.info
+            run.report_termination("crashed")
+
+    def _report(self, values: Floats) -> None:
+        out = np.zeros(self.formulation.arrays.num_columns)
+        out[self.order] = values
+        self.run.report(self.formulation.schedule_from(out))
+
+    def _report_bound(self, dual: float) -> None:
+        if math.isfinite(dual):
+            value = safe_bound(dual / self.scale, self.slack, self.grain)
+            self.run.report_bound(value + self.formulation.arrays.constant, "highs", "solver")
+
+    def _guarded(self, event: Any, act: Any) -> None:
+        """An exception must not cross HiGHS: keep it, stop HiGHS, raise it afterwards."""
+        try:
+            act()
+        except (OptbenchError, KeyboardInterrupt) as error:
+            self.error = error
+        event.data_in.user_interrupt = self.error is not None or self.run.time_left() <= 0
+
+    def _on_solution(self, event: Any) -> None:
+        values = np.asarray(event.data_out.mip_solution, dtype=float).copy()
+        self._guarded(event, lambda: self._report(values))
+
+    def _on_interrupt(self, event: Any) -> None:
+        self._guarded(event, lambda: self._report_bound(event.data_out.mip_dual_bound))
+
+    def _on_simplex(self, event: Any) -> None:
+        self._guarded(event, lambda: None)
+
+
+def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:
+    """Hand over the arrays, the objective multiplied by ``scale`` and without its constant."""
+    ptr, col, value = model.matrix
+    highs.passModel(
+        len(model.cost), len(model.row_lower), len(col), 2, 1, 0.0, model.cost * scale, model.lower, model.upper, model.row_lower,
+        model.row_upper, ptr, col, value, model.integer.astype(np.int32),
+    )
+
+
+def dual_slack(formulation: Formulation, scale: float) -> float:
+    """How far HiGHS's dual bound may lie above the optimum, in units of the unscaled objective (before a relative part).
+
+    HiGHS minimises scale · cost x in floating point. Its final bound is the least of the bounds of the nodes it closed, so that
+
+    - a node is closed once its bound is within mip_abs_gap of the incumbent, and an exhausted tree reports the incumbent: that
+      may exceed the optimum by ABS_GAP (mip_rel_gap is 0);
+    - a node's bound is the value of a basis whose reduced costs may have the wrong sign by the dual feasibility tolerance δ.
+      Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; HiGHS uses δ = 0.1 · mip_feasibility_tolerance, ten
+      times as much is allowed here for scaling of the matrix;
+    - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is harmless.
+
+    Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they sum to one per task), the
+    number of edges over ``send``, and the sum of the ranges otherwise. Rounding in sums is covered by ``safe_bound``.
+    """
+    reach, instance = 0.0, formulation.instance
+    for block in formulation.arrays.columns:
+        most = float((block.upper - block.lower).sum())
+        if block.name in ("start", "mode") and block.integer:
+            most = min(most, float(instance.num_tasks))
+        elif block.name == "send":
+            most = min(most, float(len(instance.edges.source)))
+        reach += most
+    return (ABS_GAP + FEASIBILITY * reach) / scale
+
+
+def safe_bound(dual: float, slack: float, grain: float | None) -> float:
+    """The dual bound less the slack and a relative 1e-9; raised to the next value an objective can have, where that is known."""
+    value = dual - slack - TOLERANCE * abs(dual)
+    if grain is None or grain < 8 * (dual - value):
+        return value
+    return math.ceil(value / grain) * grain
+
+
+def grain_of(formulation: Formulation) -> float | None:
+    """The objective of some optimum is the constant plus a multiple of this: in ticks every variable with a cost is whole there."""
+    if formulation.instance.domain != "ticks":
+        return None
+    costs = np.unique(np.abs(formulation.arrays.cost))
+    out = Fraction(0)
+    for cost in costs[costs > 0].tolist():
+        out = Fraction(math.gcd(*_common(out, Fraction(cost))), max(out.denominator, Fraction(cost).denominator))
+        if out < costs[-1] * 1e-6:
+            return None
+    return float(out) or None
+
+
+def _common(a: Fraction, b: Fraction) -> tuple[int, int]:
+    """Two dyadic fractions over their common denominator (floats are dyadic)."""
+    top = max(a.denominator, b.denominator)
+    return a.numerator * (top // a.denominator), b.numerator * (top // b.denominator)

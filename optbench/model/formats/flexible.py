@@ -7,24 +7,26 @@ followed by c pairs (machine, duration), machines from 1. The third header numbe
 from __future__ import annotations
 
 from optbench.model.formats.classical import Shop
-from optbench.model.formats.jobshop import check_length
-from optbench.model.formats.text import MisfitError, Row, check_pools, content_lines, header_counts, shorten, whole_number
+from optbench.model.formats.text import (
+    MisfitError,
+    check_length,
+    content_lines,
+    header_and_lines,
+    jobs_and_machines,
+    number_row,
+    shorten,
+)
 
 
 def parse_flexible(text: str) -> Shop:
-    lines = [(number, line.split()) for number, line in content_lines(text)]
-    if not lines:
-        raise MisfitError(1, "no numbers, only comments or empty lines")
-    line, header = lines[0]
+    line, header, lines = header_and_lines(content_lines(text))
     if len(header) not in (2, 3):
         raise MisfitError(line, f"{len(header)} numbers; the header has two or three: jobs, machines, flexibility")
     if len(header) == 3:
-        check_remark(line, header.pop())
-    rows: list[Row] = [(number, [whole_number(number, token) for token in tokens]) for number, tokens in lines]
-    num_jobs, num_machines = header_counts(rows[0], ("jobs", "machines"))
-    check_pools(line, "machines", num_machines)
-    check_length(rows, num_jobs, f"{num_jobs} jobs, one line each")
-    return Shop(num_machines, [parse_job(line, numbers, num_machines) for line, numbers in rows[1:]])
+        check_remark(line, header[2])
+    num_jobs, num_machines = jobs_and_machines(line, header)
+    check_length(lines, num_jobs, f"{num_jobs:,} jobs, one line each")
+    return Shop(num_machines, [parse_job(line, number_row(line, content), num_machines) for line, content in lines])
 
 
 def check_remark(line: int, token: str) -> None:

@@ -13,26 +13,24 @@ from collections.abc import Sequence
 from optbench.model.formats.classical import Shop
 from optbench.model.formats.text import (
     MisfitError,
-    Row,
-    check_pools,
+    check_length,
     content_lines,
-    header_counts,
-    number_rows,
+    header_and_lines,
+    jobs_and_machines,
+    number_row,
     shorten,
-    whole_number,
 )
 
 
 def parse_standard(text: str) -> Shop:
-    rows = number_rows(text)
-    line, header = rows[0]
+    line, header, lines = header_and_lines(content_lines(text))
     if len(header) != 2:
         raise MisfitError(line, f"{len(header)} numbers; the header has two: jobs, machines")
-    num_jobs, num_machines = header_counts(rows[0], ("jobs", "machines"))
-    check_pools(line, "machines", num_machines)
-    check_length(rows, num_jobs, f"{num_jobs} jobs, one line each")
+    num_jobs, num_machines = jobs_and_machines(line, header)
+    check_length(lines, num_jobs, f"{num_jobs:,} jobs, one line each")
     jobs = []
-    for line, numbers in rows[1:]:
+    for line, content in lines:
+        numbers = number_row(line, content)
         if len(numbers) != 2 * num_machines:
             raise MisfitError(line, f"{len(numbers)} numbers; {num_machines} pairs (machine, duration) are needed")
         check_machines(line, numbers[0::2], num_machines, first=0)
@@ -41,42 +39,23 @@ def parse_standard(text: str) -> Shop:
 
 
 def parse_taillard(text: str) -> Shop:
-    rows = taillard_rows(text)
-    num_jobs, num_machines = header_counts(rows[0], ("jobs", "machines"))
-    check_pools(rows[0][0], "machines", num_machines)
-    check_length(rows, 2 * num_jobs, f"{num_jobs} lines of durations and {num_jobs} of machines")
-    for line, numbers in rows[1:]:
+    line, header, lines = header_and_lines(entry for entry in content_lines(text) if not entry[1][0].isalpha())
+    if not 2 <= len(header) <= 6:
+        raise MisfitError(line, f"{len(header)} numbers; the header has two to six: jobs, machines, seeds, bounds")
+    for token in header[2:]:  # seeds may exceed what a duration may be
+        if not (token.isascii() and token.isdigit()):
+            raise MisfitError(line, f"{shorten(token)} is not a whole number")
+    num_jobs, num_machines = jobs_and_machines(line, header)
+    check_length(lines, 2 * num_jobs, f"{num_jobs:,} lines of durations and {num_jobs:,} of machines")
+    rows = [(number, number_row(number, content)) for number, content in lines]
+    for line, numbers in rows:
         if len(numbers) != num_machines:
             raise MisfitError(line, f"{len(numbers)} numbers; {num_machines} are needed, one per machine")
     jobs = []
-    for (_, durations), (line, machines) in zip(rows[1 : num_jobs + 1], rows[num_jobs + 1 :], strict=True):
+    for (_, durations), (line, machines) in zip(rows[:num_jobs], rows[num_jobs:], strict=True):
         check_machines(line, machines, num_machines, first=1)
         jobs.append([[(machine - 1, duration)] for machine, duration in zip(machines, durations, strict=True)])
     return Shop(num_machines, jobs)
-
-
-def taillard_rows(text: str) -> list[Row]:
-    """The lines of numbers; lines that begin with a letter are titles. Of the header, jobs and machines are kept."""
-    lines = [(number, line.split()) for number, line in content_lines(text) if not line[0].isalpha()]
-    if not lines:
-        raise MisfitError(1, "no numbers, only text, comments or empty lines")
-    line, header = lines[0]
-    if not 2 <= len(header) <= 6:
-        raise MisfitError(line, f"{len(header)} numbers; the header has two to six: jobs, machines, seeds, bounds")
-    for token in header[2:]:
-        if not (token.isascii() and token.isdigit()):
-            raise MisfitError(line, f"{shorten(token)} is not a whole number")
-    lines[0] = (line, header[:2])
-    return [(number, [whole_number(number, token) for token in tokens]) for number, tokens in lines]
-
-
-def check_length(rows: Sequence[Row], expected: int, what: str) -> None:
-    """As many lines after the header as it promises."""
-    found = len(rows) - 1
-    if found < expected:
-        raise MisfitError(rows[-1][0], f"the file ends after {found} of {expected} lines; the header promises {what}")
-    if found > expected:
-        raise MisfitError(rows[expected + 1][0], f"one line too many; the header promises {what}")
 
 
 def check_machines(line: int, machines: Sequence[int], num_machines: int, first: int) -> None:

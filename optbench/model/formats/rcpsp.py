@@ -89,6 +89,8 @@ def parse_psplib(text: str) -> Project:
 
 def section_rows(text: str) -> dict[str, list[Row]]:
     """The lines of numbers under each of SECTIONS; table heads and rules are left out."""
+    if not any(title in text for title in SECTIONS):
+        raise MisfitError(1, f"none of the sections {', '.join(SECTIONS)}")
     out: dict[str, list[Row]] = {}
     rows: list[Row] | None = None
     for number, raw in enumerate(text.splitlines(), start=1):
@@ -102,10 +104,9 @@ def section_rows(text: str) -> dict[str, list[Row]]:
             rows = None
         elif rows is not None and line and not TABLE_HEAD.match(line):
             rows.append((number, [whole_number(number, token) for token in line.split()]))
-    last = len(text.splitlines())
     for title in SECTIONS:
         if not out.get(title):
-            raise MisfitError(max(1, last), f"section {title} is {'empty' if title in out else 'missing'}")
+            raise MisfitError(len(text.splitlines()), f"section {title} is {'empty' if title in out else 'missing'}")
     return out
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from optbench.errors import FileFormatError
 
@@ -27,17 +27,23 @@ class MisfitError(FileFormatError):
 def content_lines(text: str) -> Iterator[tuple[int, str]]:
     """Numbered lines without comments (``# ...``) and without empty lines."""
     for number, line in enumerate(text.splitlines(), start=1):
-        content = line.split("#", 1)[0].strip()
-        if content:
-            yield number, content
+        if line:
+            content = line.split("#", 1)[0].strip()
+            if content:
+                yield number, content
 
 
-def number_rows(text: str) -> list[Row]:
-    """Every content line as whole numbers."""
-    rows = [(number, [whole_number(number, token) for token in line.split()]) for number, line in content_lines(text)]
-    if not rows:
-        raise MisfitError(1, "no numbers, only comments or empty lines")
-    return rows
+def header_and_lines(lines: Iterable[tuple[int, str]]) -> tuple[int, list[str], list[tuple[int, str]]]:
+    """The first line's number and tokens, and the lines after it, which are not looked at before the header is checked."""
+    found = list(lines)
+    if not found:
+        raise MisfitError(1, "no numbers, only text, comments or empty lines")
+    line, content = found[0]
+    return line, content.split(), found[1:]
+
+
+def number_row(line: int, content: str) -> list[int]:
+    return [whole_number(line, token) for token in content.split()]
 
 
 def whole_number(line: int, token: str, lowest: int = 0) -> int:
@@ -58,13 +64,23 @@ def shorten(token: str) -> str:
     return repr(token if len(token) <= 40 else token[:37] + "...")
 
 
-def header_counts(row: Row, names: tuple[str, ...]) -> tuple[int, ...]:
-    """The leading numbers of a header, all of which count something."""
-    line, numbers = row
-    for name, value in zip(names, numbers, strict=False):
+def jobs_and_machines(line: int, tokens: Sequence[str]) -> tuple[int, int]:
+    """The leading two numbers of a header."""
+    counts = [whole_number(line, token) for token in tokens[:2]]
+    for name, value in zip(("jobs", "machines"), counts, strict=True):
         if value < 1:
             raise MisfitError(line, f"number of {name} is {value}; at least 1 is needed")
-    return tuple(numbers[: len(names)])
+    check_pools(line, "machines", counts[1])
+    return counts[0], counts[1]
+
+
+def check_length(lines: Sequence[tuple[int, str]], expected: int, what: str) -> None:
+    """As many lines after the header as it promises."""
+    if len(lines) < expected:
+        at = lines[-1][0] if lines else 1
+        raise MisfitError(at, f"the file ends after {len(lines):,} of {expected:,} lines; the header promises {what}")
+    if len(lines) > expected:
+        raise MisfitError(lines[expected][0], f"one line too many; the header promises {what}")
 
 
 def check_pools(line: int, what: str, count: int) -> None:

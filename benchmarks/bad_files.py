@@ -1,0 +1,131 @@
+"""Bad files made by hand, each with the exit code of ``optbench convert`` on it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optbench.testing.inputs import originals
+
+TEXTS = originals()
+JOB_SHOP, NATIVE = TEXTS["jobshop"], TEXTS["optbench"]
+HUGE_BYTES = 200 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """``make`` writes the file, or returns another path to give."""
+
+    name: str
+    make: Callable[[Path], Path | None]
+    code: int = 2
+
+
+def written(data: str | bytes) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+
+    return make
+
+
+def native(*keys: str | int, value: Any) -> Callable[[Path], None]:
+    """The native file with one value changed; a key that is not there is added."""
+    data = json.loads(NATIVE)
+    part = data
+    for key in keys[:-1]:
+        part = part[key]
+    part[keys[-1]] = value
+    return written(json.dumps(data))
+
+
+def repeated(head: bytes, body: bytes, size: int = HUGE_BYTES) -> Callable[[Path], None]:
+    """So many bytes of the same."""
+
+    def make(path: Path) -> None:
+        block = body * ((1 << 20) // len(body))
+        with path.open("wb") as file:
+            file.write(head)
+            for _ in range(size // len(block)):
+                file.write(block)
+
+    return make
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(HUGE_BYTES)
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def locked(path: Path) -> None:
+    path.write_text(JOB_SHOP)
+    path.chmod(0)
+
+
+CASES = (
+    Case("job shop, undamaged", written(JOB_SHOP), 0),
+    Case("job shop with byte order mark", written(b"\xef\xbb\xbf" + JOB_SHOP.encode()), 0),
+    Case("native, undamaged", written(NATIVE), 0),
+    Case("job shop, truncated", written(JOB_SHOP[: len(JOB_SHOP) // 2])),
+    Case("native, truncated", written(NATIVE[: len(NATIVE) // 2])),
+    Case("binary", written(bytes(range(256)) * 16)),
+    Case("gzip", written(b"\x1f\x8b\x08\x00" + bytes(20))),
+    Case("UTF-16", written(JOB_SHOP.encode("utf-16"))),
+    Case("Latin-1 text", written("# Auftr\xe4ge\n".encode("latin-1") + JOB_SHOP.encode())),
+    Case("empty", written("")),
+    Case("blank", written(" \n\n")),
+    Case("only comments", written("# nothing\n# here\n")),
+    Case("prose", written("Dear sir or madam,\nplease find enclosed 3 jobs.\n")),
+    Case("project, cyclic", written("4 1\n 2\n 0 0 1 2\n 3 1 1 3\n 2 1 2 2 4\n 0 0 0\n")),
+    Case("native, cyclic", native("edges", "target", 2, value=0)),
+    Case("job shop, negative duration", written("2 2\n0 3 1 -2\n1 2 0 4\n")),
+    Case("job shop, NaN duration", written("2 2\n0 3 1 nan\n1 2 0 4\n")),
+    Case("native, negative units", native("tasks", "units", 1, value=-5)),
+    Case("native, NaN", written(NATIVE.replace("60.0", "NaN"))),
+    Case("native, 1e999", written(NATIVE.replace("60.0", "1e999"))),
+    Case("native, text for a number", native("pools", "idle_w", 0, value="50 W")),
+    Case("native, unknown key", native("tasks", "deadlines", value=[])),
+    Case("native, missing key", written(NATIVE.replace('"needs"', '"need"'))),
+    Case("native, key twice", written(NATIVE.replace('"horizon"', '"name": "again", "horizon"'))),
+    Case("native, wrong version", native("version", value=7)),
+    Case("native, wrong format", native("format", value="optbench-result")),
+    Case("native, unknown metric", native("objective", 0, "makespam_s", value=1.0)),
+    Case("native, column too short", native("tasks", "weight", value=[1.0])),
+    Case("native, kind out of range", native("tasks", "kind", 2, value=9)),
+    Case("native, more devices than the pool has", native("modes", "needs", 0, value=[[0, 99]])),
+    Case("native, memory that no pool has", native("tasks", "memory_gb", 0, value=1000)),
+    Case("schedule instead of an instance", written(TEXTS["schedule"])),
+    Case("JSON of something else", written('{"name": "web", "dependencies": {"left-pad": "1.0"}}')),
+    Case("whole number of 10,000 digits", written(NATIVE.replace("60.0", "7" * 10_000))),
+    Case("whole number of 30 digits", native("tasks", "release", 0, value=10**30)),
+    Case("job shop, duration of 30 digits", written("1 1\n0 " + "9" * 30 + "\n")),
+    Case("a million machines", written("1 1000000\n1 1 1 5\n")),
+    Case("a billion jobs", written("1000000000 2\n0 1 1 2\n")),
+    Case("JSON nested 100,000 deep", written("[" * 100_000)),
+    Case("200 MB of zero bytes", sparse),
+    Case("200 MB of digits", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n")),
+    Case("200 MB on one line", repeated(b"10 10 ", b"12345678")),
+    Case("200 MB of JSON", repeated(b'{"format": [', b"0,1,2,3,")),
+    Case("15 MB of digits, within the limit", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n", 15 << 20)),
+    Case("15 MB of digits on one line, within the limit", repeated(b"10 10 ", b"12345678 ", 15 << 20)),
+    Case("15 MB of empty lines, within the limit", repeated(b"x\n", b"\n", 15 << 20)),
+    Case("63 MB of JSON numbers, within the limit", repeated(b'{"format": [', b"0,1,2,3,", 63 << 20)),
+    Case("63 MB of JSON objects, within the limit", repeated(b'[', b"{},", 63 << 20)),
+    Case("directory", directory),
+    Case("missing file", lambda path: path.with_name("missing.json")),
+    Case("named pipe", pipe),
+    Case("endless device", lambda path: Path("/dev/zero")),
+    # Root may read anything.
+    *([Case("no permission", locked)] if os.geteuid() != 0 else []),
+)

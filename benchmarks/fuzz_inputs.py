@@ -1,0 +1,221 @@
+"""Bad input: python benchmarks/fuzz_inputs.py [--files 2000] [--cli 40] writes docs/results/bad_input.md.
+
+Every damaged file must be read as a valid instance or refused with one message, in-process and by the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import bad_files
+
+from optbench.errors import OptbenchError
+from optbench.model.files import write_instance
+from optbench.model.instance import Instance
+from optbench.testing.damage import damaged
+from optbench.testing.inputs import originals, shop
+from optbench.testing.survival import attempt
+
+TARGET = Path(__file__).parents[1] / "docs" / "results" / "bad_input.md"
+COMMAND = [sys.executable, "-c", "import sys; from optbench.cli.main import main; sys.exit(main())"]
+HANG_S = 60.0
+# All but FileFormatError, which ``attempt`` takes for an answer. TimeoutError is an OSError.
+FAULTS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OptbenchError, OSError, RuntimeError, TypeError,
+    ValueError,
+)
+
+
+@dataclass
+class Tally:
+    """Outcomes of many files of one format."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    faults: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Finished:
+    code: int | None
+    wall_s: float
+    peak_mb: float
+    stderr: str
+
+
+def run(arguments: Sequence[str]) -> Finished:
+    """One command line; code None when it hung."""
+    began = time.perf_counter()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = subprocess.Popen([*COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        code = None
+        while time.perf_counter() - began < HANG_S:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                code = os.waitstatus_to_exitcode(status)
+                break
+            time.sleep(0.01)
+        else:
+            child.kill()
+            _, _, usage = os.wait4(child.pid, 0)
+        child.returncode = code
+        wall_s = time.perf_counter() - began
+        err.seek(0)
+        return Finished(code, wall_s, usage.ru_maxrss / 1024, err.read().decode("utf-8", "replace"))
+
+
+def fault_of(finished: Finished, allowed: Iterable[int]) -> str | None:
+    """What is wrong with how a command ended; None when nothing is."""
+    if finished.code is None:
+        return f"hung for {HANG_S:g} s"
+    if finished.code not in allowed:
+        return f"exit code {finished.code}: {finished.stderr.strip()[-200:]}"
+    if "Traceback" in finished.stderr:
+        return "traceback"
+    if finished.code == 2 and not finished.stderr.startswith("optbench: "):
+        return f"no message: {finished.stderr[:100]!r}"
+    return None
+
+
+def in_process(name: str, text: str, count: int, folder: Path, owner: Instance | None) -> Tally:
+    tally, path = Tally(), folder / name
+    for seed in range(count):
+        done, data = damaged(text.encode(), seed)
+        path.write_bytes(data)
+        try:
+            outcome = attempt(path, owner)
+        except FAULTS as error:
+            tally.faults.append(f"{name}, seed {seed} ({done}): {type(error).__name__}: {error}")
+            continue
+        tally.counts["read" if outcome.message is None else "refused"] += 1
+        tally.slowest_s = max(tally.slowest_s, outcome.wall_s)
+    return tally
+
+
+def by_command(name: str, text: str, seeds: Iterable[int], folder: Path, owner_file: Path) -> Tally:
+    """convert (verify for schedules) every file, and solve every fourth instance."""
+    tally, path = Tally(), folder / name
+    for seed in seeds:
+        path.write_bytes(damaged(text.encode(), seed)[1])
+        commands: list[tuple[list[str], tuple[int, ...]]] = [(["convert", str(path), str(folder / "out.json")], (0, 2))]
+        if name == "schedule":
+            commands = [(["verify", str(owner_file), str(path)], (0, 2, 4))]
+        elif seed % 4 == 0:
+            commands.append((["solve", str(path), "-s", "cpsat", "--time-limit", "2s"], (0, 2, 3)))
+        for arguments, allowed in commands:
+            finished = run(arguments)
+            fault = fault_of(finished, allowed)
+            if fault:
+                tally.faults.append(f"{arguments[0]} {name}, seed {seed}: {fault}")
+            tally.counts[f"{arguments[0]} {finished.code}"] += 1
+            tally.slowest_s = max(tally.slowest_s, finished.wall_s)
+    return tally
+
+
+def by_hand(folder: Path) -> tuple[list[str], list[str]]:
+    """Rows of the table of bad_files.CASES, and what went wrong."""
+    rows, faults = [], []
+    for case in bad_files.CASES:
+        path = folder / f"{case.name.replace(' ', '_').replace('/', '_')}.in"
+        given = case.make(path) or path
+        finished = run(["convert", str(given), str(folder / "out.json")])
+        message = " ".join(finished.stderr.removeprefix("optbench: ").replace(str(folder) + "/", "").split())
+        shown = message if len(message) <= 170 else message[:167] + "..."
+        shown = shown.replace("|", "\\|")
+        rows.append(f"| {case.name} | {finished.code} | {finished.wall_s:.2f} | {finished.peak_mb:.0f} | {shown or '(read)'} |")
+        fault = fault_of(finished, (case.code,))
+        if fault:
+            faults.append(f"{case.name}: {fault}")
+        if path.is_file():
+            path.unlink()  # 200 MB each
+    return rows, faults
+
+
+def table(tallies: dict[str, Tally], describe: Callable[[Tally], str]) -> str:
+    rows = [f"| {name} | {describe(tally)} | {tally.slowest_s:.2f} | {len(tally.faults)} |" for name, tally in tallies.items()]
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=2000, help="damaged files per format, read in-process")
+    parser.add_argument("--cli", type=int, default=40, help="of these, how many per format through the command line")
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    texts, inside, outside = originals(), {}, {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        owner, owner_file = shop(flexible=False), folder / "owner.json"
+        write_instance(owner, owner_file)
+        began = time.perf_counter()
+        for key, text in texts.items():
+            inside[key] = in_process(key, text, options.files, folder, owner if key == "schedule" else None)
+        inside_s = time.perf_counter() - began
+        for key, text in texts.items():
+            outside[key] = by_command(key, text, range(options.cli), folder, owner_file)
+        rows, faults = by_hand(folder)
+    faults += [fault for tally in (*inside.values(), *outside.values()) for fault in tally.faults]
+    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    TARGET.write_text(report(options, rows, faults, inside, outside, inside_s))
+    print("\n".join(faults) or "no faults")
+    sys.exit(1 if faults else 0)
+
+
+def report(
+    options: argparse.Namespace,
+    rows: list[str],
+    faults: list[str],
+    inside: dict[str, Tally],
+    outside: dict[str, Tally],
+    inside_s: float,
+) -> str:
+    total = sum(sum(tally.counts.values()) for tally in inside.values())
+    return f"""# Bad input
+
+Written by `python benchmarks/fuzz_inputs.py --files {options.files} --cli {options.cli}` with Python {sys.version.split()[0]}.
+A fault is a traceback, a hang, a wrong exit code, no message, or an instance that is read but not valid.
+
+**Faults: {len(faults)}.**
+
+{chr(10).join(f"- {fault}" for fault in faults)}
+
+## By hand
+
+`optbench convert FILE out.json`, a process each: exit code, wall time and peak memory of the whole process, start included.
+
+| file | exit | s | MB | message |
+| --- | --- | --- | --- | --- |
+{chr(10).join(rows)}
+
+## {options.files:,} damaged files per format, in-process
+
+Flipped bits, truncation, swapped tokens, changed numbers and words, lines and blocks copied, dropped and swapped, noise: one to
+three of these by seed 0 to {options.files - 1}. What is read is validated, written and read again with the same hash.
+{total:,} files in {inside_s:.0f} s.
+
+| format | read and valid, refused | slowest s | faults |
+| --- | --- | --- | --- |
+{table(inside, lambda tally: f"{tally.counts['read']:,}, {tally.counts['refused']:,}")}
+
+## {options.cli} of them per format through the command line
+
+`convert` each and `solve -s cpsat --time-limit 2s` every fourth; `verify` for schedules. Counts by verb and exit code.
+
+| format | verb and exit code: files | slowest s | faults |
+| --- | --- | --- | --- |
+{table(outside, lambda tally: ", ".join(f"{key}: {count}" for key, count in sorted(tally.counts.items())))}
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import bad_files
-
 from optbench.errors import OptbenchError
 from optbench.model.files import write_instance
 from optbench.model.instance import Instance
+from optbench.testing import bad_files
 from optbench.testing.damage import damaged
 from optbench.testing.inputs import originals, shop
 from optbench.testing.survival import attempt

@@ -1,4 +1,4 @@
-"""Bad files made by hand, each with the exit code of ``optbench convert`` on it."""
+"""Bad files made by hand, each with the exit code that ``optbench convert`` must have on it, and some good ones."""
 
 from __future__ import annotations
 

@@ -31,6 +31,9 @@ VERBS: dict[str, ModuleType] = {
 }
 DESCRIPTION = "Declare a GPU-scheduling problem once; solve it, verify it, bound it."
 EPILOG = """\
+verbs:
+{verbs}
+
 A TARGET is an instance file of any known format, or a problem with its parameters:
   optbench solve jobshop:jobs=6,machines=4 -s cpsat --time-limit 10s
 First steps: `optbench quickstart`, `optbench list`, `optbench VERB --help`."""
@@ -76,13 +79,14 @@ def run(words: Sequence[str]) -> int:
 
 def build_parser() -> tuple[Parser, dict[str, Parser]]:
     """The parser, and the parser of each verb."""
-    parser = Parser(prog="optbench", description=DESCRIPTION, epilog=EPILOG, usage="optbench VERB [options]")
+    listed = "\n".join(f"  {name:<12}{module.SUMMARY}" for name, module in VERBS.items())
+    parser = Parser(prog="optbench", description=DESCRIPTION, epilog=EPILOG.format(verbs=listed), usage="optbench VERB [options]")
     parser.add_argument("--version", action=Version, help="show the version and leave")
-    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", parser_class=Parser, prog="optbench")
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", help=argparse.SUPPRESS, parser_class=Parser, prog="optbench")
     verbs = {}
     for name, module in VERBS.items():
         examples = "examples:\n" + "\n".join(f"  {line}" for line in module.EXAMPLES)
-        verbs[name] = subparsers.add_parser(name, help=module.SUMMARY, description=module.DESCRIPTION, epilog=examples)
+        verbs[name] = subparsers.add_parser(name, description=module.DESCRIPTION, epilog=examples)
         module.configure(verbs[name])
         add_json(verbs[name])
     return parser, verbs

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 SUMMARY = "solve one instance; every result is verified and bounded"
 DESCRIPTION = "Solve one instance. The schedule is verified, the objective bounded, and the gap between them shown."
 EXAMPLES = (
-    "optbench solve jobshop:jobs=6,machines=4 -s cpsat --time-limit 5s",
-    "optbench solve gpu_dag:tasks=8 -s highs --time-limit 10s -o schedule.json --html schedule.html",
+    "optbench solve jobshop:jobs=6,machines=4 -s cpsat --time-limit 5s -o schedule.json",
+    "optbench solve gpu_dag:tasks=8 -s cpsat --threads 2 --time-limit 10s --html schedule.html",
 )
 
 

@@ -1,0 +1,126 @@
+"""While it runs: progress, Ctrl-C, start-up, and the examples of the help."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from optbench.cli.main import VERBS
+from tests.cli.conftest import COMMAND, Cli, environment
+
+HEAVY = {"numpy", "scipy", "rich", "ortools", "highspy", "pyomo", "torch", "numba", "mlflow", "optuna", "gymnasium", "networkx"}
+# Large enough that CP-SAT is at work for minutes, small enough that a first schedule is there at once.
+LONG = "jobshop:jobs=30,machines=20"
+PATIENCE_S = 60.0
+
+
+def interrupted(tmp_path: Path, *options: str, sign: signal.Signals = signal.SIGINT) -> tuple[int, str, str]:
+    """Solve something long and interrupt it once a first incumbent was announced."""
+    command = [*COMMAND, "solve", LONG, "--time-limit", "10m", *options]
+    errors = tmp_path / "stderr"
+    with errors.open("w") as err:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, cwd=tmp_path, env=environment())
+        give_up = time.monotonic() + PATIENCE_S
+        while not re.search(r"incumbent \d", errors.read_text()) and time.monotonic() < give_up:
+            time.sleep(0.1)
+        process.send_signal(sign)
+        out, _ = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, out, errors.read_text()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_the_incumbent(tmp_path: Path, cli: Cli, sign: signal.Signals) -> None:
+    code, out, err = interrupted(tmp_path, "-o", "s.json", sign=sign)
+    assert code == 130
+    assert "the best schedule so far is kept" in err and "Traceback" not in err
+    assert "interrupted after" in out and "schedule written to s.json" in out
+    assert cli("verify", LONG, "s.json").code == 0
+
+
+def test_progress_is_one_line_per_improvement_on_stderr(cli: Cli) -> None:
+    done = cli("solve", "gpu_dag:tasks=8", "--time-limit", "10s")
+    lines = done.err.splitlines()
+    assert lines and all(re.match(r" *[\d.]+ s  incumbent .+ bound .+ gap ", line) for line in lines)
+    assert "incumbent" not in done.out
+    assert cli("solve", "gpu_dag:tasks=8", "--quiet").err == ""
+
+
+def test_progress_is_one_refreshed_line_on_a_terminal(tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.environ.update({"TERM": "xterm", "COLUMNS": "140"})
+        os.execv(COMMAND[0], [*COMMAND, "solve", LONG, "--time-limit", "2s"])
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 1 << 16)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    text = shown.decode()
+    assert "incumbent" in text and "of 2.00 s" in text
+    assert "\x1b[2K" in text  # the line is erased and written anew
+    assert "stopped at the time limit" in text
+
+
+def test_help_starts_without_anything_heavy() -> None:
+    script = (
+        "import sys\nfrom optbench.cli.main import main\ntry:\n    main(['solve', '--help'])\nexcept SystemExit:\n    pass\n"
+        "print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert set(done.stderr.split()) & HEAVY == set()
+
+
+def test_without_words_the_help_is_shown(cli: Cli) -> None:
+    done = cli()
+    assert done.code == 2
+    assert all(re.search(rf"^ +{name}  ", done.out, re.MULTILINE) for name in VERBS)
+
+
+def test_version(cli: Cli) -> None:
+    import optbench
+
+    assert cli("--version").out.strip() == f"optbench {optbench.__version__}"
+
+
+def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
+    """Run as they stand, one after the other in one folder, as a reader would; the quickstart has a test of its own."""
+    binary = tmp_path / "bin" / "optbench"
+    binary.parent.mkdir()
+    binary.write_text(f'#!/bin/sh\nexec "{COMMAND[0]}" -m {COMMAND[2]} "$@"\n')
+    binary.chmod(0o755)
+    env = {**environment(), "PATH": f"{binary.parent}:{os.environ['PATH']}", "OPTBENCH_DATA": str(data_dir)}
+    failed = {}
+    for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", "quickstart"))):
+        for example in VERBS[name].EXAMPLES:
+            done = subprocess.run(
+                ["bash", "-c", example], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
+            )
+            if done.returncode != 0:
+                failed[example] = done.stderr
+    assert failed == {}
+
+
+def test_quickstart(cli: Cli, tmp_path: Path) -> None:
+    done = cli("quickstart", "--time-limit", "4s", "--json")
+    assert done.code == 0
+    assert done.json["verified"] is True
+    assert [result["solver"] for result in done.json["results"]] == ["cpsat", "highs"]
+    assert len({result["instance_hash"] for result in done.json["results"]}) == 1
+    page = (tmp_path / "quickstart.html").read_text()
+    assert page.count('class="chart gantt"') == 2 and 'class="busy"' in page
+    assert json.dumps(done.json)

@@ -35,7 +35,8 @@ def one_by_one(instance: Instance, seed: int) -> Schedule:
         lags = [_lag(instance, mode, int(e)) for e in before]
         start[i] = max(clock + int(rng.integers(0, 3)), int(instance.tasks.release[i])) + int(max(lags, default=0.0))
         clock = int(start[i] + instance.duration(mode[i], instance.tasks.units[i]))
-    assume(instance.horizon is None or clock <= instance.horizon)
+    if instance.horizon is not None:
+        assume(clock <= instance.horizon)
     return Schedule.of(instance, mode, start)
 
 

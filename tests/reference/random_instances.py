@@ -42,6 +42,39 @@ def decisions(instance: Instance) -> int:
     return math.prod(per_task)
 
 
+def in_whole_seconds(instance: Instance) -> tuple[Instance, Instance] | None:
+    """The instance with every time a whole number of ticks, and the same in continuous time; None where makespan is in ticks.
+
+    Both have the same optimum: with modes and the order of events fixed, and cut at the tariffs' changes, starts are bounded by
+    integer differences and every metric is linear in them, so that some optimal start is a whole number.
+    """
+    if "makespan" in instance.objective.metrics | set(instance.limits.metric_max):
+        return None
+    tick: Any = instance.tick_s
+    tasks, modes, links, edges = instance.tasks, instance.modes, instance.links, instance.edges
+
+    def up(seconds: Any) -> Any:
+        return np.ceil(seconds / tick) * tick
+
+    whole = replace(
+        instance,
+        tasks=replace(tasks, units=np.ceil(tasks.units)),
+        modes=replace(modes, time_per_unit_s=up(modes.time_per_unit_s)),
+        links=replace(links, latency_s=up(links.latency_s), s_per_gb=up(links.s_per_gb)),
+        edges=replace(edges, data_gb=np.ceil(edges.data_gb)),
+    )
+    tariffs = instance.tariffs
+    continuous = replace(
+        whole,
+        domain="seconds",
+        tick_s=1.0,
+        horizon=None if whole.horizon is None else whole.horizon * tick,
+        tasks=replace(whole.tasks, release=tasks.release * tick, deadline=tasks.deadline * tick),
+        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * tick),
+    )
+    return validate(whole), validate(continuous)
+
+
 def feature_names(instance: Instance) -> frozenset[str]:
     """What an instance exercises, finer than the framework's own vocabulary; for tables of coverage."""
     names = set(features_of(instance)) - {"ticks"}

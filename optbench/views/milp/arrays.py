@@ -179,6 +179,20 @@ class Sheet:
             label, low, high, ptr = label[keep], low[keep], high[keep], np.concatenate((ptr[:-1][keep], ptr[-1:]))
         self.rows.append(Rows(name, label, ptr, col, value, low, high))
 
+    def add_runs(
+        self, name: str, label: Ints, row: Ints, first: Ints, size: Ints, value: Floats, lower: Any, upper: Any
+    ) -> None:
+        """A block of rows made of runs: in ``row``, ``size`` consecutive columns from ``first`` on with the coefficient ``value``."""
+        n = len(label)
+        if n == 0:
+            return
+        ptr, _, order = csr([(row, np.zeros(len(row)), np.arange(len(row)))], n, 1, distinct=True)
+        run = order.astype(np.int64)
+        which, col = ragged(first[run], size[run])
+        low, high = (np.broadcast_to(np.asarray(v, dtype=float), n) for v in (lower, upper))
+        count = np.concatenate(([0], np.cumsum(size[run])))
+        self.rows.append(Rows(name, label, count[ptr], col.astype(np.int32), value[run][which], low, high))
+
     def impossible(self, name: str, label: Any) -> None:
         """A row that nothing satisfies: what it is named after can be seen to be impossible from the data."""
         self.add_rows(name, label, [], 1.0, np.inf)
@@ -217,7 +231,7 @@ def ragged(first: Any, size: Any) -> tuple[Ints, Ints]:
     size = np.asarray(size, dtype=np.int64)
     which = np.repeat(np.arange(len(size)), size)
     begin = np.cumsum(size) - size
-    return which, np.arange(len(which)) + np.repeat(np.asarray(first, dtype=np.int64) - begin, size)
+    return which, np.arange(len(which)) + (np.asarray(first, dtype=np.int64) - begin)[which]
 
 
 def _names(block: str, label: Ints) -> list[str]:

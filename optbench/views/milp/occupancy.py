@@ -65,20 +65,26 @@ def add_occupancy(sheet: Sheet, base: Frame, x: Starts) -> None:
 def _per_tick(
     sheet: Sheet, name: str, base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, room: Floats, label: Ints
 ) -> None:
-    """Σ of the demands of the pairs running at t <= room, for each kind of demand and each tick at which it can be exceeded."""
-    ticks = int(base.end)
+    """Σ of the demands of the pairs running at t <= room, for each kind of demand and each tick at which it can be exceeded.
+
+    The starts of a pair that runs at t are consecutive columns, so a row is a few runs of columns, found one per pair and tick.
+    """
+    ticks, size = int(base.end), np.diff(x.ptr)[pair]
     tight = _most(base, x, pair, what, demand, len(room), ticks) > room[:, None]
     row_of = np.cumsum(tight.ravel()) - 1
-    size = np.diff(x.ptr)[pair]
-    use, col = ragged(x.ptr[pair], size)
-    length = x.duration[pair][use]
-    entry, tick = ragged(x.tick[col], length)
-    cell = what[use][entry] * ticks + tick
-    keep = slice(None) if tight.all() else tight.ravel()[cell]
-    entry = entry[keep]
+    length = np.where(size > 0, size + x.duration[pair] - 1, 0)
+    use, tick = ragged(x.begin[pair], length)
+    cell = what[use] * ticks + tick
+    if not tight.all():
+        keep = tight.ravel()[cell]
+        use, tick, cell = use[keep], tick[keep], cell[keep]
+    own = pair[use]
+    first = np.maximum(x.begin[own], tick - x.duration[own] + 1)
+    runs = np.minimum(x.begin[own] + size[use] - 1, tick) - first + 1
     which, at = np.nonzero(tight)
-    entries = [(row_of[cell[keep]], col[entry], demand[use][entry])]
-    sheet.add_rows(name, np.stack((label[which], at), axis=1), entries, -np.inf, room[which])
+    sheet.add_runs(
+        name, np.stack((label[which], at), axis=1), row_of[cell], x.ptr[own] + first - x.begin[own], runs, demand[use], -np.inf, room[which]
+    )
 
 
 def _most(base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, kinds: int, ticks: int) -> Floats:

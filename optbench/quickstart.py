@@ -42,7 +42,7 @@ NEXT = (
 
 def night_batch() -> Instance:
     """Four training pipelines and a report, on ten devices that may not draw more than 1 kW together."""
-    m = ob.Model("night batch", tick_s=60)
+    m = ob.Model("night batch", tick_s=300)  # time in steps of five minutes
 
     # Hardware: power, speed and clocks of the GPUs come from shipped profiles; GPUs sleep when they are not busy.
     cpu = m.pool("cpu", count=2, idle_w=40)
@@ -60,8 +60,9 @@ def night_batch() -> Instance:
         evaluations.append(test)
     m.task("all/report", modes=[m.mode(cpu, time_s=300, energy_j=30_000)], after=evaluations)
 
-    # Aim: joules, plus what a second of the night and a second of lateness are worth in joules.
-    m.limit(power_w=1000)
+    # Limits: a power cap, and everything done within three hours. Aim: joules, plus what a second of the night and a
+    # second of lateness are worth in joules.
+    m.limit(power_w=1000, makespan_s=3 * 3600)
     m.minimize(energy_j=1.0, makespan_s=200.0, tardiness_s=500.0)
     return m.build()
 

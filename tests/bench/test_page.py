@@ -273,7 +273,7 @@ def test_ticks_are_few_inside_and_evenly_spaced(end: float) -> None:
     for step_s in (None, 1.0, 60.0):
         ticks = scale.TimeScale(end, 0.0, 100.0, step_s).ticks()
         assert 2 <= len(ticks) <= 11
-        assert 0 <= ticks[0] and ticks[-1] <= end * (1 + 1e-9)
+        assert ticks[0] >= 0 and ticks[-1] <= end * (1 + 1e-9)
         assert np.allclose(np.diff(ticks), ticks[1] - ticks[0])
 
 

@@ -18,6 +18,7 @@ from optbench.model.schedule import Schedule
 AXIS, FLAGS, POOL_GAP = 24.0, 20.0, 8.0
 LANES_HEIGHT, LANE_MOST, LANE_LEAST = 520.0, 30.0, 3.0
 LETTER = 6.4  # width of a letter of a bar's label
+WORTH_READING = 6  # letters; a name cut shorter than this says nothing
 # Dependencies are drawn (and shown under the pointer) up to this many.
 EDGES_SHOWN = 600
 
@@ -150,7 +151,7 @@ def _label(chart: Chart, k: int, x: float, y: float, width: float, height: float
     clock = float(chart.instance.modes.clock[chart.schedule.mode[k]])
     note = "" if math.isnan(clock) else f"{100 * clock:.3g} %"
     middle, room = y + height / 2, int((width - 8) / LETTER)
-    if height < 10 or room < min(2, len(name)):
+    if height < 10 or room < min(len(name), WORTH_READING):
         return
     two_lines = bool(note) and height >= 27 and room >= len(note)
     shown = name if len(name) <= room else name[: max(1, room - 1)] + "…"

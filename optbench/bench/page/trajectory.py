@@ -35,7 +35,7 @@ def draw(results: Sequence[Result], level: int) -> str:
         return TOP + HEIGHT * (1 - (min(max(value, low), high) - low) / (high - low))
 
     parts = [_grid(start, end, low, high, x, y)]
-    names: list[tuple[float, str]] = []
+    names: list[tuple[float, float, str]] = []
     for k, (result, path) in enumerate(zip(results, paths, strict=True)):
         colour = paint.colour(paint.SOLVERS, k)
         for kind in ("objective", "bound"):
@@ -51,7 +51,8 @@ def draw(results: Sequence[Result], level: int) -> str:
                     for (t, v), a, b in zip(points, xs, ys, strict=False)
                     if low <= v <= high
                 ]
-            names.append((ys[-1], f'<tspan fill="{colour}">{svg.escape(result.solver)}</tspan>'))
+            if kind == "objective" or all(p.objective is None for p in path):
+                names.append((xs[-1], ys[-1], f'<tspan fill="{colour}">{svg.escape(result.solver)}</tspan>'))
     parts.append(_names(names))
     return svg.tag(
         "svg",
@@ -95,11 +96,13 @@ def _grid(start: float, end: float, low: float, high: float, x: object, y: objec
     return "".join(out)
 
 
-def _names(names: list[tuple[float, str]]) -> str:
-    """Solver names at the right end of their lines, one per place."""
-    out, last = [], -math.inf
-    for y, words in sorted(set(names)):
-        if y - last >= 13:
-            out.append(svg.tag("text", words, x=WIDTH - RIGHT + 8, y=y + 4, class_="run-name"))
-            last = y
+def _names(names: list[tuple[float, float, str]]) -> str:
+    """Solver names where their lines end, pushed down where two would overlap."""
+    out: list[str] = []
+    placed: list[tuple[float, float]] = []
+    for x, y, words in sorted(names):
+        while any(abs(x - a) < 70 and abs(y - b) < 13 for a, b in placed):
+            y += 13
+        placed.append((x, y))
+        out.append(svg.tag("text", words, x=x + 8, y=y + 4, class_="run-name"))
     return "".join(out)

@@ -20,6 +20,9 @@ ROUTES = ("array", "pyomo")
 # Absolute gap, in units of the scaled objective, and feasibility tolerance that HiGHS is given (its defaults are 1e-6).
 ABS_GAP = 1e-6
 FEASIBILITY = 1e-9
+# HiGHS whose MIP presolve calls too dear a solution optimal: singleton columns are stuffed against row activities that were
+# computed for other columns (HiGHS issues 2957, 3043, 3073, 3094; not in 1.13.1, mended in 1.15).
+WRONG_PRESOLVE = ("1.14.0",)
 # The largest coefficient of the scaled objective lies between half of this and this.
 LARGEST_COST = 1024.0
 
@@ -139,6 +142,8 @@ class Session:
             "output_flag": False, "threads": self.run.threads, "random_seed": self.run.seed % 2**31, "mip_rel_gap": 0.0,
             "mip_abs_gap": ABS_GAP, "mip_feasibility_tolerance": FEASIBILITY,
         }
+        if highs.version() in WRONG_PRESOLVE:
+            options["presolve"] = "off"
         if math.isfinite(self.run.time_left()):
             options["time_limit"] = self.run.time_left()
         if self.run.work_limit is not None:

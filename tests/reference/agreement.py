@@ -18,8 +18,11 @@ from tests.reference.brute_force import Optimum, brute_force
 from tests.reference.random_instances import feature_names, in_whole_seconds, tiny_instance
 
 TIME_LIMIT_S = 60.0
-# Relative difference of an objective from the optimum, and distance of its bound (relative, absolute below 1), that pass as none.
+# Relative difference of an objective from the optimum that passes as none.
 SAME = 1e-6
+# Distance of a solver's bound from its optimum (relative, absolute below 1) that still counts as proven: HiGHS gives away a slack
+# for its floating-point duals.
+PROVEN = 1e-4
 # A bound may exceed the optimum by the rounding of its own last digits.
 EXACT = 1e-9
 
@@ -90,7 +93,7 @@ def _disagreements(result: Result, best: Optimum | None) -> list[str]:
     wrong = []
     if not math.isclose(value, best.objective, rel_tol=SAME, abs_tol=EXACT):
         wrong.append(f"objective {value!r}, the optimum is {best.objective!r}")
-    if bound < value - SAME * max(1.0, abs(value)):
+    if bound < value - PROVEN * max(1.0, abs(value)):
         wrong.append(f"not proven: {result.status}, bound {bound!r} of objective {value!r}")
     return wrong + _too_high(result.bounds, best)
 

@@ -1,0 +1,399 @@
+"""The formulations of optbench.views.milp once more, slowly: entry by entry from the maths, sharing no code with the view.
+
+A table is (columns, rows, constant): ``columns[name] = (lower, upper, integer, cost)``, ``rows[name] = (coefficients, lower, upper)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+from optbench.model.instance import Instance
+from optbench.model.windows import time_horizon
+
+INF = math.inf
+Table = tuple[dict[str, Any], dict[str, Any], float]
+
+
+class Reference:
+    """Plain Python facts about an instance, and the table in the making."""
+
+    def __init__(self, inst: Instance) -> None:
+        self.inst, self.n, self.tick = inst, inst.num_tasks, inst.tick_s
+        self.ticks = inst.domain == "ticks"
+        self.step = inst.tick_s if self.ticks else 1.0
+        t, m = inst.tasks, inst.modes
+        self.pairs = [(i, k) for i in range(self.n) for k in range(int(m.kind_ptr[t.kind[i]]), int(m.kind_ptr[t.kind[i] + 1]))]
+        self.dur = {(i, k): self.time(float(t.units[i]) * float(m.time_per_unit_s[k])) for i, k in self.pairs}
+        self.energy = {(i, k): float(t.units[i]) * float(m.energy_per_unit_j[k]) for i, k in self.pairs}
+        self.needs = {k: [(int(m.req_pool[r]), int(m.req_count[r])) for r in range(int(m.req_ptr[k]), int(m.req_ptr[k + 1]))]
+                      for k in range(len(m.clock))}
+        self.home = {k: need[0][0] for k, need in self.needs.items()}
+        p = inst.pools
+        self.rest = [float(p.sleep_w[q] if p.gated[q] else p.idle_w[q]) for q in range(inst.num_pools)]
+        self.count = [int(c) for c in p.count]
+        self.edges = list(zip(inst.edges.source.tolist(), inst.edges.target.tolist(), inst.edges.data_gb.tolist(), strict=True))
+        self.weights = dict(inst.objective.levels[0])
+        self.metric_max = dict(inst.limits.metric_max)
+        self.wanted = set(self.weights) | set(self.metric_max)
+        self.end = time_horizon(inst)
+        if self.ticks:
+            self.end = math.floor(self.end + 1e-9 * max(1.0, self.end))
+        self.head = [0.0] * self.n
+        for i in range(self.n):  # tasks of the tests are numbered in topological order
+            self.head[i] = max([float(t.release[i])] + [
+                self.head[a] + self.fast(a) + self.least_lag(e) for e, (a, b, _) in enumerate(self.edges) if b == i])
+        self.latest = [0.0] * self.n
+        self.tail = [0.0] * self.n
+        for i in reversed(range(self.n)):
+            out = [(e, b) for e, (a, b, _) in enumerate(self.edges) if a == i]
+            hard = float(t.deadline[i]) if t.deadline_hard[i] else INF
+            if not self.ticks and math.isfinite(hard):
+                hard += 1e-9 * max(1.0, hard)
+            top = self.end if self.ticks else self.end + 1e-9 * max(1.0, self.end)
+            self.latest[i] = min([top, hard] + [self.latest[b] - self.fast(b) - self.least_lag(e) for e, b in out])
+            self.tail[i] = max([0.0] + [self.least_lag(e) + self.fast(b) + self.tail[b] for e, b in out])
+        self.critical = max(self.head[i] + self.fast(i) + self.tail[i] for i in range(self.n))
+        tariffs = inst.tariffs
+        self.varying = tariffs is not None and len(tariffs.times) > 1 and bool(self.wanted & {"cost_usd", "carbon_g"})
+        self.times = tariffs.times.tolist() if self.varying and tariffs is not None else [0.0]
+        self.energetic = bool(self.wanted & {"energy_j", "cost_usd", "carbon_g"})
+        self.paid_rest = inst.horizon is None and any(r > 0 for r in self.rest) and self.energetic
+        self.needs_makespan = bool(self.wanted & {"makespan", "makespan_s"}) or self.paid_rest
+        self.columns: dict[str, Any] = {}
+        self.rows: dict[str, Any] = {}
+
+    def time(self, seconds: float) -> float:
+        return math.ceil(seconds / self.tick - 1e-9 * max(1.0, seconds / self.tick)) if self.ticks else seconds
+
+    def of(self, i: int) -> list[int]:
+        return [k for a, k in self.pairs if a == i]
+
+    def fast(self, i: int) -> float:
+        return min(self.dur[i, k] for k in self.of(i))
+
+    def pools(self, i: int) -> list[int]:
+        return sorted({self.home[k] for k in self.of(i)})
+
+    def lag(self, a: int, b: int, data: float) -> float:
+        if a == b or data <= 0:
+            return 0.0
+        seconds = float(self.inst.links.latency_s[a, b]) + data * float(self.inst.links.s_per_gb[a, b])
+        return self.time(seconds) if math.isfinite(seconds) else INF
+
+    def sent(self, a: int, b: int, data: float) -> float:
+        return 0.0 if a == b or data <= 0 else data * float(self.inst.links.j_per_gb[a, b])
+
+    def lags(self, e: int) -> list[float]:
+        i, j, data = self.edges[e]
+        return [self.lag(a, b, data) for a in self.pools(i) for b in self.pools(j)]
+
+    def least_lag(self, e: int) -> float:
+        return min(self.lags(e))
+
+    def uniform(self, e: int) -> bool:
+        return len(set(self.lags(e))) == 1 and math.isfinite(self.lags(e)[0])
+
+    def costly(self, e: int) -> bool:
+        i, j, data = self.edges[e]
+        return self.energetic and any(self.sent(a, b, data) > 0 for a in self.pools(i) for b in self.pools(j))
+
+    def rate(self, metric: str, pool: int, t: float) -> float:
+        """Per joule at a time."""
+        if metric == "energy_j":
+            return 1.0
+        assert self.inst.tariffs is not None
+        table = self.inst.tariffs.price_usd_per_kwh if metric == "cost_usd" else self.inst.tariffs.carbon_g_per_kwh
+        return float(table[pool][self.period(t)]) / 3.6e6
+
+    def period(self, t: float) -> int:
+        return max(r for r, begin in enumerate(self.times) if begin <= t)
+
+    def integral(self, metric: str, pool: int, a: float, b: float) -> float:
+        cuts = [a, *(t for t in self.times if a < t < b), b]
+        return sum((y - x) * self.rate(metric, pool, x) for x, y in zip(cuts[:-1], cuts[1:], strict=True))
+
+    def spent(self, metric: str, i: int, k: int, s: float) -> float:
+        """What task i from s on adds, rest power of its devices deducted."""
+        p, home = self.dur[i, k], self.home[k]
+        mean = self.integral(metric, home, s, s + p) / p if p > 0 else self.rate(metric, home, s)
+        freed = sum(n * self.rest[q] * self.step * self.integral(metric, q, s, s + p) for q, n in self.needs[k])
+        return self.energy[i, k] * mean - freed
+
+    def resting(self, metric: str, a: float, b: float) -> float:
+        return sum(c * r * self.step * self.integral(metric, q, a, b) for q, (c, r) in enumerate(zip(self.count, self.rest, strict=True)))
+
+    def change(self, place: int, k: int) -> float:
+        below = [bool(b) for b in self.inst.under[place]]
+        own = float(self.inst.modes.power_w[k]) if below[self.home[k]] else 0.0
+        return own - sum(n * self.rest[q] for q, n in self.needs[k] if below[q])
+
+    def room(self, place: int) -> float:
+        limits = self.inst.limits
+        cap = min(float(c) for q, c in zip(limits.cap_place, limits.cap_w, strict=True) if q == place)
+        resting = sum(self.count[q] * self.rest[q] for q in range(len(self.rest)) if self.inst.under[place][q])
+        return cap + 1e-9 * max(1.0, cap) - resting
+
+    def caps(self) -> list[int]:
+        return sorted({int(q) for q in self.inst.limits.cap_place})
+
+    def column(self, name: str, lower: float, upper: float, integer: bool = False) -> None:
+        self.columns[name] = [lower, upper, integer, 0.0]
+
+    def row(self, name: str, terms: list[tuple[str, float]], lower: float, upper: float) -> None:
+        total: dict[str, float] = defaultdict(float)
+        for column, value in terms:
+            total[column] += value
+        entries = {column: value for column, value in total.items() if value != 0}
+        if not entries:
+            if lower <= 0 <= upper:
+                return
+            self.column("nothing[0]", 0.0, 0.0)
+            entries = {"nothing[0]": 1.0}
+        self.rows[name] = (entries, lower, upper)
+
+    def transfers(self, carried: list[int], carriers: dict[int, list[tuple[str, int, int]]]) -> list[tuple[str, int, int, int, int]]:
+        """The send block; carriers of a task are (column, pool, period). Returns (column, edge, a, b, period)."""
+        out = []
+        for e in carried:
+            i, j, data = self.edges[e]
+            keys, receivers = sorted({(a, r) for _, a, r in carriers[i]}), sorted({b for _, b, _ in carriers[j]})
+            mine = [(f"send[{e},{a},{b},{r}]", e, a, b, r) for a, r in keys for b in receivers if math.isfinite(self.lag(a, b, data))]
+            for name, *_ in mine:
+                self.column(name, 0.0, 1.0)
+            for a, r in keys:
+                self.row(f"send_from[{e},{a},{r}]", [(w[0], 1.0) for w in mine if (w[2], w[4]) == (a, r)]
+                         + [(c, -1.0) for c, q, s in carriers[i] if (q, s) == (a, r)], 0.0, 0.0)
+            for b in receivers:
+                self.row(f"receive_at[{e},{b}]", [(w[0], 1.0) for w in mine if w[3] == b]
+                         + [(c, -1.0) for c, q, _ in carriers[j] if q == b], 0.0, 0.0)
+            out += mine
+        return out
+
+    def finish(self, metric: Any) -> Table:
+        """Limits and objective from ``metric(name) -> (constant, terms)``."""
+        for name, limit in self.metric_max.items():
+            constant, terms = metric(name)
+            self.row(f"limit_{name}", terms, -INF, limit + 1e-9 * max(1.0, limit) - constant)
+        total = 0.0
+        for name, weight in self.weights.items():
+            constant, terms = metric(name)
+            total += weight * constant
+            for column, value in terms:
+                self.columns[column][3] += weight * value
+        return {name: tuple(column) for name, column in self.columns.items()}, self.rows, total
+
+
+def time_indexed(inst: Instance, disaggregated: bool) -> Table:
+    ref = Reference(inst)
+    x = {(i, k, t): f"start[{i},{k},{t}]" for i, k in ref.pairs for t in range(int(ref.head[i]), int(ref.latest[i] - ref.dur[i, k]) + 1)}
+    ends = {key: key[2] + ref.dur[key[0], key[1]] for key in x}
+    for name in x.values():
+        ref.column(name, 0.0, 1.0, True)
+    for i in range(ref.n):
+        ref.row(f"assign[{i}]", [(name, 1.0) for key, name in x.items() if key[0] == i], 1.0, 1.0)
+    carried = [e for e in range(len(ref.edges)) if ref.costly(e) or not (disaggregated or ref.uniform(e))]
+    sent = ref.transfers(carried, {i: [(name, ref.home[key[1]], ref.period(ends[key])) for key, name in x.items() if key[0] == i]
+                                   for i in range(ref.n)})
+    for e, (i, j, data) in enumerate(ref.edges):
+        own, other = ([key for key in x if key[0] == task] for task in (j, i))
+        if not disaggregated:
+            terms = [(x[key], float(key[2])) for key in own] + [(x[key], -ends[key]) for key in other]
+            if not ref.uniform(e):
+                terms += [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
+            ref.row(f"precede[{e}]", terms, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
+            continue
+        vector = {k: tuple(ref.lag(ref.home[l], ref.home[k], data) for l in ref.of(i)) for k in ref.of(j)}
+        classes = [({k for k in vector if vector[k] == lags}, lags) for lags in sorted(set(vector.values()))]
+        if len(classes) > 1:
+            classes.append((set(vector), tuple(map(min, zip(*vector.values(), strict=True)))))
+        for c, (modes, lags) in enumerate(classes):
+            starts = [key for key in own if key[1] in modes]
+            arrival = {key: ends[key] + lags[ref.of(i).index(key[1])] for key in other}
+            if not starts:
+                continue
+            last = max(key[2] for key in starts)
+            if arrival and all(map(math.isfinite, arrival.values())):
+                last = min(last, int(max(arrival.values())) - 1)
+            for t in range(min(key[2] for key in starts), last + 1):
+                ref.row(f"precede[{e},{c},{t}]", [(x[key], 1.0) for key in starts if key[2] <= t]
+                        + [(x[key], -1.0) for key in other if arrival[key] <= t], -INF, 0.0)
+    _per_tick(ref, x, ends)
+    followed = {i for i, _, _ in ref.edges}
+    leaves = [i for i in range(ref.n) if i not in followed]
+    first, indicators = int(min(ref.critical, ref.end)), ref.needs_makespan and ref.varying and inst.horizon is None
+    if indicators:
+        for t in range(first, int(ref.end)):
+            ref.column(f"unfinished[{t}]", 0.0, 1.0)
+            for i in leaves:
+                ref.row(f"outlast[{i},{t}]", [(f"unfinished[{t}]", 1.0)] + [(x[key], -1.0) for key in x if key[0] == i and ends[key] > t], 0.0, INF)
+    elif ref.needs_makespan:
+        ref.column("makespan", min(ref.critical, ref.end), ref.end)
+        for i in leaves:
+            ref.row(f"finish[{i}]", [("makespan", 1.0)] + [(x[key], -ends[key]) for key in x if key[0] == i], 0.0, INF)
+
+    def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
+        tasks = inst.tasks
+        if name in ("makespan", "makespan_s"):
+            scale = ref.step if name == "makespan_s" else 1.0
+            if indicators:
+                return scale * first, [(f"unfinished[{t}]", scale) for t in range(first, int(ref.end))]
+            return 0.0, [("makespan", scale)]
+        if name == "flow_time_s":
+            return 0.0, [(x[key], float(tasks.weight[key[0]]) * (ends[key] - float(tasks.release[key[0]])) * ref.step) for key in x]
+        if name == "tardiness_s":
+            return 0.0, [(x[key], float(tasks.weight[key[0]]) * max(0.0, ends[key] - float(tasks.deadline[key[0]])) * ref.step)
+                         for key in x if not tasks.deadline_hard[key[0]]]
+        terms = [(x[key], ref.spent(name, *key)) for key in x]
+        terms += [(w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, ref.times[r])) for w, e, a, b, r in sent]
+        if inst.horizon is not None:
+            return ref.resting(name, 0.0, inst.horizon), terms
+        if indicators:
+            terms += [(f"unfinished[{t}]", ref.resting(name, t, t + 1)) for t in range(first, int(ref.end))]
+            return ref.resting(name, 0.0, first), terms
+        return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.paid_rest else [])
+
+    return ref.finish(metric)
+
+
+def _per_tick(ref: Reference, x: dict[Any, str], ends: dict[Any, float]) -> None:
+    kinds: list[tuple[str, dict[int, float], float]] = []
+    for p in range(len(ref.count)):
+        kinds.append((f"busy[{p}", {k: float(n) for k, need in ref.needs.items() for q, n in need if q == p}, float(ref.count[p])))
+    for q in ref.caps():
+        kinds.append((f"power[{q}", {k: ref.change(q, k) for k in ref.needs}, ref.room(q)))
+        if ref.room(q) < 0:
+            ref.row(f"resting_{q}[{q}]", [], 1.0, INF)
+    for label, demand, room in kinds:
+        for t in range(int(ref.end)):
+            most = 0.0
+            for i in range(ref.n):
+                mine = [key for key in x if key[0] == i and demand.get(key[1], 0.0) > 0 and ref.dur[i, key[1]] > 0]
+                if mine and min(key[2] for key in mine) <= t < max(ends[key] for key in mine):
+                    most += max(demand[key[1]] for key in mine)
+            if most > room:
+                ref.row(f"{label},{t}]", [(x[key], demand.get(key[1], 0.0)) for key in x if key[2] <= t < ends[key]], -INF, room)
+
+
+def disjunctive(inst: Instance) -> Table:
+    ref = Reference(inst)
+    n, tasks = ref.n, inst.tasks
+    low = [v for i in range(n) for v in (ref.head[i], ref.head[i] + ref.fast(i))]
+    high = [v for i in range(n) for v in (ref.latest[i] - ref.fast(i), ref.latest[i])]
+    after = {(i, j) for i, j, _ in ref.edges}
+    for b in range(n):
+        after |= {(a, c) for a in range(n) for c in range(n) if (a, b) in after and (b, c) in after}
+
+    def when(u: int, sign: float) -> list[tuple[str, float]]:
+        return [(f"start[{u // 2}]", sign)] + [(f"mode[{u // 2},{k}]", sign * ref.dur[u // 2, k]) for k in ref.of(u // 2) if u % 2]
+
+    def never(u: int, v: int) -> bool:
+        i, j = u // 2, v // 2
+        return low[u] > high[v] or (u % 2 == 1 and v % 2 == 0 and (i == j or (j, i) in after))
+
+    def always(u: int, v: int) -> bool:
+        i, j = u // 2, v // 2
+        return not never(u, v) and ((i, j) in after or i == j or high[u] <= low[v])
+
+    for i in range(n):
+        ref.column(f"start[{i}]", low[2 * i], max(low[2 * i], high[2 * i]))
+        for k in ref.of(i):
+            ref.column(f"mode[{i},{k}]", 0.0, 1.0, True)
+        ref.row(f"assign[{i}]", [(f"mode[{i},{k}]", 1.0) for k in ref.of(i)], 1.0, 1.0)
+        if len({ref.dur[i, k] for k in ref.of(i)}) > 1:
+            ref.row(f"window[{i}]", when(2 * i + 1, 1.0), -INF, ref.latest[i])
+    tight = [i for i in range(n) if high[2 * i] < low[2 * i]]
+    if tight:
+        ref.row(f"no_time[{tight[0]}]", [], 1.0, INF)
+    carried = [e for e in range(len(ref.edges)) if ref.costly(e) or not ref.uniform(e)]
+    sent = ref.transfers(carried, {i: [(f"mode[{i},{k}]", ref.home[k], 0) for k in ref.of(i)] for i in range(n)})
+    for e, (i, j, data) in enumerate(ref.edges):
+        lags = [] if ref.uniform(e) else [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
+        ref.row(f"precede[{e}]", when(2 * j, 1.0) + when(2 * i + 1, -1.0) + lags, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
+    if ref.needs_makespan:
+        ref.column("makespan", min(ref.critical, ref.end), max(ref.end, *ref.latest))
+        for i in sorted(set(range(n)) - {i for i, _, _ in ref.edges}):
+            ref.row(f"finish[{i}]", [("makespan", 1.0)] + when(2 * i + 1, -1.0), 0.0, INF)
+        for p in range(len(ref.count)):
+            held = [(i, k, c) for i, k in ref.pairs for q, c in ref.needs[k] if q == p and ref.dur[i, k] > 0]
+            if held:
+                free = min(ref.head[i] for i, _, _ in held) + min(ref.tail[i] for i, _, _ in held)
+                ref.row(f"work[{p}]", [("makespan", float(ref.count[p]))] + [(f"mode[{i},{k}]", -c * ref.dur[i, k]) for i, k, c in held],
+                        ref.count[p] * free, INF)
+    late = [i for i in range(n) if math.isfinite(tasks.deadline[i]) and not tasks.deadline_hard[i]]
+    if "tardiness_s" in ref.wanted:
+        for i in late:
+            ref.column(f"tardy[{i}]", 0.0, max(0.0, ref.latest[i] - float(tasks.deadline[i])))
+            ref.row(f"late[{i}]", [(f"tardy[{i}]", 1.0)] + when(2 * i + 1, -1.0), -float(tasks.deadline[i]), INF)
+    orders: set[tuple[int, int]] = set()
+    _resources(ref, never, always, orders)
+    for u, v in orders:
+        ref.column(f"before[{u},{v}]", 0.0, 1.0, True)
+        most = high[u] - low[v]
+        ref.row(f"sequence[{u},{v}]", when(u, 1.0) + when(v, -1.0) + [(f"before[{u},{v}]", most)], -INF, most)
+
+    def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
+        if name in ("makespan", "makespan_s"):
+            return 0.0, [("makespan", ref.step if name == "makespan_s" else 1.0)]
+        if name == "flow_time_s":
+            terms = [(c, float(tasks.weight[i]) * ref.step * v) for i in range(n) for c, v in when(2 * i + 1, 1.0)]
+            return -sum(float(tasks.weight[i]) * float(tasks.release[i]) * ref.step for i in range(n)), terms
+        if name == "tardiness_s":
+            return 0.0, [(f"tardy[{i}]", float(tasks.weight[i]) * ref.step) for i in late]
+        terms = [(f"mode[{i},{k}]", ref.spent(name, i, k, 0.0)) for i, k in ref.pairs]
+        terms += [(w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, 0.0)) for w, e, a, b, _ in sent]
+        if inst.horizon is not None:
+            return ref.resting(name, 0.0, inst.horizon), terms
+        return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.needs_makespan else [])
+
+    return ref.finish(metric)
+
+
+def _resources(ref: Reference, never: Any, always: Any, orders: set[tuple[int, int]]) -> None:
+    """Unary pools, flows of the others and of power; collects the undecided pairs of events."""
+    shared: list[tuple[int, dict[tuple[int, int], float], float]] = []
+    for p in range(len(ref.count)):
+        use = {(i, k): float(c) for i, k in ref.pairs for q, c in ref.needs[k] if q == p and ref.dur[i, k] > 0}
+        users = sorted({i for i, _ in use})
+        least, most = ([f(v for (j, _), v in use.items() if j == i) for i in users] for f in (min, max))
+        if len(users) < 2 or sum(most) <= ref.count[p]:
+            continue
+        if sum(sorted(least)[:2]) <= ref.count[p]:
+            shared.append((p, use, float(ref.count[p])))
+            continue
+        for i in users:
+            for j in users:
+                ij, ji = (2 * i + 1, 2 * j), (2 * j + 1, 2 * i)
+                if i >= j or always(*ij) or always(*ji):
+                    continue
+                ways = [pair for pair in (ij, ji) if not never(*pair)]
+                orders.update(ways)
+                ref.row(f"order[{p},{i},{j}]", [(f"before[{u},{v}]", 1.0) for u, v in ways]
+                        + [(f"mode[{a},{k}]", -1.0) for a, k in use if a in (i, j)], -1.0, INF)
+    for q in ref.caps():
+        change = {(i, k): ref.change(q, k) for i, k in ref.pairs if ref.dur[i, k] > 0 and ref.change(q, k) != 0}
+        if ref.room(q) < 0:
+            ref.row(f"resting_{q}[{q}]", [], 1.0, INF)
+        users = sorted({i for i, _ in change})
+        if sum(max(0.0, max(v for (j, _), v in change.items() if j == i)) for i in users) > ref.room(q):
+            shared.append((len(ref.count) + q, change, max(0.0, ref.room(q))))
+    for r, use, room in shared:
+        into, out = defaultdict(list), defaultdict(list)
+        for (i, k), amount in use.items():
+            into[2 * i + (amount < 0)].append((f"mode[{i},{k}]", abs(amount)))
+            out[2 * i + (amount > 0)].append((f"mode[{i},{k}]", abs(amount)))
+        top = {v: max(a for _, a in terms) for v, terms in into.items()}
+        given = {u: max(a for _, a in terms) for u, terms in out.items()}
+        flows = [(-1, v) for v in into] + [(u, v) for u in out for v in into if u != v and not never(u, v)]
+        for u, v in flows:
+            most = min(top[v], room if u < 0 else given[u])
+            ref.column(f"flow[{r},{u},{v}]", 0.0, most)
+            if u >= 0 and not always(u, v):
+                orders.add((u, v))
+                ref.row(f"flow_link[{r},{u},{v}]", [(f"flow[{r},{u},{v}]", 1.0), (f"before[{u},{v}]", -most)], -INF, 0.0)
+        for v in into:
+            ref.row(f"flow_in[{r},{v}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if b == v] + [(c, -a) for c, a in into[v]], 0.0, 0.0)
+        for u in out:
+            ref.row(f"flow_out[{r},{u}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if a == u] + [(c, -a) for c, a in out[u]], -INF, 0.0)
+        ref.row(f"flow_source[{r}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if a < 0], -INF, room)

@@ -140,7 +140,7 @@ def main() -> None:
             "# The wheel, alone",
             "",
             f"`python benchmarks/wheel.py`: `{wheel.name}` ({size}), Python {platform.python_version()}, {platform.system()}.",
-            f"Installed with `constraints.txt` into an empty environment in {installed_s:.0f} s, tried in an empty folder with no",
+            f"Installed with `constraints.txt` into an empty environment in {installed_s:.0f} s, tried in an empty folder, no",
             "variable that points to the source tree. `lab/solvers/cpsat.py` is written by the script.",
             "",
             "| command | outcome |",

@@ -13,10 +13,10 @@ MAX_FUNCTION_LINES = 60
 # Where anything at all may be raised by somebody else's code: importing a user's file, and running a user's solver.
 BROAD_EXCEPT_ALLOWED = {"optbench/plugins/discovery.py", "optbench/api.py", "optbench/cli/main.py"}
 GLOBAL_RANDOM = re.compile(r"\bnp\.random\.(?!default_rng|Generator|SeedSequence|PCG64|BitGenerator)\w+|\brandom\.seed\(")
-UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
+UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
 BARE_IGNORE = re.compile(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")
 
-FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
 
 
 def name(path: Path) -> str:
@@ -68,7 +68,7 @@ def test_nothing_is_left_unfinished_or_silenced_wholesale() -> None:
 
 
 def test_there_is_no_global_random_generator() -> None:
-    assert [line for line in lines_matching(GLOBAL_RANDOM) if name(Path(__file__)) not in line] == []
+    assert lines_matching(GLOBAL_RANDOM) == []
 
 
 def test_every_module_says_what_it_is_for() -> None:
@@ -80,7 +80,7 @@ def test_the_checks_themselves_can_fail() -> None:
     assert long_functions(f"def f():\n{body}") == ["f: 61 lines"]
     assert broad_excepts("try:\n    f()\nexcept (ValueError, Exception):\n    pass") == [3]
     assert broad_excepts("try:\n    f()\nexcept ValueError:\n    pass") == []
-    assert UNFINISHED.search("# TO" "DO later") and BARE_IGNORE.search("x = 1  # type: " "ignore")
+    assert UNFINISHED.search("# TODO later") and BARE_IGNORE.search("x = 1  # type: ignore")
     assert GLOBAL_RANDOM.search("np.random.rand(3)") and not GLOBAL_RANDOM.search("np.random.default_rng(0)")
 
 

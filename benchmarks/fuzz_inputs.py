@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ HANG_S = 60.0
 # All but FileFormatError, which ``attempt`` takes for an answer. TimeoutError is an OSError.
 FAULTS = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OptbenchError, OSError, RuntimeError, TypeError,
-    ValueError,
+    ValueError, Warning,
 )
 
 
@@ -79,8 +80,9 @@ def fault_of(finished: Finished, allowed: Iterable[int]) -> str | None:
         return f"hung for {HANG_S:g} s"
     if finished.code not in allowed:
         return f"exit code {finished.code}: {finished.stderr.strip()[-200:]}"
-    if "Traceback" in finished.stderr:
-        return "traceback"
+    for word in ("Traceback", "Warning"):
+        if word in finished.stderr:
+            return f"{word}: {finished.stderr.strip()[-200:]}"
     if finished.code == 2 and not finished.stderr.startswith("optbench: "):
         return f"no message: {finished.stderr[:100]!r}"
     return None
@@ -151,6 +153,7 @@ def main() -> None:
     parser.add_argument("--cli", type=int, default=40, help="of these, how many per format through the command line")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    warnings.simplefilter("error")
     texts, inside, outside = originals(), {}, {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -182,7 +185,7 @@ def report(
     return f"""# Bad input
 
 Written by `python benchmarks/fuzz_inputs.py --files {options.files} --cli {options.cli}` with Python {sys.version.split()[0]}.
-A fault is a traceback, a hang, a wrong exit code, no message, or an instance that is read but not valid.
+A fault is a traceback, a warning, a hang, a wrong exit code, no message, or an instance that is read but not valid.
 
 **Faults: {len(faults)}.**
 

@@ -38,7 +38,8 @@ def limit_s(seconds: float) -> Iterator[None]:
         raise TimeoutError(f"still reading after {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # Again and again: an exception raised inside a destructor is swallowed.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from optbench.model.files.reading import read_text, shown
 from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
+from optbench.model.validate import MAX_TIME
 
 FORMAT, VERSION = "optbench-schedule", 1
 SEGMENT_COLUMNS = ("task", "mode", "start", "end", "units")
@@ -61,13 +62,26 @@ def schedule_from_dict(data: Any, instance: Instance) -> Schedule:
     segments = col.table(data["segments"], "segments", SEGMENT_COLUMNS)
     n = len(col.rows(segments["task"], "segments.task"))
     time = "int" if instance.domain == "ticks" else "float"
-    return Schedule(
+    schedule = Schedule(
         task=index_column(segments, "task", n, instance.num_tasks),
         mode=index_column(segments, "mode", n, instance.num_modes),
         start=col.column(segments, "start", "segments", time, n),
         end=col.column(segments, "end", "segments", time, n),
         units=col.column(segments, "units", "segments", "float", n),
     )
+    check_magnitudes(schedule, instance)
+    return schedule
+
+
+def check_magnitudes(schedule: Schedule, instance: Instance) -> None:
+    """Times and work that arithmetic can hold; everything else is for the verifier."""
+    with np.errstate(over="ignore"):
+        work = np.abs(schedule.units) * instance.modes.time_per_unit_s[schedule.mode] / instance.step_s
+    for key, sizes in (("start", np.abs(schedule.start)), ("end", np.abs(schedule.end)), ("units", work)):
+        bad = np.flatnonzero(sizes >= MAX_TIME)
+        if len(bad):
+            what = f"{instance.domain} of work" if key == "units" else instance.domain
+            col.refuse(f"segments.{key}[{bad[0]}]", getattr(schedule, key)[bad[0]].item(), f"less than {MAX_TIME:.3g} {what}")
 
 
 def check_owner(data: dict[str, Any], instance: Instance) -> None:

@@ -108,7 +108,7 @@ def parse_any(text: str, name: str) -> Instance:
 
 def explain(misfits: dict[str, MisfitError]) -> str:
     """What each format found wrong, the one that got furthest first."""
-    order = sorted(misfits, key=lambda name: -misfits[name].line)
+    order = sorted(misfits, key=lambda name: -misfits[name].depth)
     return "in no known format\n" + "\n".join(f"  {FORMATS[name].summary} ({name}): {misfits[name]}" for name in order)
 
 

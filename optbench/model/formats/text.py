@@ -12,16 +12,21 @@ MAX_NUMBER = 10**9
 # Every pair of pools has a transfer row, so their number bounds the memory of an instance.
 MAX_POOLS = 4096
 
+# Depth of a text whose header can be read and whose number of lines is wrong.
+HEADER_ONLY = 1.5
+
 Row = tuple[int, list[int]]
 
 
 class MisfitError(FileFormatError):
-    """The text is not in this format: the first line where that shows, and why."""
+    """The text is not in this format: the first line where that shows, and why.
 
-    def __init__(self, line: int, why: str) -> None:
+    ``depth`` tells how far the text agreed with the format: the line, unless that is not where the disagreement began.
+    """
+
+    def __init__(self, line: int, why: str, depth: float | None = None) -> None:
         super().__init__(f"line {line}: {why}")
-        self.line = line
-        self.why = why
+        self.depth = line if depth is None else depth
 
 
 def content_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -78,9 +83,10 @@ def check_length(lines: Sequence[tuple[int, str]], expected: int, what: str) -> 
     """As many lines after the header as it promises."""
     if len(lines) < expected:
         at = lines[-1][0] if lines else 1
-        raise MisfitError(at, f"the file ends after {len(lines):,} of {expected:,} lines; the header promises {what}")
+        why = f"the file ends after {len(lines):,} of {expected:,} lines; the header promises {what}"
+        raise MisfitError(at, why, HEADER_ONLY)
     if len(lines) > expected:
-        raise MisfitError(lines[expected][0], f"one line too many; the header promises {what}")
+        raise MisfitError(lines[expected][0], f"one line too many; the header promises {what}", HEADER_ONLY)
 
 
 def check_pools(line: int, what: str, count: int) -> None:

@@ -184,11 +184,11 @@ def too_tight() -> Model:
     return m
 
 
-def crowd() -> Model:
-    """Eighty tasks on three pools, many of them alike: ties for determinism, work enough for a time limit."""
+def crowd(tasks: int) -> Model:
+    """Tasks on three pools, many of them alike: a dozen has ties for determinism, eighty are work for a time limit."""
     m = Model("crowd")
     pools = [m.pool(name, count=2) for name in ("x", "y", "z")]
-    for i in range(80):
+    for i in range(tasks):
         m.task(modes=[m.mode(pool, time_s=3 + (7 * i + 5 * k) % 11) for k, pool in enumerate(pools)])
     m.minimize(makespan=1.0)
     return m

@@ -95,14 +95,14 @@ class SolverConformance:
         assert _same(runs[0].schedule, runs[1].schedule)
 
     def test_same_seed_and_work_limit_same_decision_in_a_crowd(self) -> None:
-        instance = crowd().build()
+        instance = crowd(12).build()
         if self.supports(instance):
-            runs = [self.solve(instance, work_limit=self.work_limit, time_limit_s=120.0, bound=False) for _ in range(2)]
+            runs = [self.solve(instance, work_limit=self.work_limit, time_limit_s=60.0, bound=False) for _ in range(2)]
             assert _same(runs[0].schedule, runs[1].schedule)
 
     def test_it_ends_once_its_time_is_over(self) -> None:
         """Far beyond its limit it would hang a study; how close it comes is a matter for benchmarks."""
-        instance = crowd().build()
+        instance = crowd(80).build()
         if self.supports(instance):
             result = self.solve(instance, time_limit_s=0.5, bound=False)
             assert result.wall_s < 60.0

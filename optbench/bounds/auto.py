@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 
-from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.bounds.combinatorial import MAKESPANS, combinatorial_bounds
 from optbench.bounds.fluid_bound import fluid_bound
 from optbench.errors import UnknownNameError
-from optbench.model.instance import Instance
+from optbench.model.instance import Instance, round_up
 from optbench.model.result import Bound
 
 METHODS = {
-    "auto": "combinatorial bounds, then the fluid programme with what is left of the time",
+    "auto": "combinatorial bounds, the fluid programme, and destructive bounds with what is left of the time",
     "combinatorial": "critical paths, pool loads, cheapest choices, destructive bounds",
     "fluid": "the precedence-fluid linear programme, proved again in exact arithmetic",
 }
+
+# The compiled part of destructive bounds takes a good second to load: shorter budgets do without.
+MIN_DESTRUCTIVE_S = 0.5
 
 
 def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float = 10.0) -> list[Bound]:
@@ -22,12 +25,24 @@ def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float =
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, METHODS)
     began = time.perf_counter()
-    found: list[Bound] = []
-    if method in ("auto", "combinatorial"):
-        # Destructive bounds pay most in their first seconds, so that the programme is left its share.
-        share = time_limit_s if method == "combinatorial" else time_limit_s / 2
-        found = combinatorial_bounds(instance, share)
+    found = combinatorial_bounds(instance) if method != "fluid" else []
     if method in ("auto", "fluid"):
-        proof = fluid_bound(instance, max(0.1, time_limit_s - (time.perf_counter() - began)))
+        proof = fluid_bound(instance, time_limit_s)
         found += [proof.bound] if proof is not None else []
+    left = time_limit_s - (time.perf_counter() - began)
+    alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
+    # In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
+    if left > MIN_DESTRUCTIVE_S and (method == "combinatorial" or (method == "auto" and alone)):
+        known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
+        found += [b for b in combinatorial_bounds(instance, left, known) if "destructive" in b.source]
     return sorted(found, key=lambda bound: -bound.value)
+
+
+def makespan_of(instance: Instance, value: float) -> float:
+    """The makespan that a bound on the objective stands for, where the objective is nothing else; otherwise 0."""
+    level = instance.objective.levels[0]
+    if len(level) != 1 or level[0][0] not in MAKESPANS:
+        return 0.0
+    scale = instance.step_s if level[0][0] == "makespan_s" else 1.0
+    makespan = value / (level[0][1] * scale)
+    return float(round_up(makespan)) if instance.domain == "ticks" else makespan

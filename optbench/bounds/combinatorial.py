@@ -29,14 +29,18 @@ def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan
     began = time.perf_counter()
     if instance.num_tasks == 0:
         return [Bound(0.0, "no_tasks", "combinatorial")]
+    if instance.preemptive and not set(MAKESPANS) >= {metric for metric, _ in instance.objective.levels[0]}:
+        return []  # the floors of the other metrics take a task to run in one piece
     relaxation = relax(instance)
     # An edge between tasks that no link joins makes heads infinite: nothing finite bounds an infeasible instance.
     found = [(value, source) for value, source in makespan_bounds(relaxation) if np.isfinite(value)]
     if not found or not np.isfinite(relaxation.windows.critical_path):
         return []
     known = max(makespan, *(value for value, _ in found))
-    better = destructive_bound(relaxation, known, time_limit_s - (time.perf_counter() - began))
-    return _bounds(relaxation, found if better <= known else [*found, (better, "destructive")])
+    if time_limit_s > 0 and set(MAKESPANS) & instance.objective.metrics:
+        better = destructive_bound(relaxation, known, time_limit_s - (time.perf_counter() - began))
+        found += [(better, "destructive")] if better > known else []
+    return _bounds(relaxation, found)
 
 
 def _bounds(relaxation: Relaxation, makespans: list[tuple[float, str]]) -> list[Bound]:

@@ -69,13 +69,13 @@ class Fluid:
         return assemble(self.columns, self.rows)
 
 
-def fluid_model(instance: Instance, makespan: float = 0.0, keep_edges: bool = True) -> Fluid:
-    """The programme of the first level of the objective; ``makespan`` is a lower bound known from elsewhere.
+def fluid_model(instance: Instance, keep_edges: bool = True) -> Fluid:
+    """The programme of the first level of the objective.
 
     Without ``keep_edges`` precedence is left to heads and tails, and all equal tasks are grouped: weaker and much smaller.
     """
     relaxation = relax(instance)
-    makespan = max([makespan, *(value for value, _ in makespan_bounds(relaxation))])
+    makespan = max(value for value, _ in makespan_bounds(relaxation))
     fluid = _columns(relaxation, group_tasks(relaxation, keep_edges), makespan)
     _assign(fluid)
     _capacity(fluid)

@@ -26,16 +26,12 @@ class FluidProof:
 
     bound: Bound
     certificate: Certificate
-    makespan: float
     keep_edges: bool
     timings_s: dict[str, float]
 
 
-def fluid_bound(instance: Instance, time_limit_s: float = 10.0, makespan: float = 0.0) -> FluidProof | None:
-    """Bound on the first level, or None when HiGHS found no duals in time.
-
-    ``makespan`` is a lower bound on it, in the instance's time, that is proved already.
-    """
+def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | None:
+    """Bound on the first level, or None when HiGHS found no duals in time."""
     if instance.num_tasks == 0 or instance.preemptive or not np.isfinite(windows(instance).critical_path):
         return None
     began = time.perf_counter()
@@ -45,15 +41,15 @@ def fluid_bound(instance: Instance, time_limit_s: float = 10.0, makespan: float 
         left = time_limit_s - (time.perf_counter() - began)
         if best is not None and left < 0.5 * time_limit_s:
             break
-        proof = _solve(instance, left, makespan, keep_edges)
+        proof = _solve(instance, left, keep_edges)
         if proof is not None and (best is None or proof.bound.value > best.bound.value):
             best = proof
     return best
 
 
-def _solve(instance: Instance, time_limit_s: float, makespan: float, keep_edges: bool) -> FluidProof | None:
+def _solve(instance: Instance, time_limit_s: float, keep_edges: bool) -> FluidProof | None:
     began = time.perf_counter()
-    fluid = fluid_model(instance, makespan, keep_edges)
+    fluid = fluid_model(instance, keep_edges)
     program = fluid.program()
     built = time.perf_counter()
     solution = solve(program, time_limit_s - (built - began))
@@ -64,12 +60,12 @@ def _solve(instance: Instance, time_limit_s: float, makespan: float, keep_edges:
     value = value_of(fluid, program, proof)
     timings = {"build": built - began, "solve": solved - built, "prove": time.perf_counter() - solved}
     bound = None if value is None else Bound(value, "fluid_lp" if keep_edges else "fluid_lp:no_edges", "exact-lp")
-    return None if bound is None else FluidProof(bound, proof, makespan, keep_edges, timings)
+    return None if bound is None else FluidProof(bound, proof, keep_edges, timings)
 
 
-def recheck_fluid(instance: Instance, proof: Certificate, makespan: float, keep_edges: bool) -> float | None:
+def recheck_fluid(instance: Instance, proof: Certificate, keep_edges: bool) -> float | None:
     """What the duals prove of this instance, compiled afresh; None when they prove nothing."""
-    fluid = fluid_model(instance, makespan, keep_edges)
+    fluid = fluid_model(instance, keep_edges)
     return value_of(fluid, fluid.program(), proof)
 
 

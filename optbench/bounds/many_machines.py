@@ -50,7 +50,8 @@ def energetic(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-d
             if room - used >= largest:
                 continue
             for j in range(n):
-                own = least_inside(old[j], b[j], p[j], u[j], e[j], s, t) if partial else (e[j] if old[j] >= s and b[j] <= t else 0)
+                sticks_out = old[j] < s or b[j] > t
+                own = least_inside(old[j], b[j], p[j], u[j], e[j], s, t) if partial else (0 if sticks_out else e[j])
                 left = room - (used - own)
                 overlap = min(old[j] + p[j], t) - max(old[j], s)
                 if overlap > 0 and u[j] * overlap > left:

@@ -161,10 +161,11 @@ def refuted(a, b, alive, i, low, high, only, partial, pairs, edges, resources): 
 def shave(a, b, alive, i, partial, pairs, edges, resources):  # type: ignore[no-untyped-def]
     """Cut modes and both ends of task i's window by contradiction: −1 no room is left, 0 nothing, 1 something cut.
 
-    The part of the window tried starts at a half and shrinks while it cannot be refuted.
+    The part of the window tried starts at a half and shrinks while it cannot be refuted. Of the starts from a on, ``part``
+    are tried together: their window must have room for the longest living mode, not only for the shortest.
     """
     pair_ptr, length = pairs
-    cut, living, least = 0, 0, np.int64(1) << 60
+    cut, living, least, most = 0, 0, np.int64(1) << 60, np.int64(0)
     for k in range(pair_ptr[i], pair_ptr[i + 1]):
         living += alive[k]
     for k in range(pair_ptr[i], pair_ptr[i + 1]):
@@ -172,12 +173,13 @@ def shave(a, b, alive, i, partial, pairs, edges, resources):  # type: ignore[no-
             alive[k] = False
             living, cut = living - 1, 1
         if alive[k]:
-            least = min(least, length[k])
+            least, most = min(least, length[k]), max(most, length[k])
     for side in range(2):
         part = (b[i] - a[i] - least + 1) // 2
         while part >= 1 and a[i] + least <= b[i]:
             part = min(part, b[i] - a[i] - least + 1)
-            low, high = (a[i], a[i] + least + part - 1) if side == 0 else (b[i] - least - part + 1, b[i])
+            low = a[i] if side == 0 else max(a[i], b[i] - most - part + 1)
+            high = b[i] if side == 1 else min(b[i], a[i] + most + part - 1)
             if refuted(a, b, alive, i, low, high, -1, partial, pairs, edges, resources):
                 cut = 1
                 if side == 0:

@@ -56,10 +56,10 @@ def show(*parts: Any) -> None:
 
 
 def console_for(stream: IO[str]) -> Console:
-    """A console on a stream; 120 columns where the stream is no terminal, so that logs are not squeezed."""
+    """A console on a stream; 140 columns where the stream is no terminal, so that logs are not squeezed."""
     from rich.console import Console
 
-    return Console(file=stream, width=None if stream.isatty() else 120, highlight=False)
+    return Console(file=stream, width=None if stream.isatty() else 140, highlight=False)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> Any:

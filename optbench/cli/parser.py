@@ -107,9 +107,10 @@ def add_json(parser: argparse.ArgumentParser, default: Any = False) -> None:
     parser.add_argument("--json", action="store_true", default=default, help="print one JSON object, for machines")
 
 
-def add_time_limit(parser: argparse.ArgumentParser, default: float, meaning: str) -> None:
-    text = f"{meaning}: 500ms, 10s, 2m, 1h (default {default:g}s)"
-    parser.add_argument("--time-limit", metavar="TIME", type=seconds, default=default, help=text)
+def add_time_limit(parser: argparse.ArgumentParser, default: float, meaning: str, unless: str = "") -> None:
+    """``unless`` says when there is no limit by default; the verb then sees None where none was given."""
+    text = f"{meaning}: 500ms, 10s, 2m, 1h (default {default:g}s{unless})"
+    parser.add_argument("--time-limit", metavar="TIME", type=seconds, default=None if unless else default, help=text)
 
 
 def settings_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:

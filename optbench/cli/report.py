@@ -49,11 +49,18 @@ def show_result(instance: Instance, result: Result, page: str | None = None) -> 
         show(metrics_table(instance, result.metrics), "")
     for violation in result.violations:
         show(f"[{BAD}]refused by the verifier[/]: {escape(violation)}")
-    for key, value in result.info.items():
-        show(f"[{DIM}]{escape(key)}: {escape(str(value))}[/]")
+    if result.info:
+        show(f"[{DIM}]{escape(',  '.join(f'{key} {figure_or_text(value)}' for key, value in result.info.items()))}[/]")
+    if result.status == "unknown" and not result.violations:
+        show(f"[{DIM}]more time (--time-limit) or another solver (`optbench list solvers`) may find one[/]")
     for what, path in (("schedule", result.schedule_file), ("page", page)):
         if path:
             show(f"{what} written to [bold]{escape(path)}[/]")
+
+
+def figure_or_text(value: Any) -> str:
+    """A solver's remark about itself."""
+    return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
 
 
 def threads(count: int) -> str:

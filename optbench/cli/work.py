@@ -20,8 +20,8 @@ WAKE_S = 0.1
 ONE_PRESS_S = 1.0
 
 
-def interruptible(work: Callable[[threading.Event], T]) -> T:
-    """The result of ``work(stop)``; a signal sets ``stop``, a second one leaves at once.
+def interruptible(work: Callable[[threading.Event], T], keeps: bool = True) -> T:
+    """The result of ``work(stop)``; a signal sets ``stop``, a second one (the first, if nothing ``keeps``) leaves at once.
 
     Native solvers hold the thread that called them, and Python runs signal handlers in the main thread only: were the
     solver in it, Ctrl-C would be noticed when the solver is done.
@@ -34,6 +34,10 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
 
     def interrupt(*_: object) -> None:
         nonlocal asked_at
+        if not keeps:
+            sys.stderr.write("optbench: interrupted\n")
+            sys.stderr.flush()
+            os._exit(exits.INTERRUPTED)
         if not stop.is_set():
             asked_at = time.monotonic()
             stop.set()

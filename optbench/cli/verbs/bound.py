@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import threading
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from optbench.cli import exits
 from optbench.cli.output import DIM, emit_json, escape, figure, show, table
 from optbench.cli.parser import add_time_limit, number
 from optbench.cli.targets import add_target, instance_of
+
+if TYPE_CHECKING:
+    from optbench.model.result import Bound
 
 SUMMARY = "certified lower bounds: value, source and proof"
 DESCRIPTION = "Lower bounds on the objective that no schedule can beat, each with its source and how it is proved."
@@ -28,9 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from optbench import api
     from optbench.cli.report import best_bounds
+    from optbench.cli.work import interruptible
 
     instance = instance_of(args.target, args.format, args.seed)
-    found = api.bound(instance, args.method, time_limit_s=args.time_limit, seed=args.seed, threads=args.threads)
+
+    def work(_: threading.Event) -> list[Bound]:
+        return api.bound(instance, args.method, time_limit_s=args.time_limit, seed=args.seed, threads=args.threads)
+
+    found = interruptible(work, keeps=False)
     best = best_bounds(found)
     levels = range(instance.objective.num_levels)
     if args.json:

@@ -23,6 +23,8 @@ EXAMPLES = (
     "optbench solve gpu_dag:tasks=8 -s cpsat --threads 2 --time-limit 10s --html schedule.html",
 )
 
+DEFAULT_TIME_S = 60.0
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
@@ -32,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
     )
-    add_time_limit(parser, 60.0, "time for solving")
+    add_time_limit(parser, DEFAULT_TIME_S, "time for solving", unless="; none with --work-limit")
     parser.add_argument(
         "--work-limit", metavar="N", type=number(float, 1e-9), help="limit in the solver's own units: the same on any machine"
     )
@@ -51,6 +53,9 @@ def run(args: argparse.Namespace) -> int:
     outputs.check_writable("--html", args.html)
     if args.json and outputs.STDOUT in (args.output, args.html):
         raise UsageError("--json and a file on stdout (-) would mix; give one of them a path")
+    # A clock that strikes before the work is done would make the result depend on the machine.
+    if args.time_limit is None and args.work_limit is None:
+        args.time_limit = DEFAULT_TIME_S
     instance = instance_of(args.target, args.format, args.seed)
     result = _solve(args, instance)
     result = _write_files(args, instance, result)

@@ -70,7 +70,7 @@ def test_the_size_limit_can_be_overridden(tmp_path: Path, monkeypatch: pytest.Mo
     path.write_text("1 1\n0 5\n" + "# remark\n" * 200_000)  # 1.8 MB
     assert load(path).num_tasks == 1
     monkeypatch.setenv("OPTBENCH_MAX_FILE_MB", "1")
-    with pytest.raises(FileFormatError, match="1.7 MB; files up to 1 MB are read"):
+    with pytest.raises(FileFormatError, match=r"1\.7 MB; files up to 1 MB are read"):
         load(path)
     monkeypatch.setenv("OPTBENCH_MAX_FILE_MB", "many")
     with pytest.raises(FileFormatError, match="OPTBENCH_MAX_FILE_MB is 'many'"):

@@ -79,9 +79,7 @@ class Highs(Solver):
         order = np.arange(arrays.num_columns)
         model: MilpArrays | StandardForm = arrays
         if self.route == "pyomo":
-            model = standard_form(to_pyomo(arrays))
-            place = {name: column for column, name in enumerate(arrays.column_names())}
-            order = np.asarray([place[name] for name in model.column_names], dtype=np.int64)
+            model, order = by_pyomo(arrays)
         run.info |= {
             "formulation": formulation.name, "formulation_reason": reason, "route": self.route, "columns": arrays.num_columns,
             "binaries": arrays.num_binaries, "rows": arrays.num_rows, "nonzeros": arrays.num_nonzeros,
@@ -90,6 +88,21 @@ class Highs(Solver):
         session = Session(run, formulation, model, order)
         session.solve(None if warm is None else formulation.point_of(warm))
         return run.best
+
+
+def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:
+    """The model compiled by Pyomo, and which column of the arrays each of its columns is.
+
+    Pyomo compiles no row that is broken without any variable, and knows no tolerance there: HiGHS then judges the arrays.
+    """
+    from pyomo.common.errors import InfeasibleConstraintException
+
+    try:
+        model = standard_form(to_pyomo(arrays))
+    except InfeasibleConstraintException:
+        return arrays, np.arange(arrays.num_columns)
+    place = {name: column for column, name in enumerate(arrays.column_names())}
+    return model, np.asarray([place[name] for name in model.column_names], dtype=np.int64)
 
 
 def known_end(instance: Instance, objective: float | None) -> float | None:
@@ -172,8 +185,8 @@ class Session:
             run.report_unbounded()
         elif status in STOPPED:
             self._report_bound(info.mip_dual_bound)
-            stopped = STOPPED[status]
-            run.report_termination("time_limit" if stopped == "interrupted" and not run.stop_requested.is_set() else stopped)
+            ours = STOPPED[status] in ("time_limit", "interrupted")  # both are how a spent budget and a wish to stop end
+            run.report_termination(("interrupted" if run.stop_requested.is_set() else "time_limit") if ours else STOPPED[status])
         else:  # an error of HiGHS, or a proof of infeasibility against a verified schedule: the status is in run.info
             run.report_termination("crashed")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from optbench.model.instance import Instance
+from optbench.model.instance import Edges, Instance, Modes, Tasks
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.model.windows import time_horizon
@@ -77,22 +78,15 @@ def test_three_tasks_that_start_together_are_three_at_a_time() -> None:
 
     Two devices, three tasks of one device and one tick: all at 0 need three devices; two at 0 and one at 1 need two.
     """
-    inst = tiny(1, tasks=3, pools=1)
-    modes = type(inst.modes)(
-        ("a",), np.asarray([0, 1]), np.ones(1), np.ones(1), np.ones(1), np.full(1, np.nan), np.asarray([0, 1]), np.zeros(1, dtype=np.int64),
-        np.ones(1, dtype=np.int64),
-    )
-    tasks = type(inst.tasks)(
-        np.zeros(3, dtype=np.int64), np.ones(3), np.zeros(3), np.full(3, np.inf), np.zeros(3, dtype=bool), np.ones(3), np.zeros(3)
-    )
+    base = tiny(1, tasks=3, pools=1)
     none = np.zeros(0, dtype=np.int64)
-    inst = type(inst)(**{**vars_of(inst), "tasks": tasks, "modes": modes, "edges": type(inst.edges)(none, none, np.zeros(0))})
+    inst = replace(
+        base, edges=Edges(none, none, np.zeros(0)),
+        tasks=Tasks(np.zeros(3, dtype=np.int64), np.ones(3), np.zeros(3), np.full(3, np.inf), np.zeros(3, dtype=bool), np.ones(3), np.zeros(3)),
+        modes=Modes(("a",), np.asarray([0, 1]), np.ones(1), np.ones(1), np.ones(1), np.full(1, np.nan), np.asarray([0, 1]), np.asarray([0]),
+                    np.asarray([1])),
+    )
     form = Disjunctive(inst)
     assert not agree(form, Schedule.of(inst, [0, 0, 0], [0, 0, 0]))
     assert agree(form, Schedule.of(inst, [0, 0, 0], [0, 0, 1]))
 
-
-def vars_of(inst: Instance) -> dict[str, Any]:
-    from dataclasses import fields
-
-    return {field.name: getattr(inst, field.name) for field in fields(inst)}

@@ -135,7 +135,7 @@ class TimeIndexed:
         uniform, lagged, costly = edges_by_lag(base)
         split = disaggregated_nonzeros(base, x) <= DISAGGREGATED_NONZEROS
         carried = costly if split else sorted({*costly, *lagged})
-        period = np.searchsorted(base.times, x.end, side="right") - 1
+        period = np.searchsorted(base.times, x.end, side="right") - 1 if base.varying else np.zeros(len(x.tick), dtype=np.int64)
         pool = self.instance.modes.primary[self.instance.pairs.mode[x.pair]]
         sent = add_transfers(sheet, base, carried, Carriers(0, x.ptr[self.instance.pairs.ptr], pool, period))
         if split:

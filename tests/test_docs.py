@@ -1,0 +1,53 @@
+"""What the documents show works: every Python block runs, every command parses, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+
+from optbench.cli.main import build_parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "mlflow" / "README.md"]
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/guide.md"])
+def test_the_examples_of_a_page_run_one_after_the_other(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "\n".join(blocks(ROOT / name, "python"))
+    assert "ob.solve(" in code
+    (tmp_path / "page.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("page.py", run_name="page")
+
+
+def test_each_example_of_the_plugin_page_runs_by_itself(tmp_path: Path) -> None:
+    found = blocks(ROOT / "docs" / "plugins.md", "python")
+    assert len(found) == 3
+    for code in found:
+        (tmp_path / "page.py").write_text(code)
+        runpy.run_path(str(tmp_path / "page.py"), run_name="page")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_commands_on_a_page_parse(page: Path) -> None:
+    parser, _ = build_parser()
+    for block in blocks(page, "sh"):
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            if words and words[0] == "optbench":
+                parser.parse_args(words[1:])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_on_a_page_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []

@@ -59,7 +59,7 @@ def report(outcomes: list[Outcome], wall_s: float) -> str:
         "feasibility and metrics without any code of optbench and evaluates every choice of modes with every vector of integer",
         f"starts, not only left-shifted ones ({decisions:,} feasible decisions in all). Objectives are the verifier's.",
         "",
-        f"- **Disagreements: {len(wrong)}.** An objective must agree within a relative {SAME:g} and be bounded within {PROVEN:g};",
+        f"- **Disagreements: {len(wrong)}.** An objective must agree within a relative {SAME:g} and be bounded to {PROVEN:g};",
         f"  an infeasible instance must be proven so; no bound may exceed the optimum by more than a relative {EXACT:g}.",
         f"- Bounds came from {len({s for o in outcomes for s in o.sources})} sources (solvers, combinatorial, fluid programme).",
         "- In continuous time: the same instance with whole seconds, whose optimum is that of its version in ticks.",

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from types import ModuleType
 
 from optbench import __version__
@@ -42,6 +43,9 @@ First steps: `optbench quickstart`, `optbench list`, `optbench VERB --help`."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the command ``optbench``; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign is no reason to lose a result
     try:
         return run(words)
     except ContradictionError as error:
@@ -64,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(words: Sequence[str]) -> int:
     """Parse the words and run the verb they name."""
     parser, verbs = build_parser()
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     if not words:
         emit(parser.format_help())
         return exits.USAGE

@@ -49,7 +49,8 @@ class Parser(argparse.ArgumentParser):
         """Words that no argument took: name the first, and the option that was probably meant."""
         word = extra[0].split("=")[0]
         if not word.startswith("-"):
-            self.error(f"unexpected argument {extra[0]!r}")
+            hint = "; parameters are written NAME:key=value,... after a problem, and -p key=value for a solver"
+            self.error(f"unexpected argument {extra[0]!r}{hint if '=' in extra[0] else ''}")
         close = get_close_matches(word, self.options, n=1, cutoff=0.6)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(self.options)}"
         self.error(f"unknown option {word!r}; {hint}")

@@ -54,8 +54,11 @@ class Progress:
         if self.quiet or shown == self._written:
             return
         self._written, self._written_at = shown, time.perf_counter()
-        sys.stderr.write(f"{length(point.t_s):>10}  {self._state(point)}\n")
-        sys.stderr.flush()
+        try:
+            sys.stderr.write(f"{length(point.t_s):>10}  {self._state(point)}\n")
+            sys.stderr.flush()
+        except BrokenPipeError:  # nobody reads it any more; the search goes on
+            self.quiet = True
 
     def _state(self, point: TrajectoryPoint) -> str:
         from optbench.model.measures import gap

@@ -280,7 +280,7 @@ def test_ticks_are_few_inside_and_evenly_spaced(end: float) -> None:
 def test_a_tooltip_says_where_when_and_how_much() -> None:
     instance = cluster()
     assert gantt.describe(instance, serial(instance, pick=3), 0) == [
-        "t0  ·  k0",
+        "t0",
         "2 × big  ·  clock 100 %",
         "0 to 30 s  ·  30 s",
         "12 kJ  ·  400 W",

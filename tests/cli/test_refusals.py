@@ -21,6 +21,7 @@ REFUSED = {
     "solve nofile.json": "no such file: 'nofile.json'",
     "solve": "required: TARGET",
     "solve jobshop extra": "unexpected argument 'extra'",
+    "solve jobshop jobs=3": "'jobs=3'; parameters are written NAME:key=value",
     "solve jobshop --time-limit 10x": "--time-limit: '10x' is no duration; write 10s",
     "solve jobshop --time-limit -3s": "'-3s' is no time to work in",
     "solve jobshop --time-limit nan": "'nan' is no time to work in",

@@ -91,6 +91,16 @@ def test_without_words_the_help_is_shown(cli: Cli) -> None:
     assert all(re.search(rf"^ +{name}  ", done.out, re.MULTILINE) for name in VERBS)
 
 
+def test_help_is_a_word_too(cli: Cli) -> None:
+    assert cli("help", "bound").out == cli("bound", "--help").out
+    assert cli("help").code == 0
+
+
+def test_a_terminal_without_unicode_loses_no_result(cli: Cli) -> None:
+    done = cli("solve", "jobshop:jobs=3,machines=3", "-q", PYTHONIOENCODING="ascii")
+    assert done.code == 0 and "makespan" in done.out
+
+
 def test_version(cli: Cli) -> None:
     import optbench
 

@@ -168,7 +168,8 @@ def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
     task, mode = int(schedule.task[k]), int(schedule.mode[k])
     physical = scale_of(instance, 1.0)
     start, end = float(schedule.start[k]), float(schedule.end[k])
-    lines = [f"{tasks.name(task)}  ·  {modes.kind_names[int(tasks.kind[task])]}"]
+    kind = paint.kind_label(instance, task)
+    lines = [f"{tasks.name(task)}  ·  {kind}" if kind else tasks.name(task)]
     needs = range(int(modes.req_ptr[mode]), int(modes.req_ptr[mode + 1]))
     where = ", ".join(f"{modes.req_count[r]} × {instance.pools.names[modes.req_pool[r]]}" for r in needs)
     clock = float(modes.clock[mode])

@@ -46,7 +46,7 @@ def groups(instance: Instance) -> tuple[Ints, tuple[str, ...]]:
     """
     n = instance.num_tasks
     names = [instance.tasks.name(i) for i in range(n)]
-    kinds = ["" if UNNAMED.fullmatch(instance.modes.kind_names[k]) else instance.modes.kind_names[k] for k in instance.tasks.kind]
+    kinds = [kind_label(instance, i) for i in range(n)]
     for labels, least in (
         ([name.rpartition("/")[0] for name in names], 2),
         ([name.rstrip("0123456789._-") for name in names], 2),
@@ -59,6 +59,12 @@ def groups(instance: Instance) -> tuple[Ints, tuple[str, ...]]:
             number = {label: k for k, label in enumerate(found)}
             return np.asarray([number[label] for label in labels], dtype=np.int64), tuple(label or "other" for label in found)
     return np.arange(n), tuple(names)
+
+
+def kind_label(instance: Instance, task: int) -> str:
+    """A task's kind of work, without what the builder adds to tell kinds apart; empty where it has no name of its own."""
+    name = instance.modes.kind_names[int(instance.tasks.kind[task])].partition("/")[0]
+    return "" if UNNAMED.fullmatch(name) else name
 
 
 def components(instance: Instance) -> list[int]:

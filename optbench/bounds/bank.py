@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from pathlib import Path
 from optbench.bounds.auto import makespan_of
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.exact_check import Certificate
-from optbench.bounds.fluid_bound import FluidProof, recheck_fluid
+from optbench.bounds.fluid_bound import FluidProof, fluid_bound, recheck_fluid
+from optbench.errors import ParameterError
 from optbench.model.instance import TOLERANCE, Instance
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound
@@ -64,6 +66,8 @@ class BoundBank:
 
     def record(self, instance: Instance, bound: Bound, proof: FluidProof | None = None) -> bool:
         """Bank a bound; False when one at least as good with the same kind of proof is there already."""
+        if bound.proof == "exact-lp" and proof is None:
+            raise ParameterError(f"bound {bound.value!r} from {bound.source}: bank an exact-lp bound with its duals (proof=...)")
         key, certificate = _key(instance, bound.level), _certificate(proof)
         with self._open() as db:
             row = db.execute(f"select value from incumbents where {_WHERE}", key).fetchone()
@@ -75,6 +79,18 @@ class BoundBank:
                 (*key, bound.proof, bound.value, bound.source, certificate),
             )
             return changed.rowcount > 0
+
+    def improve(self, instance: Instance, time_limit_s: float = 10.0) -> list[Bound]:
+        """Compute bounds, bank them with their proofs, and return the best of now and before."""
+        began = time.perf_counter()
+        fluid = fluid_bound(instance, time_limit_s)
+        if fluid is not None:
+            self.record(instance, fluid.bound, fluid)
+        certified = [bound for bound in self.bounds(instance) if bound.proof != "solver"]
+        known = max((makespan_of(instance, bound.value) for bound in certified), default=0.0)
+        for bound in combinatorial_bounds(instance, time_limit_s - (time.perf_counter() - began), known):
+            self.record(instance, bound)
+        return self.bounds(instance)
 
     def observe(self, instance: Instance, objective: float, level: int = 0) -> None:
         """Note a verified objective."""
@@ -90,16 +106,18 @@ class BoundBank:
     def bounds(self, instance: Instance, level: int = 0) -> list[Bound]:
         """What is banked of an instance, best first; one per kind of proof."""
         with self._open() as db:
-            rows = db.execute(f"select value, source, proof from bounds where {_WHERE} order by value desc", _key(instance, level))
-            return [Bound(value, source, proof, level) for value, source, proof in rows]
+            rows = db.execute(f"select value, source, proof from bounds where {_WHERE}", _key(instance, level))
+            found = [Bound(value, source, proof, level) for value, source, proof in rows]
+        return sorted(found, key=lambda bound: -bound.value)
 
     def recheck(self, instance: Instance, level: int = 0) -> list[Recheck]:
         """Repeat the proof of every banked bound of an instance."""
         with self._open() as db:
-            rows = db.execute(f"select value, source, proof, certificate from bounds where {_WHERE}", _key(instance, level)).fetchall()
+            rows = db.execute(f"select value, source, proof, certificate from bounds where {_WHERE}", _key(instance, level))
+            kept = rows.fetchall()
         return [
             Recheck(Bound(value, source, proof, level), _proven(instance, value, proof, certificate))
-            for value, source, proof, certificate in rows
+            for value, source, proof, certificate in kept
         ]
 
     @contextmanager

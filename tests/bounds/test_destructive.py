@@ -1,0 +1,39 @@
+"""Destructive bounds: a published optimum, and never above a brute-force optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.model.objective import Objective
+from tests.bounds.shops import FT06, shop
+from tests.reference.brute_force import brute_force
+from tests.reference.random_instances import tiny_instance
+
+
+def test_the_optimum_of_ft06_is_proved() -> None:
+    best = combinatorial_bounds(shop(FT06, [1] * 6), time_limit_s=60)[0]
+    assert (best.value, best.source, best.proof) == (55, "destructive", "combinatorial")
+
+
+def test_tasks_that_exclude_each_other_form_a_clique() -> None:
+    # Each needs 2 of 3 devices: one after the other, although the load is only (4 + 4 + 4) · 2 / 3 = 8.
+    instance = shop([[(0, 4)]] * 3, [3])
+    instance = replace(instance, modes=replace(instance.modes, req_count=instance.modes.req_count * 2))
+    values = {bound.source: bound.value for bound in combinatorial_bounds(instance, time_limit_s=60)}
+    assert values["pool_load:m0"] == 8
+    assert values["destructive"] == 12
+
+
+def test_no_makespan_below_the_optimum_is_all_that_is_refuted() -> None:
+    # 2440: a task whose shorter mode needs more devices; shaving by the shorter length alone would refute its optimum.
+    checked = improved = 0
+    for seed in (*range(150), 2440):
+        instance = tiny_instance(seed).with_objective(Objective.weighted({"makespan": 1.0}))
+        optimum = brute_force(instance)
+        if optimum is not None:
+            bounds = combinatorial_bounds(instance, time_limit_s=60)
+            assert bounds[0].value <= optimum.objective, (seed, bounds)
+            checked, improved = checked + 1, improved + (bounds[0].source == "destructive")
+    assert checked > 80
+    assert improved > 5

@@ -35,6 +35,7 @@ def test_bad_file(case: Case, tmp_path: Path) -> None:
         ("native, key twice", "key 'name' stands twice"),
         ("native, wrong version", "version is 7; it must be 1"),
         ("native, wrong format", "format is 'optbench-result'; it must be 'optbench-instance'"),
+        ("JSON of something else", "not an optbench file: the key 'format' is missing"),
         ("native, unknown metric", r"makespam_s': unknown metric; did you mean 'makespan_s'"),
         ("native, column too short", r"tasks\.weight has 1 entries; it must have 3"),
         ("native, kind out of range", "kind of task 'third' is 9"),

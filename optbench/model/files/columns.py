@@ -53,11 +53,10 @@ def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = 
 
 def header(data: dict[str, Any], expected: str, version: int) -> None:
     """The right kind of file in the right version."""
-    found = data.get("format")
-    if found != expected:
-        known = ("optbench-instance", "optbench-schedule", "optbench-result")
-        what = f"{describe(found)}; it must be {expected!r}" if found in known or found is None else f"{describe(found)}, unknown"
-        raise FileFormatError(f"format is {what}; optbench files say {', '.join(known)}")
+    if "format" not in data:
+        raise FileFormatError(f"not an optbench file: the key 'format' is missing; it must be {expected!r}")
+    if data["format"] != expected:
+        refuse("format", data["format"], repr(expected))
     if type(data.get("version")) is not int or data["version"] != version:
         refuse("version", data.get("version"), f"{version}, the only version of {expected} that this optbench reads")
 

@@ -20,6 +20,7 @@ from optbench.model.metrics import power_trace
 from optbench.model.result import Bound, Result, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
+from tests.reference.random_instances import tiny_instance
 
 VOID = {"meta", "br", "link", "img", "input"}
 
@@ -134,6 +135,25 @@ def test_the_drawn_areas_are_the_energies_of_their_pools() -> None:
             assert staircase_area(path) * joules == pytest.approx(expected, rel=1e-3, abs=0.1 * 1000.0 * joules)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_any_schedule_of_any_instance_can_be_drawn(seed: int) -> None:
+    """Random modes and starts, feasible or not, over instances with every feature: well-formed, and energy in the curve."""
+    instance = tiny_instance(seed)
+    rng = np.random.default_rng(seed)
+    ptr = instance.pairs.ptr
+    mode = [int(instance.pairs.mode[rng.integers(ptr[i], ptr[i + 1])]) for i in range(instance.num_tasks)]
+    schedule = Schedule.of(instance, mode, rng.integers(0, 12, instance.num_tasks))
+    result = result_of(instance, schedule)
+    html = page.render(instance, [result])
+    outline(html)
+    (axis,) = axes(html)
+    # Past a fixed horizon nothing rests: the energy of what ends later is that of the verifier only within it.
+    if "t" in axis and "horizon" not in " ".join(result.violations) and "capacity" not in " ".join(result.violations):
+        width = np.diff(axis["t"]) * instance.step_s  # type: ignore[call-overload]
+        area = float((width * axis["w"]).sum()) + axis["transfer_j"]  # type: ignore[operator]
+        assert area == pytest.approx(result.metrics["energy_j"], rel=1e-9, abs=1e-9)
+
+
 def staircase_area(path: str) -> float:
     """Shoelace over the corners of a path of M, H and V."""
     x = y = 0.0
@@ -212,6 +232,20 @@ def test_a_job_shop_has_no_power_curve_and_no_hours() -> None:
     assert "<th>energy</th>" not in html and 'class="busy"' not in html and "resting" not in html
     assert ">100</text>" in html and "1:40" not in html
     assert "job 1" in html and "job 2" in html
+
+
+def test_prices_that_vary_are_a_strip_and_constant_ones_are_not() -> None:
+    m = ob.Model("tariffs")
+    pool = m.pool("p", idle_w=10)
+    m.task("t", modes=[m.mode(pool, time_s=100, energy_j=5000)])
+    m.tariff(price_usd_per_kwh=[0.1, 0.3], carbon_g_per_kwh=200.0, every_s=60)
+    m.minimize(cost_usd=1.0)
+    instance = m.build()
+    html = page.render(instance, [result_of(instance, serial(instance))])
+    outline(html)
+    assert html.count('class="tariff"') == 1
+    assert "price: 0.3 USD/kWh\nfrom 1:00" in html and "carbon:" not in html
+    assert "<th>cost</th>" in html
 
 
 def test_a_result_without_schedule_is_a_row_of_the_table_only() -> None:

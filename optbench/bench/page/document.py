@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from optbench import __version__
-from optbench.bench.page import gantt, paint, power, svg, tables, trajectory
+from optbench.bench.page import gantt, paint, power, svg, tables, tariff, trajectory
 from optbench.model.instance import Instance
 from optbench.model.metrics import power_trace
 from optbench.model.result import Result
@@ -83,11 +83,12 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
     chart, bottom = gantt.draw(instance, result.schedule, scale, 4.0)
     trace = power_trace(instance, result.schedule)
     curve, height = power.draw(instance, trace, scale, bottom)
-    bottom = height if curve else bottom + 8
-    cursor = svg.line(0, 28, 0, bottom - (power.FOOT if curve else 8), class_="cursor")
+    strips, strip_end = tariff.draw(instance, scale, height if curve else bottom + 8)
+    bottom = strip_end
+    cursor = svg.line(0, 28, 0, bottom - (0 if strips else power.FOOT if curve else 8), class_="cursor")
     image = svg.tag(
         "svg",
-        chart + curve + cursor,
+        chart + curve + strips + cursor,
         viewBox=f"0 0 {WIDTH:g} {svg.num(bottom)}",
         class_="chart gantt",
         role="img",

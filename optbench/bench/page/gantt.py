@@ -234,7 +234,7 @@ def _transfers(chart: Chart) -> str:
         label = svg.title(
             [
                 f"{edges.data_gb[e]:g} GB from {name(int(edges.source[e]))} to {name(int(edges.target[e]))}",
-                f"{names[primary[a]]} → {names[primary[b]]}  ·  {chart.scale.label(lag)}",
+                f"{names[primary[a]]} → {names[primary[b]]}  ·  {chart.scale.label(lag) if math.isfinite(lag) else 'no link'}",
             ]
         )
         path = svg.line(x1, middle[a], x2, middle[b])

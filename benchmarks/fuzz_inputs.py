@@ -215,7 +215,7 @@ three of these by seed 0 to {options.files - 1}. What is read is validated, writ
 
 ## {options.cli} of them per format through the command line
 
-`convert` each (`verify` for schedules); then `solve -s cpsat --time-limit 2s` and `bound` for {options.cli // 4} that can be read.
+`convert` each (`verify` for schedules); then `solve -s cpsat --time-limit 2s` and `bound` for {options.cli // 4} readable ones.
 Counts by verb and exit code.
 
 | format | verb and exit code: files | slowest s | faults |

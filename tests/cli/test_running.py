@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
@@ -14,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
+import optbench as ob
 from optbench.cli.main import VERBS
+from optbench.errors import ContradictionError
+from optbench.model.result import Bound
+from optbench.quickstart import check_agreement
 from tests.cli.conftest import COMMAND, Cli, environment
 
 HEAVY = {"numpy", "scipy", "rich", "ortools", "highspy", "pyomo", "torch", "numba", "mlflow", "optuna", "gymnasium", "networkx"}
@@ -102,9 +105,7 @@ def test_a_terminal_without_unicode_loses_no_result(cli: Cli) -> None:
 
 
 def test_version(cli: Cli) -> None:
-    import optbench
-
-    assert cli("--version").out.strip() == f"optbench {optbench.__version__}"
+    assert cli("--version").out.strip() == f"optbench {ob.__version__}"
 
 
 def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
@@ -130,7 +131,15 @@ def test_quickstart(cli: Cli, tmp_path: Path) -> None:
     assert done.code == 0
     assert done.json["verified"] is True
     assert [result["solver"] for result in done.json["results"]] == ["cpsat", "highs"]
+    assert {bound["proof"] for bound in done.json["bounds"]} <= {"combinatorial", "exact-lp"}
     assert len({result["instance_hash"] for result in done.json["results"]}) == 1
     page = (tmp_path / "quickstart.html").read_text()
     assert page.count('class="chart gantt"') == 2 and 'class="busy"' in page
-    assert json.dumps(done.json)
+
+
+def test_quickstart_refuses_a_bound_above_a_schedule() -> None:
+    result = ob.solve("jobshop:jobs=3,machines=3", "cpsat", time_limit_s=10)
+    assert isinstance(result.objective, float)
+    check_agreement([result], [Bound(result.objective, "by hand", "combinatorial")])
+    with pytest.raises(ContradictionError, match=f"bound {result.objective + 1} from by hand exceeds"):
+        check_agreement([result], [Bound(result.objective + 1, "by hand", "combinatorial")])

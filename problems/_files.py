@@ -21,11 +21,7 @@ def from_file(problem: Problem, family: str, file: str) -> Instance:
             given = f"{entry.name}={value!r}"
             raise ParameterError(f"problem {family!r}: {given} goes with generated instances, not with file={file!r}")
     path = Path(file)
-    if not path.exists():
-        from optbench.data import data_path
-
-        path = data_path(file)
-    instance = formats.load(path)
+    instance = formats.load(path if path.exists() else data_path(file))
     if instance.problem != family:
         raise FileFormatError(f"{file}: holds a {instance.problem} instance, not a {family}; use {instance.problem}:file={file}")
     return instance

@@ -16,17 +16,8 @@ PRICED = {**WEIGHTS, "cost_usd": 4e5, "carbon_g": 900.0}
 
 
 def tiny(
-    seed: int,
-    *,
-    tasks: int = 3,
-    varying: bool = False,
-    fixed: bool = False,
-    capped: bool = False,
-    limited: bool = False,
-    seconds: bool = False,
-    pools: int = 2,
-    shared: bool = True,
-    **changes: Any,
+    seed: int, *, tasks: int = 3, varying: bool = False, fixed: bool = False, capped: bool = False, limited: bool = False,
+    seconds: bool = False, pools: int = 2, shared: bool = True, **changes: Any,
 ) -> Instance:
     """A random instance of a few tasks on two nodes; times are small whole numbers, so that every schedule can be listed."""
     rng = np.random.default_rng(seed)
@@ -42,47 +33,28 @@ def tiny(
     if pools > 1 and rng.random() < 0.4:
         latency[0, 1] = np.inf
     instance = Instance(
-        name=f"tiny{seed}",
-        domain="seconds" if seconds else "ticks",
-        tick_s=1.0 if seconds else 2.0,
-        horizon=9.0 if fixed else None,
+        name=f"tiny{seed}", domain="seconds" if seconds else "ticks", tick_s=1.0 if seconds else 2.0, horizon=9.0 if fixed else None,
         tasks=Tasks(
-            rng.integers(0, kinds, tasks),
-            rng.integers(1, 3, tasks).astype(float),
-            rng.integers(0, 2, tasks).astype(float),
-            deadline,
-            np.isfinite(deadline) & (rng.random(tasks) < 0.4),
-            rng.integers(1, 4, tasks).astype(float),
-            np.zeros(tasks),
+            rng.integers(0, kinds, tasks), rng.integers(1, 3, tasks).astype(float), rng.integers(0, 2, tasks).astype(float), deadline,
+            np.isfinite(deadline) & (rng.random(tasks) < 0.4), rng.integers(1, 4, tasks).astype(float), np.zeros(tasks),
         ),
         edges=Edges(source, target, rng.integers(0, 3, len(source)).astype(float)),
         places=Places(("cluster", "node0", "node1"), np.asarray([-1, 0, 0])),
         pools=Pools(
-            tuple(f"p{p}" for p in range(pools)),
-            1 + np.arange(pools) % 2,
-            np.asarray([2 if shared else 1, 1, 1][:pools]),
-            rng.integers(0, 4, pools) * 5.0,
-            np.full(pools, 1.0),
-            rng.random(pools) < 0.3,
-            np.full(pools, np.inf),
+            tuple(f"p{p}" for p in range(pools)), 1 + np.arange(pools) % 2, np.asarray([2 if shared else 1, 1, 1][:pools]),
+            rng.integers(0, 4, pools) * 5.0, np.full(pools, 1.0), rng.random(pools) < 0.3, np.full(pools, np.inf),
         ),
         modes=Modes(
-            ("a", "b"),
-            np.concatenate(([0], np.cumsum([len(kind) for kind in rows]))),
-            np.asarray([m[0] for m in flat]),
-            np.asarray([m[1] for m in flat]),
-            np.asarray([m[2] for m in flat]),
-            np.full(len(flat), np.nan),
-            np.concatenate(([0], np.cumsum([len(m[3]) for m in flat]))),
-            np.asarray([p for p, _ in needs], dtype=np.int64),
+            ("a", "b"), np.concatenate(([0], np.cumsum([len(kind) for kind in rows]))), np.asarray([m[0] for m in flat]),
+            np.asarray([m[1] for m in flat]), np.asarray([m[2] for m in flat]), np.full(len(flat), np.nan),
+            np.concatenate(([0], np.cumsum([len(m[3]) for m in flat]))), np.asarray([p for p, _ in needs], dtype=np.int64),
             np.asarray([n for _, n in needs], dtype=np.int64),
         ),
         links=Links(latency, rng.integers(0, 2, (pools, pools)) * 1.5, rng.integers(1, 4, (pools, pools)).astype(float)),
         limits=Limits(np.asarray([0, 2] if capped else [], dtype=np.int64), np.asarray([55.0, 40.0] if capped else [])),
         objective=Objective.weighted(PRICED if varying else WEIGHTS),
         tariffs=Tariffs(np.asarray([0.0, 3.0, 5.0]), rng.integers(1, 9, (pools, 3)) * 0.1, rng.integers(1, 9, (pools, 3)) * 50.0)
-        if varying
-        else None,
+        if varying else None,
     )
     if limited:
         tops = {"energy_j": 260.0, "makespan_s": 16.0, "flow_time_s": 60.0, "tardiness_s": 20.0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from optbench.bounds.combinatorial import MAKESPANS, combinatorial_bounds
+from optbench.bounds.destructive import LOAD_S
 from optbench.bounds.fluid_bound import fluid_bound
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance, round_up
@@ -15,9 +16,6 @@ METHODS = {
     "combinatorial": "critical paths, pool loads, cheapest choices, destructive bounds",
     "fluid": "the precedence-fluid linear programme, proved again in exact arithmetic",
 }
-
-# The compiled part of destructive bounds takes a good second to load: shorter budgets do without.
-MIN_DESTRUCTIVE_S = 0.5
 
 
 def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float = 10.0) -> list[Bound]:
@@ -32,7 +30,7 @@ def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float =
     left = time_limit_s - (time.perf_counter() - began)
     alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
     # In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
-    if left > MIN_DESTRUCTIVE_S and (method == "combinatorial" or (method == "auto" and alone)):
+    if left > LOAD_S and (method == "combinatorial" or (method == "auto" and alone)):
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
         found += [b for b in combinatorial_bounds(instance, left, known) if "destructive" in b.source]
     return sorted(found, key=lambda bound: -bound.value)

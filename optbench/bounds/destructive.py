@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from optbench.model.instance import Instance, Ints
 from optbench.model.windows import by_source
 
 MAX_TASKS = 3_000
+# Loading the compiled deductions takes about 0.3 s, compiling them for the first time 10 s: shorter budgets do without.
+LOAD_S, COMPILE_S = 0.5, 20.0
 # Greedy cliques of tasks that exclude each other, per instance.
 MAX_CLIQUES = 60
 MAX_CLIQUE_TASKS = 400
@@ -50,7 +53,9 @@ def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float)
     """Largest bound proved in time, at least ``lower``; only where time is ticks."""
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
-    if instance.domain != "ticks" or instance.num_tasks > MAX_TASKS or instance.preemptive or time_limit_s <= 0:
+    if instance.domain != "ticks" or instance.num_tasks > MAX_TASKS or instance.preemptive:
+        return lower
+    if time_limit_s < (LOAD_S if is_compiled() else COMPILE_S):
         return lower
     trial = trial_of(relaxation)
     top = int(relaxation.windows.longest.sum() + relaxation.windows.head.max() + relaxation.windows.tail.max()) + 1
@@ -58,6 +63,26 @@ def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float)
     for partial, shaved in ((False, False), (True, False), (False, True), (True, True)):
         best = _search(lambda makespan, p=partial, s=shaved: _refutes(trial, makespan, p, s, deadline), best, top, deadline)  # type: ignore[misc]
     return float(max(best, lower))
+
+
+def is_compiled() -> bool:
+    """Whether an earlier process has left the compiled deductions in numba's cache."""
+    from optbench.bounds import propagate as compiled
+
+    folder = compiled.shave.stats.cache_path
+    return folder is not None and all(any(Path(folder).glob(f"propagate.{name}-*.nbi")) for name in ("propagate", "shave"))
+
+
+def compile_deductions() -> None:
+    """Compile them into the cache ahead of time: a set-up step may do so, a run never needs to wait for it."""
+    from optbench.bounds.propagate import propagate, shave
+
+    # One task of length 1 on one device.
+    one, zero, ptr, none = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.array([0, 1]), np.zeros(0, dtype=np.int64)
+    tables = ((ptr, one), (none, none, none), (one, ptr, zero, zero, one, ptr, zero))
+    window = (zero.copy(), one * 5, np.ones(1, dtype=np.bool_))
+    propagate(*window, np.ones(1, dtype=np.bool_), False, *tables)
+    shave(*window, 0, False, *tables)
 
 
 def _search(refutes: Callable[[int], bool], low: int, top: int, deadline: float) -> int:

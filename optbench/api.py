@@ -10,6 +10,7 @@ import math
 import resource
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -155,12 +156,12 @@ class _Solving:
             run = self._level(level_instance, k, best)
             self.runs.append(run)
             self.spent_s += run.elapsed_s()
-            if run.best is None or run.verdict is None:
-                break
             best = run.best
+            if run.best is None or run.verdict is None or run.crash is not None:
+                break
             metric, weight = self.instance.objective.levels[k][0]
             level_instance = level_instance.with_limits(**{metric: run.verdict.objectives[0] / weight})
-        return self._assemble(best if self.runs[-1].best is not None else None)
+        return self._assemble(best)
 
     def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:
         levels_left = self.instance.objective.num_levels - k
@@ -168,11 +169,16 @@ class _Solving:
         share = None if limit is None else max(0.1, (limit - self.spent_s) / levels_left)
         budget, progress = self.budget, self._progress(self.spent_s)
         run = Run(instance, budget.seed, budget.threads, share, budget.work_limit, start, progress, k, self.stop)
+        schedule = None
         try:
             schedule = self.method.solve(instance, run)
         except KeyboardInterrupt:
             self.stop.set()
-            schedule = None
+        except OptbenchError:
+            raise
+        except Exception as error:  # the one place that contains a crashed solver: what it had found is kept
+            run.termination = "crashed"
+            run.crash = error
         if schedule is not None and schedule is not run.best:
             run.report(schedule)
         if run.contradiction is not None:
@@ -181,7 +187,7 @@ class _Solving:
             raise ContradictionError(f"{self.name} called {instance.name!r} infeasible, but a verified schedule exists")
         if self.bounding and not run.proven_infeasible and not run.proven_unbounded:
             _add_bounds(run)
-        if self.stop.is_set():
+        if self.stop.is_set() and run.crash is None:
             run.termination = "interrupted"
         return run
 
@@ -224,6 +230,7 @@ class _Solving:
             peak_memory_mb=_peak_memory_mb(),
             trajectory=_trajectory(runs),
             schedule=schedule,
+            message=_crash(runs[-1]),
             info={key: value for run in runs for key, value in run.info.items()},
         )
 
@@ -238,7 +245,18 @@ def _add_bounds(run: Run) -> None:
         run.report_bound(found.value, found.source, found.proof)
 
 
+def _crash(run: Run) -> str | None:
+    """What a crashed solver died of, and where."""
+    if run.crash is None:
+        return None
+    frame = traceback.extract_tb(run.crash.__traceback__)[-1]
+    run.info["traceback"] = "".join(traceback.format_exception(run.crash))
+    return f"{type(run.crash).__name__}: {run.crash} ({frame.filename}:{frame.lineno})"
+
+
 def _status(run: Run, gaps: tuple[float | None, ...]) -> Status:
+    if run.crash is not None:
+        return "error"
     if gaps:
         return "optimal" if all(g is not None and g <= OPTIMAL_GAP for g in gaps) else "feasible"
     if run.proven_infeasible:

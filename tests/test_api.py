@@ -137,10 +137,33 @@ def test_targets_are_files_public_instances_and_specs(data_dir: Path) -> None:
     assert by_path.num_tasks == 36
     assert api.load_target("jobshop/ft06").hash == by_path.hash
     assert api.load_target("jobshop:jobs=3,machines=2").num_tasks == 6
-    with pytest.raises(OptbenchError, match="no such file: 'nowhere/ft06.txt'"):
+    with pytest.raises(OptbenchError, match=r"no such file: 'nowhere/ft06.txt'"):
         api.load_target("nowhere/ft06.txt")
     with pytest.raises(UnknownNameError, match="did you mean 'jobshop'"):
         api.load_target("jobshp:jobs=3")
+
+
+@dataclass
+class Crashing(ob.Solver):
+    """Finds something, then dies."""
+
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES)
+
+    def solve(self, instance: Instance, run: ob.Run) -> ob.Schedule | None:
+        run.report(ob.Schedule.of(instance, [0], [0]))
+        raise RuntimeError("out of luck")
+
+
+def test_a_crashed_solver_keeps_what_it_had_found() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    result = ob.solve(m.build(), Crashing())
+    assert (result.status, result.termination, result.objective, result.verified) == ("error", "crashed", 100, True)
+    assert (
+        result.message is not None
+        and result.message.startswith("RuntimeError: out of luck (")
+        and "test_api.py" in result.message
+    )
 
 
 def test_bounds_by_method_and_by_solver() -> None:

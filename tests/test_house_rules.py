@@ -10,9 +10,9 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("optbench", "problems", "solvers", "tests", "benchmarks")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
-# Where anything at all may be raised by somebody else's code: importing a user's file, and running a user's solver.
-BROAD_EXCEPT_ALLOWED = {"optbench/plugins/discovery.py", "optbench/api.py", "optbench/cli/main.py"}
-GLOBAL_RANDOM = re.compile(r"\bnp\.random\.(?!default_rng|Generator|SeedSequence|PCG64|BitGenerator)\w+|\brandom\.seed\(")
+# Where anything at all may be raised: importing a user's file, and the outermost frame of the command line.
+BROAD_EXCEPT_ALLOWED = {"optbench/plugins/discovery.py", "optbench/cli/main.py", "optbench/api.py"}
+GLOBAL_RANDOM = re.compile(r"\bnp\.random\.(?!default_rng|get_state|Generator|SeedSequence)\w+|\brandom\.seed\(")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
 BARE_IGNORE = re.compile(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")
 
@@ -68,7 +68,8 @@ def test_nothing_is_left_unfinished_or_silenced_wholesale() -> None:
 
 
 def test_there_is_no_global_random_generator() -> None:
-    assert lines_matching(GLOBAL_RANDOM) == []
+    # A solver that must be caught using it is the one exception.
+    assert [line for line in lines_matching(GLOBAL_RANDOM) if not line.startswith("tests/testing/test_suites.py")] == []
 
 
 def test_every_module_says_what_it_is_for() -> None:

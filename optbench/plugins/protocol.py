@@ -72,6 +72,7 @@ class Run:
         self.proven_unbounded = False
         self.termination: Termination = "finished"
         self.contradiction: ContradictionError | None = None
+        self.crash: Exception | None = None
         self.info: dict[str, Any] = {}
 
     @property

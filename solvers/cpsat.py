@@ -12,12 +12,22 @@ from ortools.sat.python import cp_model
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
+from optbench.model.measures import gap
+from optbench.model.result import OPTIMAL_GAP
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
+from optbench.sim.primal import improve, is_searchable
 from optbench.views.cpsat import CpsatView, build
 
 # How often a stop request is looked for while CP-SAT searches.
 POLL_S = 0.05
+# A first search of this length, or share of the budget, comes before the compiled heuristics.
+PROBE_S = 1.0
+PROBE_SHARE = 0.05
+# Then they run for this long, or this share of what is left; with a work limit, for so many chunks.
+POLISH_S = 30.0
+POLISH_SHARE = 0.18
+POLISH_CHUNKS = 20
 
 
 @dataclass
@@ -32,16 +42,52 @@ class CpSat(Solver):
         for bound in combinatorial_bounds(instance)[:1]:
             run.report_bound(bound.value, bound.source, bound.proof)
         view = build(instance)
-        if run.bound is not None:
-            view.model.add(view.total >= view.floor(run.bound))
-        if run.best is not None:
-            view.hint(run.best)
-        status = _Search(view, run).run()
+        if is_searchable(instance) and not is_closed(run):
+            if self.probe(view, run):
+                return run.best
+            self.polish(instance, run)
+        if not is_closed(run):
+            self.search(view, run)
+        return run.best
+
+    def probe(self, view: CpsatView, run: Run) -> bool:
+        """A short search: what it closes needs no heuristic. Whether it did."""
+        share = min(PROBE_S, PROBE_SHARE * run.time_left())
+        status = _Search(view, run).run(share, PROBE_SHARE)
+        return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.conclude(status, view, run)
+
+    def polish(self, instance: Instance, run: Run) -> None:
+        """The compiled heuristics, from the best schedule so far."""
+        weight = instance.objective.levels[0][0][1] * (instance.step_s if instance.objective.levels[0][0][0] == "makespan_s" else 1.0)
+        improve(
+            instance,
+            run.best,
+            target=-math.inf if run.bound is None else math.ceil(run.bound / weight - 1e-6),
+            seconds=min(POLISH_S, POLISH_SHARE * run.time_left()),
+            report=run.report,
+            stop=run.stop_requested.is_set,
+            seed=run.seed,
+            threads=1 if run.work_limit is not None else run.threads,
+            chunks=None if run.work_limit is None else POLISH_CHUNKS,
+        )
+
+    def search(self, view: CpsatView, run: Run) -> None:
+        """CP-SAT with all that is left of the budget."""
+        self.conclude(_Search(view, run).run(), view, run)
+
+    def conclude(self, status: Any, view: CpsatView, run: Run) -> bool:
+        """Say what the status proves."""
         if status == cp_model.INFEASIBLE and run.best is None:
             run.report_infeasible()
-        elif status == cp_model.OPTIMAL and run.best is None:
-            _Search(build(instance, inner=True), run, proves=False).run()  # the optimum owed its place to rounding
-        return run.best
+        elif status == cp_model.OPTIMAL and run.best is None:  # rounding admitted schedules that the verifier rejects
+            _Search(build(view.instance, inner=True), run, proves=False).run()
+        return True
+
+
+def is_closed(run: Run) -> bool:
+    """Whether the incumbent is as good as the bound."""
+    difference = gap(run.objective, run.bound)
+    return difference is not None and difference <= OPTIMAL_GAP
 
 
 class _Search(cp_model.CpSolverSolutionCallback):
@@ -60,17 +106,20 @@ class _Search(cp_model.CpSolverSolutionCallback):
         if self.proves and math.isfinite(total):
             self.task.report_bound(self.view.bound(total), "cpsat")
 
-    def run(self) -> Any:
+    def run(self, seconds: float = math.inf, work_share: float = 1.0) -> Any:
         """Search until done, out of budget or asked to stop; the status."""
         run, parameters = self.task, self.solver.parameters
+        self.prepare()
         parameters.random_seed = run.seed % 2**31
         parameters.num_workers = run.threads
         parameters.catch_sigint_signal = False
         if run.work_limit is not None:
-            parameters.max_deterministic_time = run.work_limit
+            parameters.max_deterministic_time = run.work_limit * work_share
             parameters.num_workers, parameters.interleave_search = 1, True
-        if math.isfinite(run.time_left()):
-            parameters.max_time_in_seconds = run.time_left()
+            seconds = math.inf
+        seconds = min(seconds, run.time_left())
+        if math.isfinite(seconds):
+            parameters.max_time_in_seconds = seconds
         self.solver.best_bound_callback = self.on_bound
         worker = threading.Thread(target=self._solve, name="cpsat")
         worker.start()
@@ -83,6 +132,16 @@ class _Search(cp_model.CpSolverSolutionCallback):
                 self.solver.stop_search()
         self._conclude()
         return self.status
+
+    def prepare(self) -> None:
+        """The incumbent as a hint, the bound as a floor."""
+        view, run = self.view, self.task
+        if not self.proves:
+            return
+        if run.best is not None:
+            view.hint(run.best)
+        if run.bound is not None:
+            view.model.add(view.total >= view.floor(run.bound))
 
     def _solve(self) -> None:
         self.status = self.solver.solve(self.view.model, self)

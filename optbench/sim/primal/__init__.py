@@ -1,0 +1,82 @@
+"""Compiled heuristics for the makespan: tabu search for shops, a genetic search over lists for projects.
+
+``improve`` runs as many of them as there are threads until a time, a target or an amount of work is reached.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from optbench.model.instance import Instance
+from optbench.model.schedule import Schedule
+from optbench.model.windows import windows
+from optbench.sim.primal.project import ProjectSearch, is_project
+from optbench.sim.primal.shop import ShopSearch, is_shop, list_schedule
+
+# Work between two looks at the clock: tabu iterations, or children.
+CHUNK = 400
+
+
+def is_searchable(instance: Instance) -> bool:
+    """Whether one of the heuristics knows this kind of instance."""
+    return is_shop(instance) or is_project(instance)
+
+
+def improve(
+    instance: Instance,
+    incumbent: Schedule | None,
+    *,
+    target: float,
+    seconds: float,
+    report: Callable[[Schedule], object],
+    stop: Callable[[], bool],
+    seed: int = 0,
+    threads: int = 1,
+    chunks: int | None = None,
+) -> None:
+    """Search from the incumbent (or a list schedule), reporting every better schedule, until ``target`` (in time units)."""
+    until = time.perf_counter() + seconds
+    lock = threading.Lock()
+    best = [float("inf") if incumbent is None else float(incumbent.end.max(initial=0))]
+
+    def work(k: int) -> None:
+        search = _begin(instance, incumbent, int(np.ceil(target)), seed * 1000 + k, fresh=k % 2 == 1)
+        done = 0
+        while not (stop() or best[0] <= target or time.perf_counter() >= until or done == chunks):
+            search.step(CHUNK)
+            done += 1
+            if search.makespan < best[0]:
+                with lock:
+                    best[0] = min(best[0], search.makespan)
+                    report(search.schedule())
+
+    others = [threading.Thread(target=work, args=(k,), name=f"primal{k}") for k in range(1, threads)]
+    for thread in others:
+        thread.start()
+    work(0)
+    for thread in others:
+        thread.join()
+
+
+def _begin(instance: Instance, incumbent: Schedule | None, target: int, seed: int, fresh: bool) -> ShopSearch | ProjectSearch:
+    search: ShopSearch | ProjectSearch
+    if is_shop(instance):
+        search = ShopSearch(instance, target, seed)
+        if incumbent is None or fresh:
+            w = windows(instance)
+            search.begin(*list_schedule(instance, np.lexsort((-w.tail, w.head))))
+            return search
+    else:
+        search = ProjectSearch(instance, target, seed)
+        if incumbent is None or fresh:
+            return search
+    order = np.argsort(incumbent.task)
+    mode, start = incumbent.mode[order], incumbent.start[order]
+    pairs = instance.pairs
+    row = np.array([next(r for r in range(pairs.ptr[i], pairs.ptr[i + 1]) if pairs.mode[r] == mode[i]) for i in range(len(mode))])
+    search.begin(row, start.astype(np.int64))
+    return search

@@ -1,0 +1,90 @@
+"""Projects for the compiled genetic search: which instances are projects, their arrays, and the way back to a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.model.instance import Instance, Ints
+from optbench.model.schedule import Schedule
+from optbench.model.windows import windows
+from optbench.sim.primal.chance import RANDOM, seeded
+from optbench.sim.primal.genetic import BEST, BIG, TARGET, TRIED, evolve
+from optbench.sim.primal.shop import MAKESPANS, adjacency
+
+# What a project may have: anything else changes when a task can run or what is minimised.
+FEATURES = frozenset({"ticks", "precedence", "releases", "modes", "multi_resource", "pooled"})
+# Tables of usage per tick stay below this, and decoding a list quick.
+MAX_TICKS = 20_000
+MAX_TASKS = 3000
+POPULATION = 150
+
+
+def is_project(instance: Instance) -> bool:
+    """Whether only precedence and pools bind, only the makespan counts and the ticks can be tabulated."""
+    return (
+        instance.features <= FEATURES
+        and {name for name, _ in instance.objective.levels[0]} <= MAKESPANS
+        and instance.num_tasks <= MAX_TASKS
+        and bool((np.diff(instance.pairs.ptr) > 0).all())
+        and end_of_time(instance) <= MAX_TICKS
+    )
+
+
+def end_of_time(instance: Instance) -> int:
+    """No task of a list schedule ends later."""
+    return int(instance.tasks.release.max(initial=0)) + int(windows(instance).longest.sum()) + 1
+
+
+@dataclass(eq=False)
+class ProjectSearch:
+    """One population with its state; ``step`` may be called from a thread of its own."""
+
+    instance: Instance
+    target: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        instance, n = self.instance, self.instance.num_tasks
+        edges, pairs, modes = instance.edges, instance.pairs, instance.modes
+        release = instance.tasks.release.astype(np.int64)
+        self.graph = (*adjacency(edges.target, edges.source, n), *adjacency(edges.source, edges.target, n), release)
+        demand = np.zeros((instance.num_modes, instance.num_pools), dtype=np.int64)
+        np.add.at(demand, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
+        self.rows = (pairs.duration.astype(np.int64), demand[pairs.mode], instance.pools.count.astype(np.int64))
+        w = windows(instance)
+        self.tails = (w.shortest + w.tail).astype(np.int64)
+        self.horizon = end_of_time(instance)
+        self.lists, self.chosen = np.zeros((2, POPULATION, n), dtype=np.int64)
+        self.fitness = np.full(POPULATION, BIG, dtype=np.int64)
+        self.prints = np.zeros(POPULATION, dtype=np.int64)
+        self.best_row, self.best_start = np.zeros((2, n), dtype=np.int64)
+        self.state = np.zeros(5, dtype=np.int64)
+        self.state[[BEST, TARGET, RANDOM]] = BIG, self.target, seeded(self.seed)
+
+    @property
+    def makespan(self) -> int:
+        return int(self.state[BEST])
+
+    @property
+    def tried(self) -> int:
+        return int(self.state[TRIED])
+
+    def begin(self, row: Ints, start: Ints) -> None:
+        """Take a schedule into the population."""
+        position = np.empty(self.instance.num_tasks, dtype=np.int64)
+        position[self.instance.order] = np.arange(self.instance.num_tasks)
+        self.lists[0], self.chosen[0] = np.lexsort((position, start)), row
+        self.fitness[0] = int((start + self.rows[0][row]).max())
+
+    def step(self, children: int) -> None:
+        """Breed some children."""
+        evolve(
+            self.graph, self.rows, self.instance.pairs.ptr, self.tails, self.lists, self.chosen, self.fitness, self.prints,
+            self.best_row, self.best_start, self.state, self.horizon, children,
+        )  # fmt: skip
+
+    def schedule(self) -> Schedule:
+        """The best schedule found."""
+        return Schedule.of(self.instance, self.instance.pairs.mode[self.best_row], self.best_start)

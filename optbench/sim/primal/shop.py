@@ -1,0 +1,121 @@
+"""Shops for the compiled tabu search: which instances are shops, their arrays, and the way back to a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.model.instance import Instance, Ints
+from optbench.model.schedule import Schedule
+from optbench.sim.primal.chance import RANDOM, seeded
+from optbench.sim.primal.tabu import BEST, BIG, LOCAL, NONE, TARGET, TENURE, search
+
+# What a shop may have: anything else changes when a task can run or what is minimised.
+FEATURES = frozenset({"ticks", "precedence", "releases", "modes"})
+MAKESPANS = {"makespan", "makespan_s"}
+# Square tables of precedence that may not be repeated stay below this.
+MAX_TASKS = 3000
+# Iterations in vain before the search returns to its best solution, and how long a move stays forbidden at least.
+PATIENCE = 4000
+LEAST_TENURE = 9
+
+
+def is_shop(instance: Instance) -> bool:
+    """Whether every mode takes one device of a single-device pool and only the makespan counts."""
+    modes, pools = instance.modes, instance.pools
+    return (
+        instance.features <= FEATURES
+        and instance.horizon is None
+        and {name for name, _ in instance.objective.levels[0]} <= MAKESPANS
+        and instance.num_tasks <= MAX_TASKS
+        and bool((np.diff(modes.req_ptr) == 1).all())
+        and bool((pools.count == 1).all())
+        and bool((np.diff(instance.pairs.ptr) > 0).all())
+    )
+
+
+def adjacency(key: Ints, value: Ints, size: int) -> tuple[Ints, Ints]:
+    """Compressed rows: the values of each key."""
+    order = np.argsort(key, kind="stable")
+    ptr = np.concatenate(([0], np.cumsum(np.bincount(key, minlength=size)))).astype(np.int64)
+    return ptr, np.ascontiguousarray(value[order])
+
+
+@dataclass(eq=False)
+class ShopSearch:
+    """One tabu search with its state; ``step`` may be called from a thread of its own."""
+
+    instance: Instance
+    target: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        instance, n = self.instance, self.instance.num_tasks
+        edges, pairs = instance.edges, instance.pairs
+        release = instance.tasks.release.astype(np.int64)
+        self.shop = (*adjacency(edges.target, edges.source, n), *adjacency(edges.source, edges.target, n), release)
+        self.rows = (pairs.ptr, instance.modes.primary[pairs.mode], pairs.duration.astype(np.int64))
+        self.state = np.zeros(10, dtype=np.int64)
+        self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = BIG, self.target, seeded(self.seed), BIG, LEAST_TENURE
+        self.tabu = np.zeros((n, n), dtype=np.int64)
+        self.tabu_machine = np.zeros((n, instance.num_pools), dtype=np.int64)
+        # Tuples of columns, not tables: the compiled code would pay for a view at every access to a row.
+        self.sol, self.best = columns(5, n), columns(6, n)
+        self.old, self.work = columns(5, n), columns(7, n)
+        self.first, self.best_first, self.old_first = columns(3, instance.num_pools)
+
+    @property
+    def makespan(self) -> int:
+        return int(self.state[BEST])
+
+    def begin(self, row: Ints, start: Ints) -> None:
+        """Start from a schedule: the row and start of every task."""
+        n, pools = self.instance.num_tasks, self.instance.num_pools
+        machine, length = self.rows[1][row], self.rows[2][row]
+        before, after, first = np.full(n, NONE), np.full(n, NONE), np.full(pools, NONE)
+        position = np.empty(n, dtype=np.int64)
+        position[self.instance.order] = np.arange(n)
+        last = first.copy()
+        for i in np.lexsort((position, start + length, start)).tolist():
+            k = machine[i]
+            if last[k] == NONE:
+                first[k] = i
+            else:
+                before[i], after[last[k]] = last[k], i
+            last[k] = i
+        for column, value in zip((*self.sol, self.first), (before, after, machine, length, row, first), strict=True):
+            column[:] = value
+
+    def step(self, iterations: int) -> None:
+        """Search some iterations further."""
+        search(
+            self.shop, self.rows, self.sol, self.first, self.best, self.best_first, self.old, self.old_first, self.work,
+            self.tabu, self.tabu_machine, self.state, iterations, PATIENCE,
+        )  # fmt: skip
+
+    def schedule(self) -> Schedule:
+        """The best schedule found."""
+        return Schedule.of(self.instance, self.instance.pairs.mode[self.best[4]], self.best[5])
+
+
+def columns(count: int, size: int) -> tuple[Ints, ...]:
+    return tuple(np.zeros(size, dtype=np.int64) for _ in range(count))
+
+
+def list_schedule(instance: Instance, priority: Ints) -> tuple[Ints, Ints]:
+    """A schedule task by task in an order compatible with the precedence, each in the row that ends first."""
+    pairs = instance.pairs
+    ptr, machine, length = pairs.ptr.tolist(), instance.modes.primary[pairs.mode].tolist(), pairs.duration.tolist()
+    ready = instance.tasks.release.astype(np.int64).tolist()
+    free = [0] * instance.num_pools
+    succ_ptr, succ = adjacency(instance.edges.source, instance.edges.target, instance.num_tasks)
+    row, start = np.zeros(instance.num_tasks, np.int64), np.zeros(instance.num_tasks, np.int64)
+    for i in priority.tolist():
+        chosen = min(range(ptr[i], ptr[i + 1]), key=lambda k: (max(ready[i], free[machine[k]]) + length[k], length[k]))
+        begin = max(ready[i], free[machine[chosen]])
+        row[i], start[i] = chosen, begin
+        free[machine[chosen]] = end = begin + length[chosen]
+        for j in succ[succ_ptr[i] : succ_ptr[i + 1]].tolist():
+            ready[j] = max(ready[j], end)
+    return row, start

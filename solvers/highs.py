@@ -13,8 +13,11 @@ from optbench.errors import OptbenchError, ParameterError, UnsupportedError
 from optbench.model.features import FEATURES
 from optbench.model.instance import TOLERANCE, Floats, Instance
 from optbench.model.result import Termination
+from optbench.model.verify import verify
 from optbench.plugins.protocol import Run, Solver
 from optbench.views.milp import Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
+
+from ._first import first_schedules
 
 ROUTES = ("array", "pyomo")
 # Absolute gap, in units of the scaled objective, and feasibility tolerance that HiGHS is given (its defaults are 1e-6).
@@ -55,10 +58,14 @@ class Matrix(Protocol):
 
 @dataclass
 class Highs(Solver):
-    """Branch and cut; exact for everything but preemption. ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo."""
+    """Branch and cut; exact for everything but preemption.
+
+    ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo; ``first``: begin with a quick list schedule.
+    """
 
     form: str = "auto"
     route: str = "array"
+    first: bool = True
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption"}
 
@@ -72,8 +79,9 @@ class Highs(Solver):
     def solve(self, instance: Instance, run: Run) -> Any:
         if self.route not in ROUTES:
             raise ParameterError(f"highs: route is {self.route!r}; it must be one of {', '.join(ROUTES)}")
-        warm = run.warm_start if run.warm_start is not None and run.report(run.warm_start).feasible else None
         began = run.elapsed_s()
+        self._start(instance, run)
+        warm = run.best
         formulation, reason = formulate(instance, self.form, known_end(instance, run.objective))
         arrays = formulation.arrays
         order = np.arange(arrays.num_columns)
@@ -88,6 +96,15 @@ class Highs(Solver):
         session = Session(run, formulation, model, order)
         session.solve(None if warm is None else formulation.point_of(warm))
         return run.best
+
+    def _start(self, instance: Instance, run: Run) -> None:
+        """The warm start, or a quick schedule: a first incumbent, and a smaller end of time where the makespan counts."""
+        if run.warm_start is not None:
+            run.report(run.warm_start)
+        if run.best is None and self.first:
+            for schedule in first_schedules(instance):
+                if verify(instance, schedule).feasible:
+                    run.report(schedule)
 
 
 def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:
@@ -172,7 +189,8 @@ class Session:
         if status == "kUnboundedOrInfeasible":  # told apart without an objective
             highs.changeColsCost(len(self.order), np.arange(len(self.order), dtype=np.int32), np.zeros(len(self.order)))
             highs.run()
-            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(str(highs.getModelStatus()).rsplit(".", 1)[-1], status)
+            again = str(highs.getModelStatus()).rsplit(".", 1)[-1]
+            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(again, status)
         run.info |= {"highs_status": status, "nodes": max(0, int(info.mip_node_count))}
         found = info.primal_solution_status == int(self.api.SolutionStatus.kSolutionStatusFeasible)
         if found and status not in ("kUnbounded", "kInfeasible"):
@@ -263,7 +281,7 @@ def safe_bound(dual: float, slack: float, grain: float | None) -> float:
 
 
 def grain_of(formulation: Formulation) -> float | None:
-    """The objective of some optimum is the constant plus a multiple of this: in ticks every variable with a cost is whole there."""
+    """Some optimum is the constant plus a multiple of this: in ticks every variable with a cost is whole there."""
     if formulation.instance.domain != "ticks":
         return None
     costs = np.unique(np.abs(formulation.arrays.cost))

@@ -19,6 +19,7 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.plugins.protocol import Run, check_supported
 from optbench.plugins.solvers import highs as module
+from optbench.plugins.solvers._first import first_schedules
 from optbench.plugins.solvers.highs import STOPPED, Highs, Session, known_end, safe_bound
 from optbench.views.milp import formulate
 
@@ -45,7 +46,7 @@ def solved(instance: Instance, solver: Highs | None = None, **budget: Any) -> Ru
 @pytest.mark.parametrize("form", ["auto", "time_indexed", "disjunctive"])
 def test_a_flow_shop_derived_by_hand(form: str, route: str) -> None:
     """The first machine is busy for 3 · 3 ticks and the last job then needs 2 more: 11, which the order 1, 2, 3 attains."""
-    run = solved(shop(3), Highs(form, route))
+    run = solved(shop(3), Highs(form, route, first=False))
     assert (run.objective, run.bound, run.termination) == (11.0, 11.0, "finished")
     assert run.info["formulation"] in ("time_indexed", "disjunctive") and run.info["formulation_reason"]
     assert run.rejected == []
@@ -76,7 +77,7 @@ def test_a_cheap_hour_is_waited_for() -> None:
     {"varying": True, "fixed": True, "capped": True},
 ])
 def test_highs_equals_enumeration(options: dict[str, Any]) -> None:
-    """Over all starts up to the optimum found, not left-shifted ones, since prices vary; no solution of HiGHS is ever rejected."""
+    """Over all starts, not left-shifted ones, since prices vary; no solution of HiGHS is ever rejected."""
     found = 0
     for seed in range(6):
         inst = tiny(seed, tasks=2, **options)
@@ -84,7 +85,7 @@ def test_highs_equals_enumeration(options: dict[str, Any]) -> None:
         for form in ("time_indexed", "disjunctive"):
             if ("seconds" in inst.features) == (form == "time_indexed") or ("tariffs" in inst.features and form == "disjunctive"):
                 continue
-            run = solved(inst, Highs(form))
+            run = solved(inst, Highs(form, first=False))
             assert run.rejected == []
             assert run.proven_infeasible == (best is None)
             if best is not None:
@@ -96,7 +97,10 @@ def test_highs_equals_enumeration(options: dict[str, Any]) -> None:
 
 def enumerated(inst: Instance) -> float | None:
     pairs, end = inst.pairs, 12
-    choices = [[(int(pairs.mode[q]), s) for q in range(pairs.ptr[i], pairs.ptr[i + 1]) for s in range(end)] for i in range(inst.num_tasks)]
+    choices = [
+        [(int(pairs.mode[q]), s) for q in range(pairs.ptr[i], pairs.ptr[i + 1]) for s in range(end)]
+        for i in range(inst.num_tasks)
+    ]
     values = [verify(inst, Schedule.of(inst, [k for k, _ in row], [s for _, s in row])).objective for row in product(*choices)]
     return min((value for value in values if isinstance(value, float)), default=None)
 
@@ -112,7 +116,7 @@ def test_infeasible_is_proved() -> None:
 
 
 def test_no_time_at_all() -> None:
-    run = solved(shop(8), time_limit_s=0.0)
+    run = solved(shop(8), Highs(first=False), time_limit_s=0.0)
     assert (run.best, run.bound, run.termination) == (None, None, "time_limit")
 
 
@@ -123,7 +127,7 @@ def test_a_time_limit_without_incumbent(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module.Session, "_on_simplex", lambda self, event: setattr(event.data_in, "user_interrupt", True))
     monkeypatch.setattr(module.Session, "_on_interrupt", lambda self, event: setattr(event.data_in, "user_interrupt", True))
     monkeypatch.setattr(module.Session, "_report", lambda self, values: None)
-    assert Highs("disjunctive").solve(instance, run) is None
+    assert Highs("disjunctive", first=False).solve(instance, run) is None
     assert (run.termination, run.proven_infeasible) == ("time_limit", False)
 
 
@@ -137,7 +141,8 @@ def test_an_interrupt_keeps_the_incumbent() -> None:
 
 def test_a_work_limit_ends_the_search_at_the_same_schedule() -> None:
     instance = jagged()
-    runs = [solved(instance, Highs("disjunctive"), time_limit_s=None, work_limit=1, seed=3, warm_start=serial(instance)) for _ in range(2)]
+    budget = {"time_limit_s": None, "work_limit": 1, "seed": 3, "warm_start": serial(instance)}
+    runs = [solved(instance, Highs("disjunctive"), **budget) for _ in range(2)]
     assert {run.termination for run in runs} == {"work_limit"}
     assert runs[0].best is not None and runs[1].best is not None
     assert (runs[0].best.start == runs[1].best.start).all()
@@ -192,6 +197,19 @@ def test_several_numbers_of_threads_in_one_process() -> None:
         assert solved(shop(3), threads=threads).objective == 11.0
 
 
+def test_the_first_schedule_is_feasible_and_spares_nothing_in_vain() -> None:
+    """Serial generation on the shop is optimal: 3 per job on the first machine, then 2. Power caps and transfers are kept."""
+    assert [verify(shop(3), schedule).objective for schedule in first_schedules(shop(3))] == [11.0, 11.0]
+    assert first_schedules(shop(3, time="seconds")) == []
+    found = 0
+    for seed in range(30):
+        inst = tiny(seed, tasks=4, capped=True)
+        for schedule in first_schedules(inst):
+            found += 1
+            assert {violation.constraint for violation in verify(inst, schedule).violations} <= {"deadline"}
+    assert found > 20
+
+
 def session(instance: Instance) -> Session:
     run = Run(instance)
     formulation, _ = formulate(instance, "disjunctive")
@@ -207,7 +225,9 @@ def line(cost: float, upper: float, least: float) -> Any:
     )
 
 
-@pytest.mark.parametrize(("model", "unbounded", "infeasible"), [(line(-1.0, np.inf, 0.0), True, False), (line(-1.0, 3.0, 4.0), False, True)])
+@pytest.mark.parametrize(("model", "unbounded", "infeasible"), [
+    (line(-1.0, np.inf, 0.0), True, False), (line(-1.0, 3.0, 4.0), False, True),
+])
 def test_unbounded_and_infeasible_are_told_apart(model: Any, unbounded: bool, infeasible: bool) -> None:
     one = session(shop(2))
     one.model, one.order = model, np.zeros(1, dtype=np.int64)
@@ -222,15 +242,16 @@ class Stopped:
     def __init__(self, status: Any, bound: float = math.inf) -> None:
         self.status, self.bound = status, bound
 
-    def getModelStatus(self) -> Any:  # noqa: N802
+    def getModelStatus(self) -> Any:
         return self.status
 
-    def getInfo(self) -> Any:  # noqa: N802
+    def getInfo(self) -> Any:
         return SimpleNamespace(mip_node_count=-1, primal_solution_status=0, mip_dual_bound=self.bound)
 
 
 def test_every_status_of_highs_is_mapped() -> None:
-    handled = {"kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty", "kInfeasible", "kUnbounded", "kUnboundedOrInfeasible"}
+    solved_ones = {"kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty"}
+    handled = solved_ones | {"kInfeasible", "kUnbounded"}
     for name, status in highspy.HighsModelStatus.__members__.items():
         one = session(shop(2))
         if name == "kUnboundedOrInfeasible":
@@ -244,7 +265,7 @@ def test_every_status_of_highs_is_mapped() -> None:
         assert one.run.proven_infeasible == (name == "kInfeasible")
         assert one.run.proven_unbounded == (name == "kUnbounded")
         # a bound counts only where HiGHS stopped for a reason it names
-        assert (one.run.bound == 4.0) == (name in STOPPED or name in {"kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty"}), name
+        assert (one.run.bound == 4.0) == (name in STOPPED or name in solved_ones), name
 
 
 def test_a_proof_of_infeasibility_against_a_schedule_is_no_proof() -> None:
@@ -261,14 +282,14 @@ def test_a_contradiction_inside_a_callback_comes_out() -> None:
     run = Run(instance)
     run.report_bound(15.0, "elsewhere", "combinatorial")  # the optimum is 14
     with pytest.raises(ContradictionError, match=r"bound 15.0 from elsewhere exceeds the verified objective 14"):
-        Highs("disjunctive").solve(instance, run)
+        Highs("disjunctive", first=False).solve(instance, run)
 
 
 @pytest.mark.parametrize(("dual", "slack", "grain", "expected"), [
     (10.0, 1e-6, None, 10.0 - 1e-6 - 1e-8), (10.2, 1e-6, 1.0, 11.0), (10.0, 1e-6, 1.0, 10.0), (10.0 + 1e-7, 1e-6, 1.0, 10.0),
     (10.0, 1e-6, 1e-7, 10.0 - 1e-6 - 1e-8), (-0.4, 0.0, 0.5, 0.0),
 ])
-def test_the_bound_reported_is_below_the_dual_bound_by_the_slack(dual: float, slack: float, grain: float | None, expected: float) -> None:
+def test_the_bound_is_below_the_dual_bound_by_the_slack(dual: float, slack: float, grain: float | None, expected: float) -> None:
     assert safe_bound(dual, slack, grain) == pytest.approx(expected, abs=1e-12)
 
 

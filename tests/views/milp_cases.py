@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
+from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import Objective
 from optbench.model.validate import validate
 
@@ -33,16 +33,18 @@ def tiny(
     if pools > 1 and rng.random() < 0.4:
         latency[0, 1] = np.inf
     instance = Instance(
-        name=f"tiny{seed}", domain="seconds" if seconds else "ticks", tick_s=1.0 if seconds else 2.0, horizon=9.0 if fixed else None,
+        name=f"tiny{seed}", domain="seconds" if seconds else "ticks", tick_s=1.0 if seconds else 2.0,
+        horizon=9.0 if fixed else None,
         tasks=Tasks(
-            rng.integers(0, kinds, tasks), rng.integers(1, 3, tasks).astype(float), rng.integers(0, 2, tasks).astype(float), deadline,
+            rng.integers(0, kinds, tasks), rng.integers(1, 3, tasks).astype(float), rng.integers(0, 2, tasks).astype(float),
+            deadline,
             np.isfinite(deadline) & (rng.random(tasks) < 0.4), rng.integers(1, 4, tasks).astype(float), np.zeros(tasks),
         ),
         edges=Edges(source, target, rng.integers(0, 3, len(source)).astype(float)),
         places=Places(("cluster", "node0", "node1"), np.asarray([-1, 0, 0])),
         pools=Pools(
             tuple(f"p{p}" for p in range(pools)), 1 + np.arange(pools) % 2, np.asarray([2 if shared else 1, 1, 1][:pools]),
-            rng.integers(0, 4, pools) * 5.0, np.full(pools, 1.0), rng.random(pools) < 0.3, np.full(pools, np.inf),
+            numbers(rng, 0, 4, 5.0, pools), np.full(pools, 1.0), rng.random(pools) < 0.3, np.full(pools, np.inf),
         ),
         modes=Modes(
             ("a", "b"), np.concatenate(([0], np.cumsum([len(kind) for kind in rows]))), np.asarray([m[0] for m in flat]),
@@ -50,10 +52,10 @@ def tiny(
             np.concatenate(([0], np.cumsum([len(m[3]) for m in flat]))), np.asarray([p for p, _ in needs], dtype=np.int64),
             np.asarray([n for _, n in needs], dtype=np.int64),
         ),
-        links=Links(latency, rng.integers(0, 2, (pools, pools)) * 1.5, rng.integers(1, 4, (pools, pools)).astype(float)),
+        links=Links(latency, numbers(rng, 0, 2, 1.5, (pools, pools)), rng.integers(1, 4, (pools, pools)).astype(float)),
         limits=Limits(np.asarray([0, 2] if capped else [], dtype=np.int64), np.asarray([55.0, 40.0] if capped else [])),
         objective=Objective.weighted(PRICED if varying else WEIGHTS),
-        tariffs=Tariffs(np.asarray([0.0, 3.0, 5.0]), rng.integers(1, 9, (pools, 3)) * 0.1, rng.integers(1, 9, (pools, 3)) * 50.0)
+        tariffs=Tariffs(np.asarray([0.0, 3.0, 5.0]), numbers(rng, 1, 9, 0.1, (pools, 3)), numbers(rng, 1, 9, 50.0, (pools, 3)))
         if varying else None,
     )
     if limited:
@@ -62,6 +64,10 @@ def tiny(
             tops |= {"cost_usd": 6e-5, "carbon_g": 0.02}
         instance = instance.with_limits(**tops)
     return replace(instance, **changes)
+
+
+def numbers(rng: np.random.Generator, low: int, high: int, scale: float, shape: Any) -> Floats:
+    return np.asarray(rng.integers(low, high, shape) * scale, dtype=np.float64)
 
 
 def _mode(rng: np.random.Generator, pools: int, shared: bool) -> tuple[float, float, float, list[tuple[int, int]]]:

@@ -1,12 +1,14 @@
 """The formulations of optbench.views.milp once more, slowly: entry by entry from the maths, sharing no code with the view.
 
-A table is (columns, rows, constant): ``columns[name] = (lower, upper, integer, cost)``, ``rows[name] = (coefficients, lower, upper)``.
+A table is (columns, rows, constant): ``columns[name] = (lower, upper, integer, cost)`` and
+``rows[name] = (coefficients, lower, upper)``.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 from optbench.model.instance import Instance
@@ -14,6 +16,7 @@ from optbench.model.windows import time_horizon
 
 INF = math.inf
 Table = tuple[dict[str, Any], dict[str, Any], float]
+Sent = tuple[str, int, int, int, int]
 
 
 class Reference:
@@ -112,7 +115,7 @@ class Reference:
 
     def integral(self, metric: str, pool: int, a: float, b: float) -> float:
         cuts = [a, *(t for t in self.times if a < t < b), b]
-        return sum((y - x) * self.rate(metric, pool, x) for x, y in zip(cuts[:-1], cuts[1:], strict=True))
+        return sum((y - x) * self.rate(metric, pool, x) for x, y in pairwise(cuts))
 
     def spent(self, metric: str, i: int, k: int, s: float) -> float:
         """What task i from s on adds, rest power of its devices deducted."""
@@ -122,7 +125,8 @@ class Reference:
         return self.energy[i, k] * mean - freed
 
     def resting(self, metric: str, a: float, b: float) -> float:
-        return sum(c * r * self.step * self.integral(metric, q, a, b) for q, (c, r) in enumerate(zip(self.count, self.rest, strict=True)))
+        pools = range(len(self.count))
+        return sum(self.count[q] * self.rest[q] * self.step * self.integral(metric, q, a, b) for q in pools)
 
     def change(self, place: int, k: int) -> float:
         below = [bool(b) for b in self.inst.under[place]]
@@ -153,13 +157,14 @@ class Reference:
             entries = {"nothing[0]": 1.0}
         self.rows[name] = (entries, lower, upper)
 
-    def transfers(self, carried: list[int], carriers: dict[int, list[tuple[str, int, int]]]) -> list[tuple[str, int, int, int, int]]:
+    def transfers(self, carried: list[int], carriers: dict[int, list[tuple[str, int, int]]]) -> list[Sent]:
         """The send block; carriers of a task are (column, pool, period). Returns (column, edge, a, b, period)."""
         out = []
         for e in carried:
             i, j, data = self.edges[e]
             keys, receivers = sorted({(a, r) for _, a, r in carriers[i]}), sorted({b for _, b, _ in carriers[j]})
-            mine = [(f"send[{e},{a},{b},{r}]", e, a, b, r) for a, r in keys for b in receivers if math.isfinite(self.lag(a, b, data))]
+            linked = [(a, b, r) for a, r in keys for b in receivers if math.isfinite(self.lag(a, b, data))]
+            mine = [(f"send[{e},{a},{b},{r}]", e, a, b, r) for a, b, r in linked]
             for name, *_ in mine:
                 self.column(name, 0.0, 1.0)
             for a, r in keys:
@@ -187,7 +192,8 @@ class Reference:
 
 def time_indexed(inst: Instance, disaggregated: bool) -> Table:
     ref = Reference(inst)
-    x = {(i, k, t): f"start[{i},{k},{t}]" for i, k in ref.pairs for t in range(int(ref.head[i]), int(ref.latest[i] - ref.dur[i, k]) + 1)}
+    x = {(i, k, t): f"start[{i},{k},{t}]" for i, k in ref.pairs
+         for t in range(int(ref.head[i]), int(ref.latest[i] - ref.dur[i, k]) + 1)}
     ends = {key: key[2] + ref.dur[key[0], key[1]] for key in x}
     for name in x.values():
         ref.column(name, 0.0, 1.0, True)
@@ -227,7 +233,8 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
         for t in range(first, int(ref.end)):
             ref.column(f"unfinished[{t}]", 0.0, 1.0)
             for i in leaves:
-                ref.row(f"outlast[{i},{t}]", [(f"unfinished[{t}]", 1.0)] + [(x[key], -1.0) for key in x if key[0] == i and ends[key] > t], 0.0, INF)
+                later = [(x[key], -1.0) for key in x if key[0] == i and ends[key] > t]
+                ref.row(f"outlast[{i},{t}]", [(f"unfinished[{t}]", 1.0), *later], 0.0, INF)
     elif ref.needs_makespan:
         ref.column("makespan", min(ref.critical, ref.end), ref.end)
         for i in leaves:
@@ -241,7 +248,8 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
                 return scale * first, [(f"unfinished[{t}]", scale) for t in range(first, int(ref.end))]
             return 0.0, [("makespan", scale)]
         if name == "flow_time_s":
-            return 0.0, [(x[key], float(tasks.weight[key[0]]) * (ends[key] - float(tasks.release[key[0]])) * ref.step) for key in x]
+            return 0.0, [(x[key], float(tasks.weight[key[0]]) * (ends[key] - float(tasks.release[key[0]])) * ref.step)
+                         for key in x]
         if name == "tardiness_s":
             return 0.0, [(x[key], float(tasks.weight[key[0]]) * max(0.0, ends[key] - float(tasks.deadline[key[0]])) * ref.step)
                          for key in x if not tasks.deadline_hard[key[0]]]
@@ -260,7 +268,8 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
 def _per_tick(ref: Reference, x: dict[Any, str], ends: dict[Any, float]) -> None:
     kinds: list[tuple[str, dict[int, float], float]] = []
     for p in range(len(ref.count)):
-        kinds.append((f"busy[{p}", {k: float(n) for k, need in ref.needs.items() for q, n in need if q == p}, float(ref.count[p])))
+        held = {k: float(n) for k, need in ref.needs.items() for q, n in need if q == p}
+        kinds.append((f"busy[{p}", held, float(ref.count[p])))
     for q in ref.caps():
         kinds.append((f"power[{q}", {k: ref.change(q, k) for k in ref.needs}, ref.room(q)))
         if ref.room(q) < 0:
@@ -274,126 +283,3 @@ def _per_tick(ref: Reference, x: dict[Any, str], ends: dict[Any, float]) -> None
                     most += max(demand[key[1]] for key in mine)
             if most > room:
                 ref.row(f"{label},{t}]", [(x[key], demand.get(key[1], 0.0)) for key in x if key[2] <= t < ends[key]], -INF, room)
-
-
-def disjunctive(inst: Instance) -> Table:
-    ref = Reference(inst)
-    n, tasks = ref.n, inst.tasks
-    low = [v for i in range(n) for v in (ref.head[i], ref.head[i] + ref.fast(i))]
-    high = [v for i in range(n) for v in (ref.latest[i] - ref.fast(i), ref.latest[i])]
-    after = {(i, j) for i, j, _ in ref.edges}
-    for b in range(n):
-        after |= {(a, c) for a in range(n) for c in range(n) if (a, b) in after and (b, c) in after}
-
-    def when(u: int, sign: float) -> list[tuple[str, float]]:
-        return [(f"start[{u // 2}]", sign)] + [(f"mode[{u // 2},{k}]", sign * ref.dur[u // 2, k]) for k in ref.of(u // 2) if u % 2]
-
-    def never(u: int, v: int) -> bool:
-        i, j = u // 2, v // 2
-        return low[u] > high[v] or (u % 2 == 1 and v % 2 == 0 and (i == j or (j, i) in after))
-
-    def always(u: int, v: int) -> bool:
-        i, j = u // 2, v // 2
-        return not never(u, v) and ((i, j) in after or i == j or high[u] <= low[v])
-
-    for i in range(n):
-        ref.column(f"start[{i}]", low[2 * i], max(low[2 * i], high[2 * i]))
-        for k in ref.of(i):
-            ref.column(f"mode[{i},{k}]", 0.0, 1.0, True)
-        ref.row(f"assign[{i}]", [(f"mode[{i},{k}]", 1.0) for k in ref.of(i)], 1.0, 1.0)
-        if len({ref.dur[i, k] for k in ref.of(i)}) > 1:
-            ref.row(f"window[{i}]", when(2 * i + 1, 1.0), -INF, ref.latest[i])
-    tight = [i for i in range(n) if high[2 * i] < low[2 * i]]
-    if tight:
-        ref.row(f"no_time[{tight[0]}]", [], 1.0, INF)
-    carried = [e for e in range(len(ref.edges)) if ref.costly(e) or not ref.uniform(e)]
-    sent = ref.transfers(carried, {i: [(f"mode[{i},{k}]", ref.home[k], 0) for k in ref.of(i)] for i in range(n)})
-    for e, (i, j, data) in enumerate(ref.edges):
-        lags = [] if ref.uniform(e) else [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
-        ref.row(f"precede[{e}]", when(2 * j, 1.0) + when(2 * i + 1, -1.0) + lags, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
-    if ref.needs_makespan:
-        ref.column("makespan", min(ref.critical, ref.end), max(ref.end, *ref.latest))
-        for i in sorted(set(range(n)) - {i for i, _, _ in ref.edges}):
-            ref.row(f"finish[{i}]", [("makespan", 1.0)] + when(2 * i + 1, -1.0), 0.0, INF)
-        for p in range(len(ref.count)):
-            held = [(i, k, c) for i, k in ref.pairs for q, c in ref.needs[k] if q == p and ref.dur[i, k] > 0]
-            if held:
-                free = min(ref.head[i] for i, _, _ in held) + min(ref.tail[i] for i, _, _ in held)
-                ref.row(f"work[{p}]", [("makespan", float(ref.count[p]))] + [(f"mode[{i},{k}]", -c * ref.dur[i, k]) for i, k, c in held],
-                        ref.count[p] * free, INF)
-    late = [i for i in range(n) if math.isfinite(tasks.deadline[i]) and not tasks.deadline_hard[i]]
-    if "tardiness_s" in ref.wanted:
-        for i in late:
-            ref.column(f"tardy[{i}]", 0.0, max(0.0, ref.latest[i] - float(tasks.deadline[i])))
-            ref.row(f"late[{i}]", [(f"tardy[{i}]", 1.0)] + when(2 * i + 1, -1.0), -float(tasks.deadline[i]), INF)
-    orders: set[tuple[int, int]] = set()
-    _resources(ref, never, always, orders)
-    for u, v in orders:
-        ref.column(f"before[{u},{v}]", 0.0, 1.0, True)
-        most = high[u] - low[v]
-        ref.row(f"sequence[{u},{v}]", when(u, 1.0) + when(v, -1.0) + [(f"before[{u},{v}]", most)], -INF, most)
-
-    def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
-        if name in ("makespan", "makespan_s"):
-            return 0.0, [("makespan", ref.step if name == "makespan_s" else 1.0)]
-        if name == "flow_time_s":
-            terms = [(c, float(tasks.weight[i]) * ref.step * v) for i in range(n) for c, v in when(2 * i + 1, 1.0)]
-            return -sum(float(tasks.weight[i]) * float(tasks.release[i]) * ref.step for i in range(n)), terms
-        if name == "tardiness_s":
-            return 0.0, [(f"tardy[{i}]", float(tasks.weight[i]) * ref.step) for i in late]
-        terms = [(f"mode[{i},{k}]", ref.spent(name, i, k, 0.0)) for i, k in ref.pairs]
-        terms += [(w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, 0.0)) for w, e, a, b, _ in sent]
-        if inst.horizon is not None:
-            return ref.resting(name, 0.0, inst.horizon), terms
-        return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.needs_makespan else [])
-
-    return ref.finish(metric)
-
-
-def _resources(ref: Reference, never: Any, always: Any, orders: set[tuple[int, int]]) -> None:
-    """Unary pools, flows of the others and of power; collects the undecided pairs of events."""
-    shared: list[tuple[int, dict[tuple[int, int], float], float]] = []
-    for p in range(len(ref.count)):
-        use = {(i, k): float(c) for i, k in ref.pairs for q, c in ref.needs[k] if q == p and ref.dur[i, k] > 0}
-        users = sorted({i for i, _ in use})
-        least, most = ([f(v for (j, _), v in use.items() if j == i) for i in users] for f in (min, max))
-        if len(users) < 2 or sum(most) <= ref.count[p]:
-            continue
-        if sum(sorted(least)[:2]) <= ref.count[p]:
-            shared.append((p, use, float(ref.count[p])))
-            continue
-        for i in users:
-            for j in users:
-                ij, ji = (2 * i + 1, 2 * j), (2 * j + 1, 2 * i)
-                if i >= j or always(*ij) or always(*ji):
-                    continue
-                ways = [pair for pair in (ij, ji) if not never(*pair)]
-                orders.update(ways)
-                ref.row(f"order[{p},{i},{j}]", [(f"before[{u},{v}]", 1.0) for u, v in ways]
-                        + [(f"mode[{a},{k}]", -1.0) for a, k in use if a in (i, j)], -1.0, INF)
-    for q in ref.caps():
-        change = {(i, k): ref.change(q, k) for i, k in ref.pairs if ref.dur[i, k] > 0 and ref.change(q, k) != 0}
-        if ref.room(q) < 0:
-            ref.row(f"resting_{q}[{q}]", [], 1.0, INF)
-        users = sorted({i for i, _ in change})
-        if sum(max(0.0, max(v for (j, _), v in change.items() if j == i)) for i in users) > ref.room(q):
-            shared.append((len(ref.count) + q, change, max(0.0, ref.room(q))))
-    for r, use, room in shared:
-        into, out = defaultdict(list), defaultdict(list)
-        for (i, k), amount in use.items():
-            into[2 * i + (amount < 0)].append((f"mode[{i},{k}]", abs(amount)))
-            out[2 * i + (amount > 0)].append((f"mode[{i},{k}]", abs(amount)))
-        top = {v: max(a for _, a in terms) for v, terms in into.items()}
-        given = {u: max(a for _, a in terms) for u, terms in out.items()}
-        flows = [(-1, v) for v in into] + [(u, v) for u in out for v in into if u != v and not never(u, v)]
-        for u, v in flows:
-            most = min(top[v], room if u < 0 else given[u])
-            ref.column(f"flow[{r},{u},{v}]", 0.0, most)
-            if u >= 0 and not always(u, v):
-                orders.add((u, v))
-                ref.row(f"flow_link[{r},{u},{v}]", [(f"flow[{r},{u},{v}]", 1.0), (f"before[{u},{v}]", -most)], -INF, 0.0)
-        for v in into:
-            ref.row(f"flow_in[{r},{v}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if b == v] + [(c, -a) for c, a in into[v]], 0.0, 0.0)
-        for u in out:
-            ref.row(f"flow_out[{r},{u}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if a == u] + [(c, -a) for c, a in out[u]], -INF, 0.0)
-        ref.row(f"flow_source[{r}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if a < 0], -INF, room)

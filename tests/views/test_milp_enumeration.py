@@ -1,4 +1,4 @@
-"""Every assignment of modes and starts of tiny instances: in the MILP exactly when the verifier accepts it, at the same objective."""
+"""Every assignment of modes and starts of tiny instances: in the MILP when the verifier accepts it, at the same objective."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .milp_cases import tiny
 
 CASES: dict[str, dict[str, Any]] = {
     "plain": {}, "tariffs": {"varying": True, "capped": True}, "tariffs, fixed horizon": {"varying": True, "fixed": True},
-    "caps": {"capped": True}, "limits": {"limited": True, "varying": True}, "all but tariffs": {"fixed": True, "limited": True, "capped": True},
+    "caps": {"capped": True}, "limits": {"limited": True, "varying": True},
+    "all but tariffs": {"fixed": True, "limited": True, "capped": True},
     "unary": {"shared": False, "capped": True}, "seconds": {"seconds": True, "capped": True, "limited": True},
 }
 SAMPLE = 150
@@ -82,9 +83,10 @@ def test_three_tasks_that_start_together_are_three_at_a_time() -> None:
     none = np.zeros(0, dtype=np.int64)
     inst = replace(
         base, edges=Edges(none, none, np.zeros(0)),
-        tasks=Tasks(np.zeros(3, dtype=np.int64), np.ones(3), np.zeros(3), np.full(3, np.inf), np.zeros(3, dtype=bool), np.ones(3), np.zeros(3)),
-        modes=Modes(("a",), np.asarray([0, 1]), np.ones(1), np.ones(1), np.ones(1), np.full(1, np.nan), np.asarray([0, 1]), np.asarray([0]),
-                    np.asarray([1])),
+        tasks=Tasks(np.zeros(3, dtype=np.int64), np.ones(3), np.zeros(3), np.full(3, np.inf), np.zeros(3, dtype=bool),
+                    np.ones(3), np.zeros(3)),
+        modes=Modes(("a",), np.asarray([0, 1]), np.ones(1), np.ones(1), np.ones(1), np.full(1, np.nan), np.asarray([0, 1]),
+                    np.asarray([0]), np.asarray([1])),
     )
     form = Disjunctive(inst)
     assert not agree(form, Schedule.of(inst, [0, 0, 0], [0, 0, 0]))

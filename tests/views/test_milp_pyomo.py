@@ -22,12 +22,14 @@ def canonical(model: MilpArrays | StandardForm, columns: list[str], rows: list[s
         out[name] = facts
     for r, name in enumerate(rows):
         at = slice(ptr[r], ptr[r + 1])
-        out["row " + name] = ({columns[c]: v for c, v in zip(col[at], value[at], strict=True)}, model.row_lower[r], model.row_upper[r])
+        entries = {columns[c]: v for c, v in zip(col[at], value[at], strict=True)}
+        out["row " + name] = (entries, model.row_lower[r], model.row_upper[r])
     return out
 
 
 @pytest.mark.parametrize(("form", "options"), [
-    ("time_indexed", {}), ("time_indexed", {"capped": True, "limited": True}), ("time_indexed", {"varying": True, "limited": True}),
+    ("time_indexed", {}), ("time_indexed", {"capped": True, "limited": True}),
+    ("time_indexed", {"varying": True, "limited": True}),
     ("disjunctive", {}), ("disjunctive", {"capped": True, "limited": True}), ("disjunctive", {"shared": False}),
     ("disjunctive", {"seconds": True, "capped": True}),
 ])
@@ -99,11 +101,11 @@ def test_the_choice_is_explained() -> None:
 def test_what_no_formulation_expresses_is_refused_with_the_remedy() -> None:
     with pytest.raises(UnsupportedError, match="time='ticks'"):
         choose(tiny(0, seconds=True, varying=True))
-    with pytest.raises(UnsupportedError, match="preemption of 'tiny0'.*preemptive=False"):
+    with pytest.raises(UnsupportedError, match=r"preemption of 'tiny0'.*preemptive=False"):
         choose(tiny(0, preemptive=True))
     with pytest.raises(UnsupportedError, match="preemption of 'tiny0'"):
         formulate(tiny(0, preemptive=True), "disjunctive")
-    with pytest.raises(UnsupportedError, match="time_indexed MILP of .* binaries, more than 200,000. Use -s cpsat, or a longer tick_s"):
+    with pytest.raises(UnsupportedError, match=r"time_indexed MILP of .* binaries, more than 200,000\. Use -s cpsat, or a"):
         choose(replace(tiny(0, varying=True), tick_s=1e-5))
     with pytest.raises(UnsupportedError, match="form=disjunctive"):
         formulate(tiny(0, seconds=True), "time_indexed")

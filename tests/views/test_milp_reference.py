@@ -11,13 +11,14 @@ import pytest
 
 from optbench.views.milp import Disjunctive, MilpArrays, TimeIndexed, time_indexed
 
-from . import milp_reference
+from . import milp_reference, milp_reference_disjunctive
 from .milp_cases import tiny
 
 CASES: dict[str, dict[str, Any]] = {
     "plain": {}, "tariffs": {"varying": True}, "tariffs, fixed horizon": {"varying": True, "fixed": True},
     "caps and limits": {"capped": True, "limited": True}, "all at once": {"varying": True, "limited": True, "capped": True},
-    "unary": {"shared": False, "limited": True}, "seconds": {"seconds": True, "capped": True}, "one device": {"pools": 1, "shared": False},
+    "unary": {"shared": False, "limited": True}, "seconds": {"seconds": True, "capped": True},
+    "one device": {"pools": 1, "shared": False},
 }
 
 
@@ -28,13 +29,13 @@ def table(arrays: MilpArrays) -> milp_reference.Table:
         for c in range(block.size):
             columns[names[block.first + c]] = (block.lower[c], block.upper[c], block.integer, block.cost[c])
     row_names = iter(arrays.row_names())
-    for block in arrays.rows:
-        for r in range(block.size):
+    for group in arrays.rows:
+        for r in range(group.size):
             entries: dict[str, float] = {}
-            for at in range(block.ptr[r], block.ptr[r + 1]):
-                name = names[block.col[at]]
-                entries[name] = entries.get(name, 0.0) + block.value[at]
-            rows[next(row_names)] = (entries, block.lower[r], block.upper[r])
+            for at in range(group.ptr[r], group.ptr[r + 1]):
+                name = names[group.col[at]]
+                entries[name] = entries.get(name, 0.0) + group.value[at]
+            rows[next(row_names)] = (entries, group.lower[r], group.upper[r])
     return columns, rows, arrays.constant
 
 
@@ -62,7 +63,7 @@ def targets(case: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple
             monkeypatch.setattr(time_indexed, "DISAGGREGATED_NONZEROS", 1e9 if disaggregated else -1)
             out.append((TimeIndexed(inst).arrays, milp_reference.time_indexed(inst, disaggregated)))
     if "tariffs" not in inst.features:
-        out.append((Disjunctive(inst).arrays, milp_reference.disjunctive(inst)))
+        out.append((Disjunctive(inst).arrays, milp_reference_disjunctive.disjunctive(inst)))
     return out
 
 
@@ -79,10 +80,12 @@ def test_the_cases_reach_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     for case in CASES:
         for seed in range(12):
             for arrays, _ in targets(case, seed, monkeypatch):
-                seen |= {block.name for block in (*arrays.columns, *arrays.rows)}
+                seen |= {block.name for block in arrays.columns} | {block.name for block in arrays.rows}
     assert seen >= {
-        "start", "send", "makespan", "unfinished", "mode", "before", "flow", "tardy", "nothing", "assign", "precede", "busy", "power",
-        "finish", "outlast", "limit_energy_j", "limit_cost_usd", "limit_tardiness_s", "send_from", "receive_at", "window", "sequence",
+        "start", "send", "makespan", "unfinished", "mode", "before", "flow", "tardy", "nothing", "assign", "precede", "busy",
+        "power",
+        "finish", "outlast", "limit_energy_j", "limit_cost_usd", "limit_tardiness_s", "send_from", "receive_at", "window",
+        "sequence",
         "order", "late", "work", "flow_in", "flow_out", "flow_source", "flow_link",
     }
 
@@ -93,7 +96,8 @@ def mutants(arrays: MilpArrays) -> Any:
         return replace(block, **{k: np.array(v, dtype=v.dtype) for k, v in vars(block).items() if isinstance(v, np.ndarray)})
 
     arrays = MilpArrays(arrays.name, tuple(map(copied, arrays.columns)), tuple(map(copied, arrays.rows)), arrays.constant)
-    for block in (*arrays.columns, *arrays.rows):
+    blocks: list[Any] = [*arrays.columns, *arrays.rows]
+    for block in blocks:
         for field in ("lower", "upper", "cost") if hasattr(block, "cost") else ("lower", "upper", "value"):
             numbers = getattr(block, field)
             for at in range(len(numbers)):

@@ -157,8 +157,10 @@ class Sheet:
             self.num_columns += n
         return first
 
-    def add_rows(self, name: str, label: Any, entries: Sequence[Entries], lower: Any, upper: Any, distinct: bool = True) -> None:
-        """A block of rows. Entries at the same place are summed unless they are ``distinct``; rows of 0 that hold are left out."""
+    def add_rows(
+        self, name: str, label: Any, entries: Sequence[Entries], lower: Any, upper: Any, distinct: bool = True
+    ) -> None:
+        """A block of rows. Entries at the same place are summed unless ``distinct``; empty rows that hold are left out."""
         label = np.asarray(label, dtype=np.int64)
         n = len(label)
         if n == 0:
@@ -182,7 +184,7 @@ class Sheet:
     def add_runs(
         self, name: str, label: Ints, row: Ints, first: Ints, size: Ints, value: Floats, lower: Any, upper: Any
     ) -> None:
-        """A block of rows made of runs: in ``row``, ``size`` consecutive columns from ``first`` on with the coefficient ``value``."""
+        """A block of rows made of runs: in ``row``, ``size`` columns from ``first`` on with the coefficient ``value``."""
         n = len(label)
         if n == 0:
             return

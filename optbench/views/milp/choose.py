@@ -18,7 +18,7 @@ FORMS = ("auto", "time_indexed", "disjunctive")
 MAX_BINARIES = {"time_indexed": 200_000, "disjunctive": 20_000}
 MAX_NONZEROS = 20_000_000
 # A time-indexed relaxation is worth this many times the binaries of a disjunctive one, which has next to no bound of its own.
-WORTH = {"shared": 200.0, "unary": 20.0}
+WORTH = {"shared": 20.0, "unary": 2.0}
 
 Formulation = TimeIndexed | Disjunctive
 
@@ -49,23 +49,30 @@ def disjunctive_size(base: Frame) -> Size:
     instance = base.instance
     task, n = instance.pairs.task, instance.num_tasks
     pair, pool, _ = pool_demand(base)
-    groups = [np.unique(task[pair[pool == p]]) for p in np.unique(pool)] + [np.unique(task[used]) for _, used, _, _ in power_limits(base)]
+    groups = [np.unique(task[pair[pool == p]]) for p in np.unique(pool)]
+    groups += [np.unique(task[used]) for _, used, _, _ in power_limits(base)]
     ordered = min(float(n) * n, sum(float(len(group)) ** 2 for group in groups))
     return Size(int(ordered) + len(task), 8.0 * sum(float(len(group)) ** 2 for group in groups))
 
 
-def choose(instance: Instance) -> tuple[str, str]:
-    """The formulation for this instance and the reason; an UnsupportedError with the remedy when neither will do."""
+def choose(instance: Instance, end: float | None = None) -> tuple[str, str]:
+    """The formulation for this instance and the reason; an UnsupportedError with the remedy when neither will do.
+
+    ``end``: a known upper bound on an optimal makespan, which makes the time-indexed form smaller.
+    """
     if instance.preemptive:
-        raise UnsupportedError(f"no MILP view expresses the preemption of {instance.name!r}; use an online policy, or preemptive=False")
+        raise UnsupportedError(
+            f"no MILP view expresses the preemption of {instance.name!r}; use an online policy, or preemptive=False"
+        )
     varying = "tariffs" in instance.features
     if instance.domain == "seconds":
         if varying:
             raise UnsupportedError(
-                f"no MILP view expresses tariffs that vary over continuous time ({instance.name!r}); build the instance with time='ticks'"
+                f"no MILP view expresses tariffs that vary over continuous time ({instance.name!r}); "
+                "build the instance with time='ticks'"
             )
-        return _within("disjunctive", disjunctive_size(frame(instance)), instance, "time is continuous")
-    base = frame(instance)
+        return _within("disjunctive", disjunctive_size(frame(instance, end)), instance, "time is continuous")
+    base = frame(instance, end)
     indexed, ordered = time_indexed_size(base), disjunctive_size(base)
     if varying:
         return _within("time_indexed", indexed, instance, "tariffs vary over time")
@@ -96,7 +103,7 @@ def formulate(instance: Instance, form: str = "auto", end: float | None = None) 
     if form not in FORMS:
         raise ParameterError(f"form is {form!r}; it must be one of {', '.join(FORMS)}")
     if form == "auto":
-        form, reason = choose(instance)
+        form, reason = choose(instance, end)
     elif instance.preemptive:
         return formulate(instance, "auto")
     else:

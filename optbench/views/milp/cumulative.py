@@ -51,7 +51,7 @@ class Resource:
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Candidate flows of one resource: released at u (-1: the source), acquired at v, at most ``most``; ``known`` needs no order."""
+    """Candidate flows: released at u (-1: the source), acquired at v, at most ``most``; one that is ``known`` needs no order."""
 
     resource: Resource
     u: Ints
@@ -112,7 +112,7 @@ def add_flows(sheet: Sheet, events: Events, flows: list[Flow], mode: int, before
 
 
 def served(flow: Flow, events: Events, pair_of: Ints, time: Floats, tolerance: float) -> Floats:
-    """First come, first served: the flows of a schedule (what cannot be served is asked of the source, which then gives too much)."""
+    """First come, first served: the flows of a schedule. What nothing can serve is asked of the source, beyond its room."""
     resource, out = flow.resource, np.zeros(len(flow.u))
     amount = dict(zip(resource.pair.tolist(), resource.amount.tolist(), strict=True))
     held = [amount.get(pair, 0.0) for pair in pair_of.tolist()]

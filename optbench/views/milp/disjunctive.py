@@ -36,7 +36,7 @@ from optbench.errors import UnsupportedError
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.metrics import slack
 from optbench.model.schedule import Schedule
-from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
+from optbench.views.milp.arrays import MilpArrays, Sheet
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
 from optbench.views.milp.events import Events, events_of, least_times
 from optbench.views.milp.frame import ENERGETIC, Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
@@ -187,7 +187,8 @@ class Disjunctive:
         np.minimum.at(head, row, base.head[pairs.task[pair]])
         np.minimum.at(tail, row, base.windows.tail[pairs.task[pair]])
         work = (row, self.instance.num_tasks + pair, -count * pairs.duration[pair])
-        sheet.add_rows("work", pools, [(np.arange(len(pools)), np.full(len(pools), makespan), room), work], room * (head + tail), np.inf)
+        own = (np.arange(len(pools)), np.full(len(pools), makespan), room)
+        sheet.add_rows("work", pools, [own, work], room * (head + tail), np.inf)
 
     def _add_order(self, sheet: Sheet) -> None:
         """The block ``before``, its big-M rows, unary pools and flows."""
@@ -226,7 +227,8 @@ class Disjunctive:
         lag = np.asarray(self.instance.lag(primary[edges.source], primary[edges.target], edges.data_gb), dtype=float)
         gap = np.where(u % 2 == 1, length[u // 2], 0.0) - np.where(v % 2 == 1, length[v // 2], 0.0)
         start = least_times(
-            np.asarray(self.instance.tasks.release), np.concatenate((u // 2, edges.source)), np.concatenate((v // 2, edges.target)),
+            np.asarray(self.instance.tasks.release), np.concatenate((u // 2, edges.source)),
+            np.concatenate((v // 2, edges.target)),
             np.concatenate((gap, length[edges.source] + np.where(np.isfinite(lag), lag, 0.0))),
         )
         if start is None:  # orders that contradict each other within the solver's tolerance

@@ -1,4 +1,4 @@
-"""Events of the disjunctive formulation: event 2i is the start of task i, 2i + 1 its end; which of two comes first is known or not."""
+"""Events of the disjunctive formulation: 2i is the start of task i, 2i + 1 its end; which of two comes first may be known."""
 
 from __future__ import annotations
 

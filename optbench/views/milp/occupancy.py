@@ -34,8 +34,8 @@ def power_demand(base: Frame, place: int) -> tuple[Ints, Floats, float]:
     mode = np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))
     freed = np.bincount(mode, weights=rest_w[modes.req_pool] * modes.req_count, minlength=instance.num_modes)
     change = (own - freed)[pairs.mode]
-    pair = np.flatnonzero((change != 0) & (pairs.duration > 0))
-    return pair, change[pair], float((rest_w * pools.count).sum())
+    pair: Ints = np.flatnonzero((change != 0) & (pairs.duration > 0)).astype(np.int64)
+    return pair, np.asarray(change[pair], dtype=float), float((rest_w * pools.count).sum())
 
 
 def power_limits(base: Frame) -> list[tuple[int, Ints, Floats, float]]:
@@ -50,15 +50,16 @@ def power_limits(base: Frame) -> list[tuple[int, Ints, Floats, float]]:
 
 def add_occupancy(sheet: Sheet, base: Frame, x: Starts) -> None:
     pair, pool, count = pool_demand(base)
-    _per_tick(sheet, "busy", base, x, pair, pool, count, base.instance.pools.count.astype(float), np.arange(base.instance.num_pools))
+    room = base.instance.pools.count.astype(float)
+    _per_tick(sheet, "busy", base, x, pair, pool, count, room, np.arange(len(room)))
     caps = power_limits(base)
-    for place, _, _, room in caps:
-        if room < 0:
+    for place, _, _, left in caps:
+        if left < 0:
             sheet.impossible(f"resting_{place}", [[place]])
     if caps:
-        pair, which = (np.concatenate([part for part in parts]) for parts in (
-            [pairs for _, pairs, _, _ in caps], [np.full(len(pairs), c) for c, (_, pairs, _, _) in enumerate(caps)]))
-        change, room_w = np.concatenate([c for _, _, c, _ in caps]), np.asarray([room for _, _, _, room in caps])
+        pair = np.concatenate([pairs for _, pairs, _, _ in caps])
+        which = np.repeat(np.arange(len(caps)), [len(pairs) for _, pairs, _, _ in caps])
+        change, room_w = np.concatenate([change for _, _, change, _ in caps]), np.asarray([room for _, _, _, room in caps])
         _per_tick(sheet, "power", base, x, pair, which, change, room_w, np.asarray([place for place, _, _, _ in caps]))
 
 
@@ -83,7 +84,8 @@ def _per_tick(
     runs = np.minimum(x.begin[own] + size[use] - 1, tick) - first + 1
     which, at = np.nonzero(tight)
     sheet.add_runs(
-        name, np.stack((label[which], at), axis=1), row_of[cell], x.ptr[own] + first - x.begin[own], runs, demand[use], -np.inf, room[which]
+        name, np.stack((label[which], at), axis=1), row_of[cell], x.ptr[own] + first - x.begin[own], runs, demand[use],
+        -np.inf, room[which],
     )
 
 

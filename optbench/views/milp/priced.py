@@ -65,7 +65,7 @@ def rest_until(base: Frame, metric: str, t: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The metrics of the time-indexed formulation. ``ended`` is the column ``makespan``, or with ``first_tick`` that of ``unfinished``."""
+    """Metrics of the time-indexed form. ``ended`` is the column ``makespan``, or with ``first_tick`` the first ``unfinished``."""
 
     base: Frame
     x: Starts

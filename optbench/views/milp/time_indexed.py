@@ -49,7 +49,7 @@ DISAGGREGATED_NONZEROS = 400_000
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """The block ``start``: of pair q (task and mode) the columns ``ptr[q]`` to ``ptr[q + 1]``, of consecutive ticks from ``begin[q]``."""
+    """The block ``start``: of pair q (task and mode) columns ``ptr[q]`` to ``ptr[q + 1]``, ticks from ``begin[q]`` on."""
 
     ptr: Ints
     begin: Ints
@@ -73,7 +73,8 @@ def start_windows(base: Frame) -> tuple[Ints, Ints]:
 def starts_of(base: Frame) -> Starts:
     begin, size = start_windows(base)
     pair, tick = ragged(begin, size)
-    return Starts(np.concatenate(([0], np.cumsum(size))), begin, pair, tick, base.instance.pairs.duration)
+    duration = base.instance.pairs.duration.astype(np.int64)
+    return Starts(np.concatenate(([0], np.cumsum(size))), begin, pair, tick, duration)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,4 +213,5 @@ def sent_values(base: Frame, label: Ints, mode: Ints, end: Floats | Ints) -> Flo
     e, sender, receiver, period = label.T
     i, j = edges.source[e], edges.target[e]
     when = np.searchsorted(base.times, end, side="right") - 1
-    return ((primary[i] == sender) & (primary[j] == receiver) & (when[i] == period)).astype(float)
+    out: Floats = ((primary[i] == sender) & (primary[j] == receiver) & (when[i] == period)).astype(float)
+    return out

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import optbench
 
 SOLVE_WITH_BOTH = """
 import highspy
@@ -48,6 +52,16 @@ def test_the_folder_mlflow_does_not_shadow_the_library() -> None:
 def test_importing_optbench_loads_nothing_heavy() -> None:
     code = "import sys, optbench; print([m for m in ('numpy','torch','pyomo','ortools','highspy','rich') if m in sys.modules])"
     assert run(code) == "[]"
+
+
+def test_every_lazy_name_is_there_and_known_to_type_checkers() -> None:
+    for name, home in optbench._HOME.items():
+        assert getattr(optbench, name) is getattr(import_module(home), name)
+    typed = re.findall(r"^    from (\S+) import (\w+) as \2$", Path(optbench.__file__).read_text(), flags=re.MULTILINE)
+    assert {name: home for home, name in typed} == optbench._HOME
+    assert set(optbench._HOME) <= set(dir(optbench))
+    with pytest.raises(AttributeError, match="no attribute 'solv'"):
+        getattr(optbench, "sol" + "v")
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -89,18 +89,24 @@ def transfer_floor(instance: Instance) -> Floats:
 
 
 def flow_floor(relaxation: Relaxation) -> float:
-    """Per group of pools the better of heads and mean busy times."""
+    """Per group of pools the better of heads and mean busy times; groups from the largest down, or from single pools up."""
+    large_first = sorted(relaxation.sets, key=lambda pools: (-len(pools.task), len(pools.pools)))
+    small_first = sorted(relaxation.sets, key=lambda pools: (len(pools.pools), -len(pools.task)))
+    return max(_flow_by(relaxation, order) for order in (large_first, small_first))
+
+
+def _flow_by(relaxation: Relaxation, order: list[PoolSet]) -> float:
+    """Flow time with each task counted in the first set of the order whose tasks are all uncounted."""
     instance, w = relaxation.instance, relaxation.windows
     weight, release = instance.tasks.weight, np.asarray(instance.tasks.release, dtype=float)
     by_head = weight * (w.head + w.shortest)
     terms = (-weight * release).tolist()
     left = np.ones(instance.num_tasks, dtype=bool)
-    for pools in sorted(relaxation.sets, key=lambda s: (-len(s.task), s.capacity)):
+    for pools in order:
         mine = pools.task
-        if not left[mine].all():  # each task is counted in one group only
-            continue
-        left[mine] = False
-        terms.append(max(low_sum(by_head[mine].tolist()), busy_time_floor(pools, weight[mine])))
+        if left[mine].all():
+            left[mine] = False
+            terms.append(max(low_sum(by_head[mine].tolist()), busy_time_floor(pools, weight[mine])))
     terms += by_head[left].tolist()
     return low_sum(terms) * instance.step_s
 

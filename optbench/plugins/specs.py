@@ -88,7 +88,7 @@ def values_of(plugin: Any) -> dict[str, Any]:
 
 def build(cls: type, what: str, given: Mapping[str, Any]) -> Any:
     """An object of the plug-in class from values that may still be text; ``what`` names the plug-in in messages."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls, what)
     known = {entry.name: entry for entry in _fields(cls)}
     values: dict[str, Any] = {}
     for key, value in given.items():
@@ -105,6 +105,13 @@ def build(cls: type, what: str, given: Mapping[str, Any]) -> Any:
         return cls(**values)
     except (ValueError, TypeError) as error:
         raise ParameterError(f"{what} refuses {values}: {error}") from error
+
+
+def _hints(cls: type, what: str) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls)
+    except NameError as error:
+        raise ParameterError(f"{what}: an annotation of {cls.__name__} cannot be read at run time: {error}") from error
 
 
 def convert(value: Any, hint: Any, name: str, what: str) -> Any:

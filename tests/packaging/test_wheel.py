@@ -32,7 +32,8 @@ def test_it_holds_the_plugins_inside_the_package_and_nothing_beside_it(wheel: Pa
 
 def test_it_carries_the_data_files_of_the_package(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    files = [path for path in (ROOT / "optbench").rglob("*.*") if path.suffix in (".css", ".csv", ".html", ".js", ".json", ".txt")]
+    kinds = (".css", ".csv", ".html", ".js", ".json", ".txt")
+    files = [path for path in (ROOT / "optbench").rglob("*.*") if path.suffix in kinds]
     assert files and {str(path.relative_to(ROOT)) for path in files} <= names
 
 

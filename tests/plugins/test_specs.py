@@ -164,6 +164,15 @@ def test_parameters_show_type_and_default() -> None:
     assert specs.parameters(Strict)[0].default is None
 
 
+def test_an_annotation_that_cannot_be_read_is_named() -> None:
+    @dataclass
+    class Odd:
+        size: Unknown = 1  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(ParameterError, match="annotation of Odd cannot be read at run time: name 'Unknown' is not defined"):
+        specs.build(Odd, "solver 'odd'", {})
+
+
 @given(st.text(max_size=40))
 def test_any_text_is_a_spec_or_a_parameter_error(text: str) -> None:
     try:

@@ -80,7 +80,7 @@ class SolverConformance:
 
     def test_its_schedule_is_feasible_and_no_better_than_the_optimum(self, case: Case) -> None:
         result = self.solve(case.instance)
-        assert result.verified, f"{result.status}; violations: {result.violations}"
+        assert result.verified, f"{result.status}: {result.message}; violations: {result.violations}"
         assert case.optimum is not None
         objectives, optima, bounds = (_levels(value) for value in (result.objective, case.optimum, result.bound))
         # Levels of an order compare like words: a later one counts where those before it are equal.

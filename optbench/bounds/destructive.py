@@ -183,7 +183,7 @@ def _cliques(instance: Instance, uses: Ints) -> list[Ints]:
         exclude |= least[:, None, p] + least[None, :, p] > instance.pools.count[p]
     np.fill_diagonal(exclude, False)
     found: dict[bytes, Ints] = {}
-    for seed in np.argsort(-(exclude @ shortest), kind="stable").tolist():
+    for seed in np.argsort(-(exclude @ shortest), kind="stable")[: 2 * MAX_CLIQUES].tolist():
         clique, candidates = [seed], exclude[seed].copy()
         while candidates.any():
             best = int(np.argmax(np.where(candidates, (exclude & candidates).sum(axis=1) * shortest, -1)))

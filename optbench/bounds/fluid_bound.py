@@ -18,8 +18,8 @@ from optbench.model.windows import windows
 
 # (task, mode) pairs from which the programme without edges is solved first, and beyond which it is the only one.
 LARGE, HUGE = 20_000, 250_000
-# With more (task, mode) pairs even that takes minutes.
-MAX_PAIRS = 1_000_000
+# With more (task, mode) pairs even that takes minutes; and about so many are built and solved in a second.
+MAX_PAIRS, PAIRS_PER_S = 1_000_000, 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,9 @@ class FluidProof:
 def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | None:
     """Bound on the first level, or None when HiGHS found no duals in time."""
     size = len(instance.pairs.task)
-    if instance.num_tasks == 0 or instance.preemptive or size > MAX_PAIRS or not np.isfinite(windows(instance).critical_path):
+    if instance.num_tasks == 0 or instance.preemptive or size > min(MAX_PAIRS, PAIRS_PER_S * time_limit_s):
+        return None
+    if not np.isfinite(windows(instance).critical_path):
         return None
     began = time.perf_counter()
     best: FluidProof | None = None

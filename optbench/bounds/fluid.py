@@ -60,6 +60,7 @@ class Fluid:
     metric: dict[str, int]
     rest: dict[str, int]
     slot: Ints
+    slot_begins: Floats
 
     @property
     def instance(self) -> Instance:
@@ -115,7 +116,8 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
             metric[name] = int(columns.add(1, floors[name], upper, level.get(name, 0.0))[0])
     due = "tardiness_s" in metric
     late = columns.add(len(groups.size) if due else 0, 0.0, groups.size[: len(groups.size) if due else 0] * top)
-    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, np.zeros(0, dtype=np.int64))
+    none = np.zeros(0, dtype=np.int64)
+    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, none, np.zeros(0))
 
 
 def _assign(fluid: Fluid) -> None:

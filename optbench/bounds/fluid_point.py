@@ -40,7 +40,7 @@ def _tariff_part(fluid: Fluid, schedule: Schedule, point: Floats) -> None:
     if tariffs is None or not len(fluid.slot):
         return
     slots = fluid.slot.reshape(instance.num_modes, -1)
-    begins = tariffs.times[: slots.shape[1]]
+    begins = fluid.slot_begins
     ends = np.append(begins[1:], np.inf)
     for t in range(len(begins)):
         inside = np.maximum(0.0, np.minimum(schedule.end, ends[t]) - np.maximum(schedule.start, begins[t]))

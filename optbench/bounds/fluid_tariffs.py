@@ -8,6 +8,8 @@ Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the
     room        Σ_k n_kp V_kt ≤ N_p (τ_{t+1} − τ_t)
     cost        F_m ≥ R_m + Σ_kt (P_k rate_{p(k)t} − Σ_q rest_q n_kq rate_qt) V_kt + Σ_gk left_gk x_gk
 
+Where there are many periods, neighbours are merged: V_kt is then priced at the least of their prices, which is a relaxation.
+
 P_k is the least mean power of mode k over the groups; what a group draws beyond it is priced at the lowest rate, as is a task
 of no length. R_m is the rest of all devices over the fixed horizon; until completion it is ∫_0^C of a piecewise-constant
 rate, of which the lower convex hull gives rows R_m ≥ slope · C + offset.
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optbench.bounds.relaxation import mode_uses
-from optbench.model.instance import Floats, Instance
+from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import J_PER_KWH, integral
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 
 # Window rows (early, late) may have together this many entries; beyond it they are left out.
 WINDOW_ENTRIES = 400_000
-# Modes times periods beyond which cost and carbon keep their combinatorial floor only.
-MAX_SLOTS = 200_000
+# Modes times periods beyond which neighbouring periods are merged, each mode at its lowest price among them.
+MAX_SLOTS = 6_000
 MARGIN = 1e-13
 
 
@@ -39,16 +41,18 @@ def add_tariffs(fluid: Fluid) -> None:
     instance = fluid.instance
     wanted = [name for name in ("cost_usd", "carbon_g") if name in fluid.metric]
     tariffs = instance.tariffs
-    if tariffs is None or not wanted or instance.num_modes * len(tariffs.times) > MAX_SLOTS:
+    if tariffs is None or not wanted:
         return
     top = float(np.concatenate(fluid.columns.upper)[fluid.makespan])
-    begins = tariffs.times[tariffs.times < top] if (tariffs.times < top).any() else tariffs.times[:1]
+    periods = max(1, int((tariffs.times < top).sum()))
+    merged = np.arange(0, periods, -(-periods * instance.num_modes // MAX_SLOTS))
+    begins = fluid.slot_begins = tariffs.times[merged]
     ends = np.minimum(np.append(begins[1:], np.inf), max(top, float(begins[-1])))
     _slots(fluid, begins, ends)
     for name in wanted:
         rates = tariffs.price_usd_per_kwh if name == "cost_usd" else tariffs.carbon_g_per_kwh
         _rest(fluid, name, rates, top)
-        _cost(fluid, name, rates[:, : len(begins)])
+        _cost(fluid, name, rates[:, :periods], merged)
 
 
 def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
@@ -117,7 +121,7 @@ def _lower_hull(x: Floats, y: Floats) -> list[int]:
     return hull
 
 
-def _cost(fluid: Fluid, name: str, rates: Floats) -> None:
+def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints) -> None:
     instance, groups = fluid.instance, fluid.groups
     power = mean_power(instance, groups.mode, groups.duration, groups.energy_j)
     primary = instance.modes.primary
@@ -126,6 +130,7 @@ def _cost(fluid: Fluid, name: str, rates: Floats) -> None:
     rest = mode_uses(instance) * (instance.pools.rest_w * instance.step_s)
     price = power[:, None] * own - rest @ rates
     price = price - MARGIN * (power[:, None] * np.abs(own) + rest @ np.abs(rates))
+    price = np.minimum.reduceat(price, merged, axis=1)
     left = groups.energy_j - power[groups.mode] * groups.duration
     left = np.maximum(0.0, left - MARGIN * groups.energy_j)
     beyond = np.where(placed, own.min(axis=1), 0.0)[groups.mode] * left

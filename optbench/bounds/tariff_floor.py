@@ -21,6 +21,8 @@ from optbench.model.windows import Windows
 
 TERM_MARGIN = 1e-12
 CHUNK = 20_000
+# (task, mode) pairs times tariff periods of one pool up to which every candidate start is priced.
+MAX_CANDIDATES = 300_000
 
 
 def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
@@ -79,9 +81,10 @@ def _net_cost(relaxation: Relaxation, times: Floats, rates: Floats) -> Floats:
     margin = np.zeros(len(length))
     for p in range(instance.num_pools):
         here = np.flatnonzero((primary == p) | ((uses[:, p] > 0) & (rest[p] > 0)))
+        price_range = _integral_range if len(here) * len(times) <= MAX_CANDIDATES else _rate_range
         for rows in np.array_split(here, max(1, len(here) // CHUNK)):
             d = length[rows]
-            least, most = _integral_range(times, rates[p], low[rows], high[rows], d)
+            least, most = price_range(times, rates[p], low[rows], high[rows], d)
             energy = np.where(primary[rows] == p, pairs.energy_j[rows], 0.0)
             power = np.where(d > 0, energy / np.where(d > 0, d, 1.0), energy) - uses[rows, p] * rest[p] * step * (d > 0)
             value = np.where(power >= 0, power * least, power * most)
@@ -99,6 +102,14 @@ def _integral_range(times: Floats, rates: Floats, low: Floats, high: Floats, d: 
     value = integral(times, rates, starts + d[:, None]) - integral(times, rates, starts)
     value = np.where(d[:, None] > 0, value, rate_at(times, rates, starts))
     return value.min(axis=1), value.max(axis=1)
+
+
+def _rate_range(times: Floats, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
+    """The same with the least and greatest rate from the window's begin on held for all of d: weaker, without candidates."""
+    period = np.searchsorted(times, low, side="right") - 1
+    length = np.where(d > 0, d, 1.0)
+    least, most = (f.accumulate(rates[::-1])[::-1][period] for f in (np.minimum, np.maximum))
+    return least * length, most * length
 
 
 def _transfer_terms(instance: Instance, times: Floats, rates: Floats) -> list[float]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.bounds import tariff_floor
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.makespan import jackson
@@ -99,6 +100,18 @@ def test_cost_waits_for_the_cheap_hour() -> None:
     m.tariff(price_usd_per_kwh=(0.3, 0.1), times_s=(0, 7200))
     m.minimize(cost_usd=1.0)
     assert combinatorial_bounds(m.build())[0].value == pytest.approx(0.1)
+
+
+def test_many_tariff_periods_are_bounded_by_their_least_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two hours at 0.2 and 0.4 USD are 0.6 USD for 2 kWh; at the least rate throughout they would be 0.4.
+    m = ob.Model(tick_s=3600, horizon_s=2 * 3600)
+    gpu = m.pool("gpu")
+    m.task(modes=[m.mode(gpu, time_s=7200, energy_j=7.2e6)])
+    m.tariff(price_usd_per_kwh=(0.2, 0.4))
+    m.minimize(cost_usd=1.0)
+    assert combinatorial_bounds(m.build())[0].value == pytest.approx(0.6)
+    monkeypatch.setattr(tariff_floor, "MAX_CANDIDATES", 0)
+    assert combinatorial_bounds(m.build())[0].value == pytest.approx(0.4)
 
 
 def test_no_bound_exceeds_the_optimum() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.bounds import fluid_tariffs
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.fluid import fluid_model
 from optbench.bounds.fluid_bound import fluid_bound
@@ -89,6 +90,20 @@ def test_every_verified_schedule_is_a_point_of_the_programme() -> None:
     features = {"ticks", "seconds", "precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled",
                 "power_cap", "limits", "tariffs", "fixed_horizon", "energy", "due_dates"}
     assert min(checked[name] for name in features | set(METRICS)) >= 10
+
+
+def test_merged_tariff_periods_are_a_relaxation(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = 0
+    for seed in SEEDS:
+        instance = tiny_instance(seed)
+        priced = bool({"cost_usd", "carbon_g"} & instance.objective.metrics)
+        if priced and instance.tariffs is not None and len(instance.tariffs.times) > 2:
+            monkeypatch.setattr(fluid_tariffs, "MAX_SLOTS", 2 * instance.num_modes)
+            for schedule in schedules(instance, np.random.default_rng(seed)):
+                assert len(fluid_model(instance).slot) <= 2 * instance.num_modes
+                check_point(instance, schedule, keep_edges=True)
+                checked += 1
+    assert checked > 20
 
 
 def test_no_fluid_bound_exceeds_the_optimum() -> None:

@@ -148,6 +148,9 @@ class Session:
         self.scale = 2.0 ** math.floor(math.log2(LARGEST_COST / largest)) if largest > 0 else 1.0
         self.slack = dual_slack(self.formulation, self.scale)
         self.grain = grain_of(self.formulation)
+        # In seconds the verifier forgives each task a relative 1e-9, which a chain of tasks can add up; in ticks nothing.
+        instance = self.formulation.instance
+        self.drift = TOLERANCE * instance.num_tasks if instance.domain == "seconds" else 0.0
 
     def solve(self, point: Floats | None) -> None:
         highs = self._prepared()
@@ -158,7 +161,7 @@ class Session:
             highs.setSolution(solution)
         highs.cbMipImprovingSolution += self._on_solution
         highs.cbMipInterrupt += self._on_interrupt
-        highs.cbSimplexInterrupt += self._on_simplex
+        highs.cbSimplexInterrupt += self._on_interrupt
         highs.run()
         if self.error is not None:
             raise self.error
@@ -186,7 +189,8 @@ class Session:
         """Translate the model status: solution, bound, proof or reason for stopping."""
         run, info = self.run, highs.getInfo()
         status = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-        if status == "kUnboundedOrInfeasible":  # told apart without an objective
+        if status == "kUnboundedOrInfeasible":  # told apart without an objective, whose bounds must not be reported
+            highs.disableCallbacks()
             highs.changeColsCost(len(self.order), np.arange(len(self.order), dtype=np.int32), np.zeros(len(self.order)))
             highs.run()
             again = str(highs.getModelStatus()).rsplit(".", 1)[-1]
@@ -215,7 +219,8 @@ class Session:
 
     def _report_bound(self, dual: float) -> None:
         if math.isfinite(dual):
-            value = safe_bound(dual / self.scale, self.slack, self.grain)
+            dual /= self.scale
+            value = safe_bound(dual, self.slack + self.drift * abs(dual), self.grain)
             self.run.report_bound(value + self.formulation.arrays.constant, "highs", "solver")
 
     def _guarded(self, event: Any, act: Any) -> None:
@@ -231,9 +236,7 @@ class Session:
         self._guarded(event, lambda: self._report(values))
 
     def _on_interrupt(self, event: Any) -> None:
-        self._guarded(event, lambda: self._report_bound(event.data_out.mip_dual_bound))
-
-    def _on_simplex(self, event: Any) -> None:
+        # No bound is taken here: the dual bound of such an event can be that of a heuristic's sub-MIP, above the optimum.
         self._guarded(event, lambda: None)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import psplib
 import pytest
 
 from optbench.errors import FileFormatError, UnknownNameError, UnsupportedError
@@ -72,7 +71,47 @@ def test_patterson() -> None:
     assert instance.edges.target.tolist() == [1, 2, 3, 3]
 
 
+def test_psplib() -> None:
+    """The heads of the tables begin like their rows must not; ``#`` is no comment here, the horizon is not used."""
+    text = """****
+file with basedata            : hand.bas
+jobs (incl. supersource/sink ):  4
+horizon                       :  9
+RESOURCES
+  - renewable                 :  2   R
+  - nonrenewable              :  0
+  - doubly constrained        :  0   D
+****
+PROJECT INFORMATION:
+pronr.  #jobs rel.date duedate tardcost  MPM-Time
+    1      2      0        9        1        7
+****
+PRECEDENCE RELATIONS:
+jobnr.    #modes  #successors   successors
+   1        1          2           2   3
+   2        1          1           4
+   3        1          1           4
+   4        1          0
+****
+REQUESTS/DURATIONS:
+jobnr. mode duration  R 1  R 2
+------------------------------------------------------------------------
+  1      1     0       0    0
+  2      1     5       2    1
+  3      1     2       1    0
+  4      1     0       0    0
+****
+RESOURCEAVAILABILITIES:
+  R 1  R 2
+    3    1
+****
+"""
+    assert detect(text) == "psplib"
+    assert parse(text, "p").hash == parse(PATTERSON, "p").hash
+
+
 def test_psplib_as_another_reader_sees_it(tmp_path: Path) -> None:
+    psplib = pytest.importorskip("psplib", reason="the reader to compare with comes with the bench extra")
     path = tmp_path / "p.sm"
     path.write_text(originals()["psplib"])
     other, ours = psplib.parse(path, instance_format="psplib"), load(path)

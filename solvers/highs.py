@@ -146,6 +146,7 @@ class Session:
         largest = float(np.abs(self.model.cost).max(initial=0.0))
         # A power of two scales without rounding.
         self.scale = 2.0 ** math.floor(math.log2(LARGEST_COST / largest)) if largest > 0 else 1.0
+        self.bounding = True
         self.slack = dual_slack(self.formulation, self.scale)
         self.grain = grain_of(self.formulation)
         # In seconds the verifier forgives each task a relative 1e-9, which a chain of tasks can add up; in ticks nothing.
@@ -191,10 +192,11 @@ class Session:
         status = str(highs.getModelStatus()).rsplit(".", 1)[-1]
         if status == "kUnboundedOrInfeasible":  # told apart without an objective, whose bounds must not be reported
             highs.disableCallbacks()
+            self.bounding = False
             highs.changeColsCost(len(self.order), np.arange(len(self.order), dtype=np.int32), np.zeros(len(self.order)))
             highs.run()
             again = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(again, status)
+            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(again, again if again in STOPPED else status)
         run.info |= {"highs_status": status, "nodes": max(0, int(info.mip_node_count))}
         found = info.primal_solution_status == int(self.api.SolutionStatus.kSolutionStatusFeasible)
         if found and status not in ("kUnbounded", "kInfeasible"):
@@ -218,7 +220,7 @@ class Session:
         self.run.report(self.formulation.schedule_from(out))
 
     def _report_bound(self, dual: float) -> None:
-        if math.isfinite(dual):
+        if self.bounding and math.isfinite(dual):
             dual /= self.scale
             value = safe_bound(dual, self.slack + self.drift * abs(dual), self.grain)
             self.run.report_bound(value + self.formulation.arrays.constant, "highs", "solver")

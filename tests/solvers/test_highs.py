@@ -124,7 +124,6 @@ def test_a_time_limit_without_incumbent(monkeypatch: pytest.MonkeyPatch) -> None
     """HiGHS stopped by its first callback: no schedule, no proof, and nothing raised."""
     instance = shop(12)
     run = Run(instance, time_limit_s=3600.0)
-    monkeypatch.setattr(module.Session, "_on_simplex", lambda self, event: setattr(event.data_in, "user_interrupt", True))
     monkeypatch.setattr(module.Session, "_on_interrupt", lambda self, event: setattr(event.data_in, "user_interrupt", True))
     monkeypatch.setattr(module.Session, "_report", lambda self, values: None)
     assert Highs("disjunctive", first=False).solve(instance, run) is None
@@ -249,13 +248,43 @@ class Stopped:
         return SimpleNamespace(mip_node_count=-1, primal_solution_status=0, mip_dual_bound=self.bound)
 
 
+class Undecided(Stopped):
+    """A HiGHS that cannot tell infeasible from unbounded until it runs again without an objective."""
+
+    def __init__(self, then: Any) -> None:
+        super().__init__(highspy.HighsModelStatus.kUnboundedOrInfeasible, bound=0.0)
+        self.then, self.calls = then, list[str]()
+
+    def disableCallbacks(self) -> None:
+        self.calls.append("quiet")
+
+    def changeColsCost(self, count: int, columns: Any, costs: Any) -> None:
+        assert count == len(columns) == len(costs) and not costs.any()
+        self.calls.append("no objective")
+
+    def run(self) -> None:
+        self.calls.append("run")
+        self.status = self.then
+
+
+@pytest.mark.parametrize(("then", "unbounded", "infeasible", "termination"), [
+    ("kOptimal", True, False, "finished"), ("kInfeasible", False, True, "finished"), ("kTimeLimit", False, False, "time_limit"),
+    ("kSolveError", False, False, "crashed"),
+])
+def test_unbounded_or_infeasible_is_looked_into(then: str, unbounded: bool, infeasible: bool, termination: str) -> None:
+    one, highs = session(shop(2)), Undecided(highspy.HighsModelStatus.__members__[then])
+    one._settle(highs)
+    assert (one.run.proven_unbounded, one.run.proven_infeasible, one.run.termination) == (unbounded, infeasible, termination)
+    assert highs.calls == ["quiet", "no objective", "run"] and one.run.bound is None
+
+
 def test_every_status_of_highs_is_mapped() -> None:
     solved_ones = {"kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty"}
     handled = solved_ones | {"kInfeasible", "kUnbounded"}
     for name, status in highspy.HighsModelStatus.__members__.items():
         one = session(shop(2))
         if name == "kUnboundedOrInfeasible":
-            continue  # told apart by a second solve: above
+            continue  # above
         one._settle(Stopped(status, bound=4.0 * one.scale))
         if name in handled:
             assert one.run.termination == "finished", name

@@ -80,7 +80,7 @@ def report(rows: list[tuple[Published, dict[str, Cell]]], time_limit_s: float, t
         "# optbench's cpsat beside PyJobShop",
         "",
         f"{len(rows)} published instances, {time_limit_s:g} s all included (building, bounds, heuristics), {threads} threads,",
-        "the same CP-SAT, in turn, in fresh processes. Every schedule of both passed our verifier; no objective is below the best",
+        "the same CP-SAT, in turn, in fresh processes. Every schedule passed our verifier; no objective is below the best",
         "known lower bound and no bound above the best known upper bound. rpd is against the best known upper bound and proves",
         "nothing; gap is (objective - bound) / objective.",
         "",

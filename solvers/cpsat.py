@@ -49,6 +49,8 @@ class CpSat(Solver):
             self.polish(instance, run)
         if not is_closed(run):
             self.search(view, run)
+        else:
+            run.report_termination("finished")
         return run.best
 
     def probe(self, view: CpsatView, run: Run) -> bool:

@@ -73,18 +73,18 @@ def _near(value: float, scale: Fraction) -> int | None:
 
 @dataclass(frozen=True)
 class Rounded:
-    """How the integer sum F stands to the true f: see the module. ``exact`` when both agree to the last digit."""
+    """How the integer sum F stands to the true f: see the module."""
 
     scale: Fraction
     constant: float
     charge: Fraction
     loss: Fraction
-    exact: bool
 
     def bound(self, total: float) -> float:
-        """The lower bound on f that F ≥ total proves; its float is rounded down unless all is exact. No metric is negative."""
+        """The lower bound on f that F ≥ total proves, as a float that is not above it. No metric is negative."""
         true = Fraction(self.constant) + (Fraction(total) - self.charge) / self.scale
-        return max(0.0, float(true) if self.exact else math.nextafter(float(true), -math.inf))
+        value = float(true)
+        return max(0.0, value if Fraction(value) <= true else math.nextafter(value, -math.inf))
 
     def floor(self, bound: float) -> int:
         """The integer that F cannot be below when f ≥ bound is known (1e-6 of a unit allows for the bound's float)."""

@@ -26,7 +26,7 @@ def rounded(total: Affine, up: bool = False) -> tuple[Expression, Rounded]:
         if integer:
             integers.append(integer * variable)
     guard(sum(abs(value) * upper for value, _, upper in terms) * float(scale), "scaled sums")
-    return sum(integers), Rounded(scale, total.constant, charge, loss, charge == loss == 0)
+    return sum(integers), Rounded(scale, total.constant, charge, loss)
 
 
 def add_limit(draft: Draft, total: Affine, limit: float) -> None:

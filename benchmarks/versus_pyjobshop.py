@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from statistics import mean
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from cells import ROOT, Cell, Published, Store, arguments, data_dir, machine, published
+from benchmarks.cells import ROOT, Cell, Published, Store, arguments, data_dir, machine, published
 
 from optbench.model.measures import gap, rpd, shifted_geomean
 

@@ -1,0 +1,1 @@
+"""Compiled search and, later, the event kernel."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import pytest
+
+from optbench.bounds import destructive
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.model.objective import Objective
 from tests.bounds.shops import FT06, shop
@@ -37,3 +41,18 @@ def test_no_makespan_below_the_optimum_is_all_that_is_refuted() -> None:
             checked, improved = checked + 1, improved + (bounds[0].source == "destructive")
     assert checked > 80
     assert improved > 5
+
+
+def test_a_short_budget_does_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(destructive, "is_compiled", lambda: False)
+    sources = {bound.source for bound in combinatorial_bounds(shop(FT06, [1] * 6), time_limit_s=destructive.COMPILE_S / 2)}
+    assert "destructive" not in sources
+
+
+def test_an_infeasible_deadline_is_refuted_whatever_the_makespan() -> None:
+    # Three tasks of 5 on one machine, all due at 7: every makespan up to the sum of everything is refuted.
+    instance = shop([[(0, 5)]] * 3, [1])
+    tasks = replace(instance.tasks, deadline=np.full(3, 7.0), deadline_hard=np.ones(3, dtype=bool))
+    best = combinatorial_bounds(replace(instance, tasks=tasks), time_limit_s=60)[0]
+    assert best.source == "destructive"
+    assert best.value > 15

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from optbench.errors import ModelError, OptbenchError
-from optbench.model.builder import Model
+from optbench.model.builder import Model, Pool
 
 
-def two_pools(**kwargs: object) -> tuple[Model, object, object]:
-    m = Model("m", **kwargs)  # type: ignore[arg-type]
+def two_pools() -> tuple[Model, Pool, Pool]:
+    m = Model("m")
     return m, m.pool("a", 2, idle_w=10), m.pool("b", 1, idle_w=5, memory_gb=16)
 
 
@@ -93,12 +93,13 @@ def test_many_tasks_from_arrays_equal_the_same_tasks_one_by_one() -> None:
         units, release = np.array([10.0, 20.0, 30.0]), np.array([0.0, 5.0, 9.0])
         if many:
             ids = m.tasks(units, kind="training", gpus=(1, 2), release_s=release, pools=[pool])
+            m.precede(ids[0], ids[2], 1.5)
         else:
-            ids = [
+            first, _, third = [
                 m.task(units=u, kind="training", gpus=(1, 2), release_s=r, pools=[pool])
                 for u, r in zip(units, release, strict=True)
             ]
-        m.precede(ids[0], ids[2], 1.5)
+            m.precede(first, third, 1.5)
         m.minimize(energy_j=1)
         return m
 

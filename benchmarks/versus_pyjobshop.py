@@ -15,7 +15,6 @@ from statistics import mean
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.cells import ROOT, Cell, Published, Store, arguments, data_dir, machine, published
-
 from optbench.model.measures import gap, rpd, shifted_geomean
 
 SIDES = ("optbench", "pyjobshop")

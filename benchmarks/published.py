@@ -61,8 +61,8 @@ def report(rows: list[tuple[Published, Cell]], time_limit_s: float, threads: int
         f"Command: `{shlex.join(['python', *sys.argv])}`  ",
         f"Machine: {machine()}",
         "",
-        f"`-s cpsat --time-limit {time_limit_s:g}s --threads {threads}`, everything included. Each schedule passed the verifier, no",
-        "objective is below the best known lower bound and no bound above the best known upper bound: the script stops at the",
+        "| family | files | solved | proven optimal | at the best known | mean rpd | mean gap | time, geometric mean (shift 1 s) |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for family in FAMILIES:
         members = [(what, cell) for what, cell in rows if what.family == family]

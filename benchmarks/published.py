@@ -61,7 +61,7 @@ def report(rows: list[tuple[Published, Cell]], time_limit_s: float, threads: int
         f"Command: `{shlex.join(['python', *sys.argv])}`  ",
         f"Machine: {machine()}",
         "",
-        "| family | files | solved | proven optimal | at the best known | mean rpd | mean gap | time, geometric mean (shift 1 s) |",
+        "| family | files | solved | proven optimal | at the best known | mean rpd | mean gap | time (geometric, shift 1 s) |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for family in FAMILIES:

@@ -16,6 +16,10 @@ from optbench.model.objective import METRICS, Objective
 from optbench.power.profiles import Profile, profile
 
 
+# One NaN object, so that equal modes without a clock are equal and their tasks share a kind.
+NO_CLOCK = float("nan")
+
+
 @dataclass(frozen=True)
 class Place:
     """A site or node of the hierarchy."""
@@ -220,7 +224,7 @@ class Model:
             float(time_s),
             float(energy_j),
             float(power),
-            float("nan" if clock is None else clock),
+            NO_CLOCK if clock is None else float(clock),
         )
 
     # --- work ---------------------------------------------------------------------------------------------------

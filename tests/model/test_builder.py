@@ -106,6 +106,16 @@ def test_many_tasks_from_arrays_equal_the_same_tasks_one_by_one() -> None:
     assert model(True).build().hash == model(False).build().hash
 
 
+def test_tasks_with_equal_modes_share_a_kind() -> None:
+    m = Model()
+    pool = m.pool("p")
+    for _ in range(3):
+        m.task(modes=[m.mode(pool, time_s=2, energy_j=5)])
+    m.task(modes=[m.mode(pool, time_s=3, energy_j=5)])
+    m.minimize(makespan_s=1)
+    assert m.build().tasks.kind.tolist() == [0, 0, 0, 1]
+
+
 def test_names_do_not_change_the_hash_but_numbers_do() -> None:
     def built(name: str, time_s: float) -> str:
         m = Model(name)

@@ -20,15 +20,15 @@ from optbench.views.milp import Formulation, MilpArrays, StandardForm, formulate
 from ._first import first_schedules
 
 ROUTES = ("array", "pyomo")
-# Absolute gap, in units of the scaled objective, and feasibility tolerance that HiGHS is given (its defaults are 1e-6). At 1e-9
+# Absolute gap, in units of the scaled objective, and feasibility tolerance (its default is 1e-6) that HiGHS is given. At 1e-9
 # HiGHS 1.14.0 drops a node whose whole solution misses the tolerance by rounding, and its bound then exceeds the optimum.
-ABS_GAP = 1e-6
+ABS_GAP = 1e-3
 FEASIBILITY = 1e-7
 # HiGHS whose MIP presolve calls too dear a solution optimal: singleton columns are stuffed against row activities that were
 # computed for other columns (HiGHS issues 2957, 3043, 3073, 3094; not in 1.13.1, mended in 1.15).
 WRONG_PRESOLVE = ("1.14.0",)
-# The largest coefficient of the scaled objective lies between half of this and this.
-LARGEST_COST = 1024.0
+# The largest coefficient of the scaled objective lies between half of this and this: the tolerances are then small beside it.
+LARGEST_COST = 2.0**20
 
 # Every HiGHS status that leaves neither an optimum nor a proof: why it stopped. What is absent here is a failure of HiGHS.
 STOPPED: dict[str, Termination] = {
@@ -260,8 +260,8 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
     - a node is closed once its bound is within mip_abs_gap of the incumbent, and an exhausted tree reports the incumbent: that
       may exceed the optimum by ABS_GAP (mip_rel_gap is 0);
     - a node's bound is the value of a basis whose reduced costs may have the wrong sign by the dual feasibility tolerance δ.
-      Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; HiGHS uses δ = 0.1 · mip_feasibility_tolerance, ten
-      times as much is allowed here for scaling of the matrix;
+      Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; in a MIP, HiGHS uses δ = 0.1 · mip_feasibility_tolerance
+      and checks it on the LP without its scaling;
     - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is harmless.
 
     Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they sum to one per task), the
@@ -275,7 +275,7 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
         elif block.name == "send":
             most = min(most, float(len(instance.edges.source)))
         reach += most
-    return (ABS_GAP + FEASIBILITY * reach) / scale
+    return (ABS_GAP + 0.1 * FEASIBILITY * reach) / scale
 
 
 def safe_bound(dual: float, slack: float, grain: float | None) -> float:

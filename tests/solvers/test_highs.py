@@ -23,6 +23,7 @@ from optbench.plugins.solvers._first import first_schedules
 from optbench.plugins.solvers.highs import STOPPED, Highs, Session, known_end, safe_bound
 from optbench.views.milp import formulate
 
+from ..reference.random_instances import in_whole_seconds, tiny_instance
 from ..views.milp_cases import tiny
 
 
@@ -128,6 +129,25 @@ def test_a_time_limit_without_incumbent(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module.Session, "_report", lambda self, values: None)
     assert Highs("disjunctive", first=False).solve(instance, run) is None
     assert (run.termination, run.proven_infeasible) == ("time_limit", False)
+
+
+def test_wherever_highs_is_stopped_its_bound_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 755 in continuous time, stopped at each of its events: at a tolerance of 1e-9 the bound was 7.67 of 6.70."""
+    both = in_whole_seconds(tiny_instance(755))
+    assert both is not None
+    left = iter(range(10**6))
+
+    def stop(self: Session, event: Any, act: Any) -> None:
+        act()
+        event.data_in.user_interrupt = next(left, None) is None
+
+    monkeypatch.setattr(module.Session, "_guarded", stop)
+    best = solved(both[1], Highs(first=False)).objective
+    assert best == pytest.approx(6.70166015625)
+    for events in range(14):
+        left = iter(range(events))
+        run = solved(both[1], Highs(first=False))
+        assert run.bound is None or run.bound <= best + 1e-9
 
 
 def test_an_interrupt_keeps_the_incumbent() -> None:

@@ -202,29 +202,7 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
     carried = [e for e in range(len(ref.edges)) if ref.costly(e) or not (disaggregated or ref.uniform(e))]
     sent = ref.transfers(carried, {i: [(name, ref.home[key[1]], ref.period(ends[key])) for key, name in x.items() if key[0] == i]
                                    for i in range(ref.n)})
-    for e, (i, j, data) in enumerate(ref.edges):
-        own, other = ([key for key in x if key[0] == task] for task in (j, i))
-        if not disaggregated:
-            terms = [(x[key], float(key[2])) for key in own] + [(x[key], -ends[key]) for key in other]
-            if not ref.uniform(e):
-                terms += [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
-            ref.row(f"precede[{e}]", terms, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
-            continue
-        vector = {k: tuple(ref.lag(ref.home[l], ref.home[k], data) for l in ref.of(i)) for k in ref.of(j)}
-        classes = [({k for k in vector if vector[k] == lags}, lags) for lags in sorted(set(vector.values()))]
-        if len(classes) > 1:
-            classes.append((set(vector), tuple(map(min, zip(*vector.values(), strict=True)))))
-        for c, (modes, lags) in enumerate(classes):
-            starts = [key for key in own if key[1] in modes]
-            arrival = {key: ends[key] + lags[ref.of(i).index(key[1])] for key in other}
-            if not starts:
-                continue
-            last = max(key[2] for key in starts)
-            if arrival and all(map(math.isfinite, arrival.values())):
-                last = min(last, int(max(arrival.values())) - 1)
-            for t in range(min(key[2] for key in starts), last + 1):
-                ref.row(f"precede[{e},{c},{t}]", [(x[key], 1.0) for key in starts if key[2] <= t]
-                        + [(x[key], -1.0) for key in other if arrival[key] <= t], -INF, 0.0)
+    _precedence(ref, x, ends, sent, disaggregated)
     _per_tick(ref, x, ends)
     followed = {i for i, _, _ in ref.edges}
     leaves = [i for i in range(ref.n) if i not in followed]
@@ -263,6 +241,32 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
         return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.paid_rest else [])
 
     return ref.finish(metric)
+
+
+def _precedence(ref: Reference, x: dict[Any, str], ends: dict[Any, float], sent: list[Sent], disaggregated: bool) -> None:
+    for e, (i, j, data) in enumerate(ref.edges):
+        own, other = ([key for key in x if key[0] == task] for task in (j, i))
+        if not disaggregated:
+            terms = [(x[key], float(key[2])) for key in own] + [(x[key], -ends[key]) for key in other]
+            if not ref.uniform(e):
+                terms += [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
+            ref.row(f"precede[{e}]", terms, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
+            continue
+        vector = {k: tuple(ref.lag(ref.home[l], ref.home[k], data) for l in ref.of(i)) for k in ref.of(j)}
+        classes = [({k for k in vector if vector[k] == lags}, lags) for lags in sorted(set(vector.values()))]
+        if len(classes) > 1:
+            classes.append((set(vector), tuple(map(min, zip(*vector.values(), strict=True)))))
+        for c, (modes, lags) in enumerate(classes):
+            starts = [key for key in own if key[1] in modes]
+            arrival = {key: ends[key] + lags[ref.of(i).index(key[1])] for key in other}
+            if not starts:
+                continue
+            last = max(key[2] for key in starts)
+            if arrival and all(map(math.isfinite, arrival.values())):
+                last = min(last, int(max(arrival.values())) - 1)
+            for t in range(min(key[2] for key in starts), last + 1):
+                ref.row(f"precede[{e},{c},{t}]", [(x[key], 1.0) for key in starts if key[2] <= t]
+                        + [(x[key], -1.0) for key in other if arrival[key] <= t], -INF, 0.0)
 
 
 def _per_tick(ref: Reference, x: dict[Any, str], ends: dict[Any, float]) -> None:

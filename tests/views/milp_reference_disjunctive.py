@@ -47,27 +47,13 @@ def disjunctive(inst: Instance) -> Table:
     for e, (i, j, data) in enumerate(ref.edges):
         lags = [] if ref.uniform(e) else [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
         ref.row(f"precede[{e}]", when(2 * j, 1.0) + when(2 * i + 1, -1.0) + lags, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
-    if ref.needs_makespan:
-        ref.column("makespan", min(ref.critical, ref.end), max(ref.end, *ref.latest))
-        for i in sorted(set(range(n)) - {i for i, _, _ in ref.edges}):
-            ref.row(f"finish[{i}]", [("makespan", 1.0), *when(2 * i + 1, -1.0)], 0.0, INF)
-        for p in range(len(ref.count)):
-            held = [(i, k, c) for i, k in ref.pairs for q, c in ref.needs[k] if q == p and ref.dur[i, k] > 0]
-            if held:
-                free = min(ref.head[i] for i, _, _ in held) + min(ref.tail[i] for i, _, _ in held)
-                done = [(f"mode[{i},{k}]", -c * ref.dur[i, k]) for i, k, c in held]
-                ref.row(f"work[{p}]", [("makespan", float(ref.count[p])), *done], ref.count[p] * free, INF)
+    _makespan(ref, when)
     late = [i for i in range(n) if math.isfinite(tasks.deadline[i]) and not tasks.deadline_hard[i]]
     if "tardiness_s" in ref.wanted:
         for i in late:
             ref.column(f"tardy[{i}]", 0.0, max(0.0, ref.latest[i] - float(tasks.deadline[i])))
             ref.row(f"late[{i}]", [(f"tardy[{i}]", 1.0), *when(2 * i + 1, -1.0)], -float(tasks.deadline[i]), INF)
-    orders: set[tuple[int, int]] = set()
-    _resources(ref, never, always, orders)
-    for u, v in orders:
-        ref.column(f"before[{u},{v}]", 0.0, 1.0, True)
-        most = high[u] - low[v]
-        ref.row(f"sequence[{u},{v}]", when(u, 1.0) + when(v, -1.0) + [(f"before[{u},{v}]", most)], -INF, most)
+    _orders(ref, when, never, always, low, high)
 
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         if name in ("makespan", "makespan_s"):
@@ -84,6 +70,28 @@ def disjunctive(inst: Instance) -> Table:
         return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.needs_makespan else [])
 
     return ref.finish(metric)
+
+
+def _orders(ref: Reference, when: Any, never: Any, always: Any, low: list[float], high: list[float]) -> None:
+    orders: set[tuple[int, int]] = set()
+    _resources(ref, never, always, orders)
+    for u, v in orders:
+        ref.column(f"before[{u},{v}]", 0.0, 1.0, True)
+        most = high[u] - low[v]
+        ref.row(f"sequence[{u},{v}]", when(u, 1.0) + when(v, -1.0) + [(f"before[{u},{v}]", most)], -INF, most)
+
+
+def _makespan(ref: Reference, when: Any) -> None:
+    if ref.needs_makespan:
+        ref.column("makespan", min(ref.critical, ref.end), max(ref.end, *ref.latest))
+        for i in sorted(set(range(ref.n)) - {i for i, _, _ in ref.edges}):
+            ref.row(f"finish[{i}]", [("makespan", 1.0), *when(2 * i + 1, -1.0)], 0.0, INF)
+        for p in range(len(ref.count)):
+            held = [(i, k, c) for i, k in ref.pairs for q, c in ref.needs[k] if q == p and ref.dur[i, k] > 0]
+            if held:
+                free = min(ref.head[i] for i, _, _ in held) + min(ref.tail[i] for i, _, _ in held)
+                done = [(f"mode[{i},{k}]", -c * ref.dur[i, k]) for i, k, c in held]
+                ref.row(f"work[{p}]", [("makespan", float(ref.count[p])), *done], ref.count[p] * free, INF)
 
 
 def _resources(ref: Reference, never: Any, always: Any, orders: set[tuple[int, int]]) -> None:

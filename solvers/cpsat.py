@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from ortools.sat.python import cp_model
 
+from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
@@ -16,7 +17,7 @@ from optbench.model.measures import gap
 from optbench.model.result import OPTIMAL_GAP
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
-from optbench.sim.primal import improve, is_searchable
+from optbench.sim.primal import improve, is_compiled, is_searchable
 from optbench.views.cpsat import CpsatView, build
 
 # How often a stop request is looked for while CP-SAT searches.
@@ -26,10 +27,10 @@ PROBE_S = 1.0
 PROBE_SHARE = 0.05
 # Then they run for this long, or this share of what is left; with a work limit, for so many chunks.
 POLISH_S = 30.0
-POLISH_SHARE = 0.18
+POLISH_SHARE = 0.22
 POLISH_CHUNKS = 20
-# And this share of what is then left goes to bounds by propagation.
-DESTROY_SHARE = 0.12
+# A run this long may compile the heuristics; a shorter one does without unless that was done before.
+COMPILE_S = 100.0
 
 
 @dataclass
@@ -41,9 +42,10 @@ class CpSat(Solver):
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         if run.warm_start is not None:
             run.report(run.warm_start)
-        report_bounds(run, 0.0)
+        for bound in combinatorial_bounds(instance)[:1]:
+            run.report_bound(bound.value, bound.source, bound.proof)
         view = build(instance)
-        if is_searchable(instance) and not is_closed(run):
+        if is_searchable(instance) and (is_compiled() or run.time_left() > COMPILE_S) and not is_closed(run):
             if self.probe(view, run):
                 return run.best
             self.polish(instance, run)
@@ -60,22 +62,26 @@ class CpSat(Solver):
         return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.conclude(status, view, run)
 
     def polish(self, instance: Instance, run: Run) -> None:
-        """The compiled heuristics from the best schedule so far, then bounds by propagation."""
+        """The compiled heuristics from the best schedule so far, while bounds are sought beside them."""
         metric, weight = instance.objective.levels[0][0]
         unit = weight * (instance.step_s if metric == "makespan_s" else 1.0)
+        seconds = min(POLISH_S, POLISH_SHARE * run.time_left())
+        bounds = threading.Thread(target=report_bounds, args=(run, seconds), name="bounds")
+        if run.work_limit is None:
+            bounds.start()
         improve(
             instance,
             run.best,
-            target=-math.inf if run.bound is None else math.ceil(run.bound / unit - 1e-6),
-            seconds=min(POLISH_S, POLISH_SHARE * run.time_left()),
+            target=lambda: -math.inf if run.bound is None else math.ceil(run.bound / unit - 1e-6),
+            seconds=seconds,
             report=run.report,
             stop=run.stop_requested.is_set,
             seed=run.seed,
             threads=1 if run.work_limit is not None else run.threads,
             chunks=None if run.work_limit is None else POLISH_CHUNKS,
         )
-        if run.work_limit is None and not is_closed(run):
-            report_bounds(run, min(POLISH_S, DESTROY_SHARE * run.time_left()))
+        if run.work_limit is None:
+            bounds.join()
 
     def search(self, view: CpsatView, run: Run) -> None:
         """CP-SAT with all that is left of the budget."""
@@ -91,8 +97,8 @@ class CpSat(Solver):
 
 
 def report_bounds(run: Run, seconds: float) -> None:
-    """The best combinatorial bound: the cheap ones, and with some time what propagation refutes."""
-    for bound in combinatorial_bounds(run.instance, seconds)[:1]:
+    """Everything the bounds say within this time: the fluid programme, and what propagation refutes."""
+    for bound in lower_bounds(run.instance, time_limit_s=seconds)[:1]:
         run.report_bound(bound.value, bound.source, bound.proof)
 
 

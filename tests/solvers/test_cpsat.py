@@ -128,7 +128,7 @@ def test_the_compiled_heuristics_find_verified_schedules(path: str, data_dir: Pa
     found = []
     for _ in range(2):
         run = Run(instance)
-        improve(instance, None, target=0, seconds=60, report=run.report, stop=lambda: False, seed=1, chunks=3)
+        improve(instance, None, target=lambda: 0, seconds=60, report=run.report, stop=lambda: False, seed=1, chunks=3)
         assert not run.rejected and run.objective is not None
         found.append(run.objective)
     assert found[0] == found[1]

@@ -8,12 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
+from optbench.sim.primal import genetic, tabu
 from optbench.sim.primal.project import ProjectSearch, is_project
 from optbench.sim.primal.shop import ShopSearch, is_shop, list_schedule
 
@@ -26,11 +28,31 @@ def is_searchable(instance: Instance) -> bool:
     return is_shop(instance) or is_project(instance)
 
 
+def is_compiled() -> bool:
+    """Whether an earlier process has left the compiled searches in numba's cache: compiling them takes 10 to 20 s."""
+    for kernel, name in ((tabu.search, "tabu.search"), (genetic.evolve, "genetic.evolve")):
+        folder = kernel.stats.cache_path
+        if folder is None or not any(Path(folder).glob(f"{name}-*.nbi")):
+            return False
+    return True
+
+
+def compile_ahead() -> None:
+    """Compile the searches into the cache: a set-up step may do so, so that no run has to."""
+    from optbench.model.formats.registry import parse
+
+    shop = parse("2 2\n0 1 1 2\n1 2 0 1\n", "warm", "jobshop")
+    search = ShopSearch(shop, 0)
+    search.begin(*list_schedule(shop, shop.order))
+    search.step(1)
+    ProjectSearch(shop, 0).step(1)
+
+
 def improve(
     instance: Instance,
     incumbent: Schedule | None,
     *,
-    target: float,
+    target: Callable[[], float],
     seconds: float,
     report: Callable[[Schedule], object],
     stop: Callable[[], bool],
@@ -38,20 +60,21 @@ def improve(
     threads: int = 1,
     chunks: int | None = None,
 ) -> None:
-    """Search from the incumbent (or a list schedule), reporting every better schedule, until ``target`` (in time units)."""
+    """Search from the incumbent (or a list schedule), reporting every better schedule, until ``target()`` (in time units)."""
     until = time.perf_counter() + seconds
     lock = threading.Lock()
     best = [float("inf") if incumbent is None else float(incumbent.end.max(initial=0))]
 
     def work(k: int) -> None:
-        search = _begin(instance, incumbent, int(np.ceil(target)), seed * 1000 + k, fresh=k % 2 == 1)
+        search = _begin(instance, incumbent, seed * 1000 + k, fresh=k % 2 == 1)
         done = 0
-        while not (stop() or best[0] <= target or time.perf_counter() >= until or done == chunks):
+        while not (stop() or best[0] <= target() or time.perf_counter() >= until or done == chunks):
+            search.aim(target())
             search.step(CHUNK)
             done += 1
-            if search.makespan < best[0]:
-                with lock:
-                    best[0] = min(best[0], search.makespan)
+            with lock:
+                if search.makespan < best[0]:
+                    best[0] = search.makespan
                     report(search.schedule())
 
     others = [threading.Thread(target=work, args=(k,), name=f"primal{k}") for k in range(1, threads)]
@@ -62,16 +85,16 @@ def improve(
         thread.join()
 
 
-def _begin(instance: Instance, incumbent: Schedule | None, target: int, seed: int, fresh: bool) -> ShopSearch | ProjectSearch:
+def _begin(instance: Instance, incumbent: Schedule | None, seed: int, fresh: bool) -> ShopSearch | ProjectSearch:
     search: ShopSearch | ProjectSearch
     if is_shop(instance):
-        search = ShopSearch(instance, target, seed)
+        search = ShopSearch(instance, seed)
         if incumbent is None or fresh:
             w = windows(instance)
             search.begin(*list_schedule(instance, np.lexsort((-w.tail, w.head))))
             return search
     else:
-        search = ProjectSearch(instance, target, seed)
+        search = ProjectSearch(instance, seed)
         if incumbent is None or fresh:
             return search
     order = np.argsort(incumbent.task)

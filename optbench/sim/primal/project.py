@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,6 @@ class ProjectSearch:
     """One population with its state; ``step`` may be called from a thread of its own."""
 
     instance: Instance
-    target: int
     seed: int
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class ProjectSearch:
         self.prints = np.zeros(POPULATION, dtype=np.int64)
         self.best_row, self.best_start = np.zeros((2, n), dtype=np.int64)
         self.state = np.zeros(5, dtype=np.int64)
-        self.state[[BEST, TARGET, RANDOM]] = BIG, self.target, seeded(self.seed)
+        self.state[[BEST, TARGET, RANDOM]] = BIG, -BIG, seeded(self.seed)
 
     @property
     def makespan(self) -> int:
@@ -70,6 +70,10 @@ class ProjectSearch:
     @property
     def tried(self) -> int:
         return int(self.state[TRIED])
+
+    def aim(self, target: float) -> None:
+        """Stop as soon as a makespan is not above this."""
+        self.state[TARGET] = math.ceil(max(target, -1.0))
 
     def begin(self, row: Ints, start: Ints) -> None:
         """Take a schedule into the population."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,6 @@ class ShopSearch:
     """One tabu search with its state; ``step`` may be called from a thread of its own."""
 
     instance: Instance
-    target: int
     seed: int
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class ShopSearch:
         self.shop = (*adjacency(edges.target, edges.source, n), *adjacency(edges.source, edges.target, n), release)
         self.rows = (pairs.ptr, instance.modes.primary[pairs.mode], pairs.duration.astype(np.int64))
         self.state = np.zeros(10, dtype=np.int64)
-        self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = BIG, self.target, seeded(self.seed), BIG, LEAST_TENURE
+        self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = BIG, -BIG, seeded(self.seed), BIG, LEAST_TENURE
         self.tabu = np.zeros((n, n), dtype=np.int64)
         self.tabu_machine = np.zeros((n, instance.num_pools), dtype=np.int64)
         # Tuples of columns, not tables: the compiled code would pay for a view at every access to a row.
@@ -68,6 +68,10 @@ class ShopSearch:
     @property
     def makespan(self) -> int:
         return int(self.state[BEST])
+
+    def aim(self, target: float) -> None:
+        """Stop as soon as a makespan is not above this."""
+        self.state[TARGET] = math.ceil(max(target, -1.0))
 
     def begin(self, row: Ints, start: Ints) -> None:
         """Start from a schedule: the row and start of every task."""

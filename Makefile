@@ -1,5 +1,5 @@
 # `make quickstart` and `make test` need a Python >= 3.11 and make >= 3.81, nothing else.
-#   make TORCH="torch==2.13.0 --index-url URL"   another build of torch, as pip arguments
+#   make TORCH="torch==2.13.0 --index-url URL"   another build of torch: any arguments of pip install
 #   make PYTHON=/path/to/python3.12                                               another interpreter
 TORCH ?= torch==2.13.0
 PYTHON ?=

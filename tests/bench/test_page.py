@@ -174,7 +174,7 @@ def test_every_segment_gets_its_devices_and_none_is_shared() -> None:
         m.task(modes=[m.mode({gpu: count}, time_s=length)])
     m.minimize(makespan_s=1.0)
     instance = m.build()
-    schedule = Schedule.of(instance, [0, 1, 2, 3], [0, 0, 0, 4])
+    schedule = Schedule.of(instance, [0, 1, 2, 1], [0, 0, 0, 4])
     assert verify(instance, schedule).feasible
     blocks = lanes.assign(instance, schedule)
     held: dict[int, list[int]] = {}

@@ -14,7 +14,8 @@ after the others bounds how early a task can start. Deductions are on earliest s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from optbench.sim.compiled import njit
 
 FAR = np.int64(1) << 60
 # Resources of more members skip the deductions that grow with the cube of their number.

@@ -7,9 +7,9 @@ Valls, Ballestín and Quintanilla 2005), which shortens most schedules. Children
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from optbench.sim.compiled import njit
 from optbench.sim.primal.chance import pick
 
 BIG = 1 << 60
@@ -19,7 +19,7 @@ BEST, TARGET, TRIED, SINCE = range(1, 5)
 PATIENCE = 60
 
 
-@nb.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def earliest(used, room, demand, begin, length):  # type: ignore[no-untyped-def]
     """Earliest time from ``begin`` on at which the pools have room for the whole length."""
     t = begin
@@ -33,7 +33,7 @@ def earliest(used, room, demand, begin, length):  # type: ignore[no-untyped-def]
     return t
 
 
-@nb.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def decode(ptr, before, release, rows, order, row, start, used):  # type: ignore[no-untyped-def]
     """The serial scheme along ``order``, each task after those in ``before``; returns the makespan."""
     duration, demand, room = rows
@@ -54,7 +54,7 @@ def decode(ptr, before, release, rows, order, row, start, used):  # type: ignore
     return makespan
 
 
-@nb.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def justify(graph, rows, order, row, start, used, rank, makespan):  # type: ignore[no-untyped-def]
     """Shift right, then left: lists by latest end, then by earliest start. Ties keep the order they had."""
     n = len(order)
@@ -75,7 +75,7 @@ def justify(graph, rows, order, row, start, used, rank, makespan):  # type: igno
     return decode(graph[0], graph[1], graph[4], rows, order, row, start, used)
 
 
-@nb.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-untyped-def]
     """A list by long tails with noise, rows at random."""
     n = len(order)
@@ -106,7 +106,7 @@ def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-un
                 size += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def cross(mother, father, row_m, row_f, row_ptr, order, row, state):  # type: ignore[no-untyped-def]
     """Ends from the mother, the middle in the father's order; a row changes here and there."""
     n = len(order)
@@ -134,7 +134,7 @@ def cross(mother, father, row_m, row_f, row_ptr, order, row, state):  # type: ig
             row[i] = row_ptr[i] + pick(state, row_ptr[i + 1] - row_ptr[i])
 
 
-@nb.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def mutate(graph, order, state):  # type: ignore[no-untyped-def]
     """Swap neighbours in the list that no edge joins, one in twenty."""
     for k in range(len(order) - 1):
@@ -147,7 +147,7 @@ def mutate(graph, order, state):  # type: ignore[no-untyped-def]
                 order[k], order[k + 1] = j, i
 
 
-@nb.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def fingerprint(start):  # type: ignore[no-untyped-def]
     """A number that schedules of different starts hardly share."""
     out = 7
@@ -156,7 +156,7 @@ def fingerprint(start):  # type: ignore[no-untyped-def]
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def evolve(  # type: ignore[no-untyped-def]
     graph, rows, row_ptr, tails, lists, chosen, fitness, prints, best_row, best_start, state, horizon, count
 ):

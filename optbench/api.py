@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import EllipsisType
 from typing import Any
 
 from optbench.bounds.auto import METHODS, lower_bounds
@@ -28,8 +29,9 @@ from optbench.model.verify import Verdict, verify
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 
+DEFAULT_TIME_LIMIT_S = 60.0
 # Seconds that bounding may take beyond a spent budget, so that no result goes without a bound.
-LEAST_BOUNDING_S = 2.0
+LEAST_BOUNDING_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
         return target
     if isinstance(target, Problem):
         return target.instance(seed)
-    if Path(target).exists():
-        return formats.load(target)
     text = str(target)
+    if _exists(target):
+        return formats.load(target)
     folder = text.partition("/")[0]
     if not isinstance(target, Path) and "/" in text and folder in data_sets():
         return formats.load(data_path(text))
@@ -71,11 +73,18 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
     return replace(load_problem(text).instance(seed), problem=text)
 
 
+def _exists(target: str | Path) -> bool:
+    try:
+        return Path(target).exists()
+    except (OSError, ValueError):  # no possible path: too long, or with a null in it
+        return False
+
+
 def solve(
     target: str | Path | Instance | Problem,
     solver: str | Solver = "cpsat",
     *,
-    time_limit_s: float | None = 60.0,
+    time_limit_s: float | EllipsisType | None = ...,
     work_limit: float | None = None,
     seed: int = 0,
     threads: int = 1,
@@ -87,9 +96,12 @@ def solve(
 ) -> Result:
     """Solve, verify and bound: ``ob.solve(instance, "cpsat", time_limit_s=10).gap``.
 
-    ``params`` go to the solver. With ``bound=False`` nothing is bounded beyond what the solver itself reports.
+    The time limit is 60 s, or none where there is a work limit (the same seed must give the same result). ``params`` go to
+    the solver. With ``bound=False`` nothing is bounded beyond what the solver itself reports.
     """
     instance = load_target(target, seed)
+    if isinstance(time_limit_s, EllipsisType):
+        time_limit_s = DEFAULT_TIME_LIMIT_S if work_limit is None else None
     budget = Budget(time_limit_s, work_limit, seed, threads)
     if isinstance(solver, str):
         name, method = load_solver(solver, params)
@@ -103,7 +115,11 @@ def solve(
 def bound(
     target: str | Path | Instance | Problem, method: str = "auto", *, time_limit_s: float = 10.0, seed: int = 0, threads: int = 1
 ) -> list[Bound]:
-    """Certified lower bounds, best first, per level of the objective; ``method`` may also name a solver."""
+    """Certified lower bounds, best first, per level of the objective; ``method`` may also name a solver.
+
+    Without an incumbent there is nothing to hold: a later level is bounded over all schedules, which is valid but weaker
+    than the bound that ``solve`` gives it. The levels share the time.
+    """
     instance = load_target(target, seed)
     solvers = names("solver")
     if method in solvers:
@@ -112,9 +128,10 @@ def bound(
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, [*METHODS, *solvers])
     out: list[Bound] = []
-    for k in range(instance.objective.num_levels):
+    levels = instance.objective.num_levels
+    for k in range(levels):
         level = instance.with_objective(instance.objective.level(k))
-        out += [replace(b, level=k) for b in lower_bounds(level, method=method, time_limit_s=time_limit_s)]
+        out += [replace(b, level=k) for b in lower_bounds(level, method=method, time_limit_s=time_limit_s / levels)]
     return out
 
 
@@ -156,7 +173,7 @@ class _Solving:
             run = self._level(level_instance, k, best)
             self.runs.append(run)
             self.spent_s += run.elapsed_s()
-            best = run.best
+            best = run.best if run.best is not None else best
             if run.best is None or run.verdict is None or run.crash is not None:
                 break
             metric, weight = self.instance.objective.levels[k][0]
@@ -170,6 +187,8 @@ class _Solving:
         budget, progress = self.budget, self._progress(self.spent_s)
         run = Run(instance, budget.seed, budget.threads, share, budget.work_limit, start, progress, k, self.stop)
         schedule = None
+        if start is not None:
+            run.report(start)
         try:
             schedule = self.method.solve(instance, run)
         except KeyboardInterrupt:
@@ -189,6 +208,7 @@ class _Solving:
             _add_bounds(run)
         if self.stop.is_set() and run.crash is None:
             run.termination = "interrupted"
+        run.close()
         return run
 
     def _progress(self, offset_s: float) -> Callable[[TrajectoryPoint], None] | None:
@@ -200,13 +220,12 @@ class _Solving:
     def _assemble(self, schedule: Schedule | None) -> Result:
         runs = self.runs
         verdict = verify(self.instance, schedule) if schedule is not None else None
-        complete = len(runs) == self.instance.objective.num_levels
-        values = verdict.objectives if verdict is not None and complete else ()
-        lows = tuple(run.bound for run in runs)
-        if values:
-            for run, value in zip(runs, values, strict=True):
-                if run.bound is not None:
-                    check_bound(value, run.bound, run.bounds[-1].source, self.instance.name)
+        values = verdict.objectives if verdict is not None else ()
+        unsolved = self.instance.objective.num_levels - len(runs)
+        lows = (*(run.bound for run in runs), *(None,) * unsolved)
+        for run, value in zip(runs, values, strict=False):
+            if run.bound is not None:
+                check_bound(value, run.bound, run.bounds[-1].source, self.instance.name)
         gaps = tuple(gap(value, low) for value, low in zip(values, lows, strict=True)) if values else ()
         rejected = next((run.rejected[-1] for run in runs if run.rejected), None)
         return Result(

@@ -141,6 +141,58 @@ def test_targets_are_files_public_instances_and_specs(data_dir: Path) -> None:
         api.load_target("nowhere/ft06.txt")
     with pytest.raises(UnknownNameError, match="did you mean 'jobshop'"):
         api.load_target("jobshp:jobs=3")
+    with pytest.raises(OptbenchError, match="unknown problem 'xxx"):
+        api.load_target("x" * 5000)
+
+
+@dataclass
+class Forgetful(ob.Solver):
+    """Answers the first time it is asked, then no more; never looks at a warm start."""
+
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES)
+
+    def solve(self, instance: Instance, run: ob.Run) -> ob.Schedule | None:
+        return ob.Schedule.of(instance, [0], [0]) if run.level == 0 else None
+
+
+def test_no_level_loses_what_an_earlier_one_found() -> None:
+    m = two_clocks()
+    m.minimize_in_order("makespan_s", "energy_j")
+    result = ob.solve(m.build(), Forgetful())
+    assert result.objective == (2, 100) and result.verified
+
+
+def test_never_worse_than_the_warm_start_whatever_the_solver_does() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    instance = m.build()
+    result = ob.solve(instance, Fixed(mode=0), warm_start=ob.Schedule.of(instance, [1], [0]))
+    assert result.objective == 40
+
+
+def test_a_work_limit_alone_knows_no_clock() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    limits: list[float | None] = []
+
+    @dataclass
+    class Spy(Fixed):
+        def solve(self, instance: Instance, run: ob.Run) -> ob.Schedule | None:
+            limits.append(run.time_limit_s)
+            return super().solve(instance, run)
+
+    ob.solve(m.build(), Spy(), work_limit=1)
+    ob.solve(m.build(), Spy())
+    ob.solve(m.build(), Spy(), work_limit=1, time_limit_s=5)
+    assert limits == [None, 60, 5]
+
+
+def test_the_trajectory_of_levels_stays_within_the_time_spent() -> None:
+    m = two_clocks()
+    m.minimize_in_order("makespan_s", "energy_j")
+    result = ob.solve(m.build(), "cpsat", time_limit_s=10)
+    times = [point.t_s for point in result.trajectory]
+    assert times == sorted(times) and times[-1] <= result.wall_s
 
 
 @dataclass

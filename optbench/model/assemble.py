@@ -9,6 +9,7 @@ import numpy as np
 
 from optbench.errors import ModelError
 from optbench.model.instance import (
+    MAX_TIME,
     ROUNDING_GUARD,
     Edges,
     Instance,
@@ -22,7 +23,7 @@ from optbench.model.instance import (
     round_down,
     round_up,
 )
-from optbench.model.validate import MAX_TIME, validate
+from optbench.model.validate import validate
 
 if TYPE_CHECKING:
     from optbench.model.builder import KindKey, Mode, Model
@@ -230,8 +231,6 @@ def _tariffs(m: Model, pools: Pools) -> Tariffs | None:
         if place < 0:
             raise ModelError(f"pool {m.pools[p].name!r} has no tariff; declare one for its place or for the whole cluster")
         tariff = by_place[place]
-        if len(tariff.times_s) == 0 or tariff.times_s[0] != 0:
-            raise ModelError("tariff times must start at 0 and rise strictly")
         period = np.searchsorted(np.asarray(tariff.times_s), times_s, side="right") - 1
         price[p], carbon[p] = np.asarray(tariff.price_usd_per_kwh)[period], np.asarray(tariff.carbon_g_per_kwh)[period]
     return Tariffs(whole if m.time == "ticks" else times, price, carbon)

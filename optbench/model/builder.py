@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from optbench.model import assemble
 from optbench.model.instance import Domain, Instance
 from optbench.model.objective import METRICS, Objective
 from optbench.power.profiles import Profile, profile
-
 
 # One NaN object, so that equal modes without a clock are equal and their tasks share a kind.
 NO_CLOCK = float("nan")
@@ -165,8 +165,7 @@ class Model:
         Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
         """
         shape = _profile(profile)
-        if isinstance(count, bool) or int(count) != count or count < 1:
-            raise ModelError(f"pool {name!r}: count is {count!r}; it must be a positive integer")
+        count = _count(count, f"pool {name!r}: count")
         if shape is None and clocks is not None:
             raise ModelError(f"pool {name!r}: clocks need a profile; without one, give each task explicit modes")
 
@@ -176,7 +175,7 @@ class Model:
         self.pools.append(
             PoolData(
                 name,
-                int(count),
+                count,
                 at.idx if at is not None else 0,
                 value(idle_w, "idle_w", 0.0),
                 value(sleep_w, "sleep_w", 0.0),
@@ -202,6 +201,8 @@ class Model:
         if not bandwidth_gbit_s > 0:
             raise ModelError(f"link {a.name!r} to {b.name!r}: bandwidth_gbit_s is {bandwidth_gbit_s!r}; it must be positive")
         for sender, receiver in ((a, b), (b, a))[: 2 if both else 1]:
+            if any((link.sender, link.receiver) == (sender.idx, receiver.idx) for link in self.links):
+                raise ModelError(f"link {sender.name!r} to {receiver.name!r} is declared twice")
             self.links.append(LinkData(sender.idx, receiver.idx, 8.0 / bandwidth_gbit_s, latency_ms / 1e3, energy_j_per_gb))
 
     def mode(
@@ -220,7 +221,7 @@ class Model:
         needs = {} if pool is None else {pool: 1} if isinstance(pool, Pool) else pool
         power = power_w if power_w is not None else energy_j / time_s if time_s > 0 else 0.0
         return Mode(
-            tuple((p.idx, int(n)) for p, n in needs.items()),
+            tuple((p.idx, _count(n, f"mode on pool {p.name!r}: devices")) for p, n in needs.items()),
             float(time_s),
             float(energy_j),
             float(power),
@@ -292,6 +293,8 @@ class Model:
         """``target`` starts after ``source`` ends and its data has arrived; tasks, indices or arrays of indices."""
         ends = [np.atleast_1d(np.asarray(end.idx if isinstance(end, Task) else end)) for end in (source, target)]
         for end in ends:
+            if end.dtype.kind not in "iu":
+                raise ModelError(f"precede: tasks are given by handle or index, not by {end[0].item()!r}")
             bad = (end < 0) | (end >= len(self.columns["units"]))
             if bad.any():
                 raise ModelError(f"precede: there is no task {end[bad][0]}; {len(self.columns['units'])} are declared so far")
@@ -356,7 +359,12 @@ class Model:
             sizes = f"{len(price)} prices, {len(carbon)} carbon values and {len(times)} times"
             raise ModelError(f"tariff: {sizes} do not fit together")
         series = (tuple(np.broadcast_to(v, n).tolist()) for v in (price, carbon))
-        self.tariffs.append(TariffData(at.idx if at is not None else 0, tuple(times), *series))
+        place = at.idx if at is not None else 0
+        if any(tariff.place == place for tariff in self.tariffs):
+            raise ModelError(f"tariff: {self.place_names[place]!r} has one already")
+        if times[0] != 0 or any(not late > early for early, late in pairwise(times)):
+            raise ModelError(f"tariff: times_s is {times}; it must start at 0 and rise strictly")
+        self.tariffs.append(TariffData(place, tuple(times), *series))
 
     def minimize(self, **weights: float) -> None:
         """Minimise a weighted sum of metrics: ``m.minimize(energy_j=1.0, makespan_s=50.0)``."""
@@ -369,6 +377,14 @@ class Model:
     def build(self) -> Instance:
         """The validated instance; a ModelError names what is wrong."""
         return assemble.instance_of(self)
+
+
+def _count(value: Any, what: str) -> int:
+    """A positive whole number, of any integer type."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise ModelError(f"{what} is {value!r}; it must be a positive integer")
+    return int(value)
 
 
 def _profile(given: str | Path | Profile | None) -> Profile | None:

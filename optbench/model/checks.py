@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.instance import TOLERANCE, Bools, Floats, Instance, Ints
+from optbench.model.instance import MAX_TIME, TOLERANCE, Bools, Floats, Instance, Ints
 from optbench.model.metrics import first_and_last, peak_power, requirements, slack
 from optbench.model.schedule import Schedule
 
@@ -78,12 +78,21 @@ def _form(instance: Instance, s: Schedule) -> str | None:
         bad = np.flatnonzero(~np.isfinite(columns[name].astype(float)))
         if len(bad):
             return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected a finite number"
+    for name in ("start", "end"):
+        bad = np.flatnonzero(np.abs(columns[name].astype(float)) > MAX_TIME)
+        if len(bad):
+            return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected at most {MAX_TIME:.3g}"
     if instance.domain == "ticks":
         for name in ("start", "end"):
             bad = np.flatnonzero(columns[name] != np.floor(columns[name]))
             if len(bad):
                 return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected a whole number of ticks"
     return None
+
+
+def _tolerance(instance: Instance, times: Floats) -> Floats:
+    """What a comparison of times forgives: nothing in ticks, a relative 1e-9 in seconds."""
+    return np.zeros(len(times)) if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(times))
 
 
 def _add(found: list[Violation], name: str, bad: Bools, amount: Any, describe: Any) -> None:
@@ -112,7 +121,7 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
         lambda r: f"task {name(s.task[r])} needs {need[r]:g} GB, mode {s.mode[r]} has {room[r]:g} GB",
     )
     length = np.asarray(instance.duration(s.mode, s.units), dtype=float)
-    tolerance = np.zeros(len(start)) if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(end))
+    tolerance = _tolerance(instance, end)
     off = np.abs(end - start - length)
     _add(
         found,
@@ -156,13 +165,14 @@ def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool
     done = np.bincount(s.task, weights=s.units, minlength=n)
     segments = np.bincount(s.task, minlength=n)
     off = np.abs(done - tasks.units)
-    wrong = (off > TOLERANCE * np.maximum(1.0, np.abs(tasks.units))) | (segments == 0)
-    negative = np.zeros(n, dtype=bool)
-    negative[s.task[s.units < 0]] = True
+    # One segment must carry the very number: a trifle less could be a tick less.
+    allowed = np.where(segments == 1, 0.0, TOLERANCE * np.maximum(1.0, np.abs(tasks.units)))
+    wrong = (off > allowed) | (segments == 0)
+    wrong[s.task[s.units <= 0]] = True
     _add(
         found,
         "assignment",
-        wrong | negative,
+        wrong,
         off,
         lambda r: f"task {tasks.name(r)} has {done[r]:g} of its {tasks.units[r]:g} units in {segments[r]} segments",
     )
@@ -181,7 +191,7 @@ def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool
         _add(
             found,
             "self_overlap",
-            over > TOLERANCE * np.maximum(1.0, np.abs(end[1:])),
+            over > _tolerance(instance, end[1:]),
             over,
             lambda r: f"task {tasks.name(task[r])} runs twice at {start[r + 1]:g}",
         )
@@ -196,7 +206,7 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     finish = np.full(instance.num_tasks, -np.inf)
     np.maximum.at(finish, s.task, s.end.astype(float))
     ends, starts = finish[edges.source], s.start[first[edges.target]].astype(float)
-    tolerance: Any = 0.0 if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(starts))
+    tolerance = _tolerance(instance, starts)
     early = ends - starts
     _add(
         found,
@@ -236,7 +246,7 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
 def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     row, pool, count = requirements(instance, s.mode)
     start, end = s.start.astype(float)[row], s.end.astype(float)[row]
-    end = end - (0.0 if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(end)))
+    end = end - _tolerance(instance, end)
     keep = end > start
     top, at = _peaks_by_pool(pool[keep], start[keep], end[keep], count[keep], instance.num_pools)
     over = top - instance.pools.count

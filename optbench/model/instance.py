@@ -28,6 +28,8 @@ Domain = Literal["ticks", "seconds"]
 
 # A product of floats within this relative distance of an integer is that integer, so that 30 units of 0.1 s are 3 s.
 ROUNDING_GUARD = 1e-9
+# Ticks are exact in floats and in the solvers' integers up to here, with room for sums.
+MAX_TIME = 2.0**50
 # Times and sums recorded as floats are compared with this relative tolerance.
 TOLERANCE = 1e-9
 

@@ -153,7 +153,8 @@ def peak_power(instance: Instance, start: Floats, end: Floats, mode: Ints, place
     row, pool, count = requirements(instance, mode)
     freed = np.bincount(row, weights=rest_w[pool] * count, minlength=len(mode)).astype(float)
     rows = np.flatnonzero(end > start)
-    level, at = running_peak(start[rows], end[rows], (own - freed)[rows])
+    shrink = 0.0 if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(end[rows]))
+    level, at = running_peak(start[rows], end[rows] - shrink, (own - freed)[rows])
     return (base + level, at) if level > 0 else (base, 0.0)
 
 
@@ -161,7 +162,7 @@ def running_peak(start: Floats, end: Floats, demand: Floats) -> tuple[float, flo
     """Highest sum of the demands of segments [start, end) at one instant (never below 0), and when."""
     if len(start) == 0:
         return 0.0, 0.0
-    t, level = profile_of(start, end - TOLERANCE * np.maximum(1.0, np.abs(end)), demand)
+    t, level = profile_of(start, end, demand)
     top = int(np.argmax(level))
     return max(0.0, float(level[top])), float(t[top])
 

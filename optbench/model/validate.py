@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import ModelError, nearest
-from optbench.model.instance import Bools, Instance
+from optbench.model.instance import MAX_TIME, Bools, Instance
 from optbench.model.objective import METRICS
-
-# Ticks are exact in floats and in the solvers' integers up to here.
-MAX_TIME = 2.0**50
 
 
 def validate(instance: Instance) -> Instance:
@@ -169,7 +166,9 @@ def _check_tasks(instance: Instance) -> None:
         longest = np.zeros(len(modes.kind_names))
         np.maximum.at(longest, modes.kind, modes.time_per_unit_s)
         total = tasks.release + tasks.units * longest[tasks.kind] / instance.step_s
-    _require(total, np.isfinite(total) & (total < MAX_TIME), "time", f"below {MAX_TIME:.3g} ticks or seconds", name)
+        _require(total, np.isfinite(total) & (total < MAX_TIME), "time", f"below {MAX_TIME:.3g} ticks or seconds", name)
+        if not total.sum() < MAX_TIME:
+            raise ModelError(f"all tasks together take {total.sum():.3g} ticks or seconds; it must be below {MAX_TIME:.3g}")
     empty = _first(np.diff(modes.kind_ptr)[tasks.kind] == 0)
     if empty is not None:
         raise ModelError(f"{name(empty)} has no mode; give its kind at least one")
@@ -229,6 +228,13 @@ def _check_links(instance: Instance) -> None:
             raise ModelError(f"link {pools[a]!r} to {pools[b]!r}: {column} is {matrix[a, b]}; it must be non-negative and finite")
     edges, tasks = instance.edges, instance.tasks
     heavy = np.flatnonzero(edges.data_gb > 0)
+    slowest = float(links.latency_s[np.isfinite(links.latency_s)].max()), float(links.s_per_gb.max())
+    with np.errstate(over="ignore"):
+        lags = (slowest[0] + edges.data_gb[heavy] * slowest[1]) / instance.step_s
+    if not lags.sum() < MAX_TIME:
+        e = int(heavy[np.argmax(lags)])
+        edge = f"edge {tasks.name(edges.source[e])!r} to {tasks.name(edges.target[e])!r} carries {edges.data_gb[e]:g} GB"
+        raise ModelError(f"{edge}; all transfers together must stay below {MAX_TIME:.3g} ticks or seconds")
     # Tasks of one kind whose memory fits the same modes are alike, so that few pairs have to be looked at.
     rooms = np.unique(instance.mode_memory_gb)
     alike = tasks.kind * (len(rooms) + 1) + np.searchsorted(rooms, tasks.memory_gb)

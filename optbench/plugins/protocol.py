@@ -62,6 +62,7 @@ class Run:
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
         self._paused = 0.0
+        self._closed: float | None = None
         self._lock = threading.RLock()
         self.best: Schedule | None = None
         self.verdict: Verdict | None = None
@@ -81,7 +82,12 @@ class Run:
         return np.random.default_rng(self.seed)
 
     def elapsed_s(self) -> float:
-        return time.perf_counter() - self._began - self._paused
+        """Seconds of work so far: all of them once the run is closed."""
+        return (time.perf_counter() if self._closed is None else self._closed) - self._began - self._paused
+
+    def close(self) -> None:
+        """Stop the clock."""
+        self._closed = time.perf_counter()
 
     def time_left(self) -> float:
         """Seconds left of the budget; inf without one, 0 once it is spent or the user has asked to stop."""
@@ -101,8 +107,8 @@ class Run:
 
     def report(self, schedule: Schedule) -> Verdict:
         """Verify a schedule and keep it when it is the best; an infeasible one is kept aside and never counted."""
-        began = time.perf_counter()
         with self._lock:
+            began = time.perf_counter()
             now = began - self._began - self._paused
             verdict = verify(self.instance, schedule)
             if not verdict.feasible:

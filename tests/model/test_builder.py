@@ -141,6 +141,16 @@ def test_each_pool_takes_the_tariff_of_the_nearest_place_above_it() -> None:
     assert tariffs.price_usd_per_kwh.tolist() == [[5, 5], [1, 2]]
 
 
+def test_a_transfer_that_takes_for_ever_is_refused() -> None:
+    m, a, b = two_pools()
+    m.link(a, b, bandwidth_gbit_s=1)
+    x = m.task("x", modes=[m.mode(a, 1)])
+    m.task("y", modes=[m.mode(b, 1)], data_gb={x: 1e20})  # the lag would not fit 64 bits
+    m.minimize(makespan_s=1)
+    with pytest.raises(ModelError, match=r"edge 'x' to 'y' carries 1e\+20 GB"):
+        m.build()
+
+
 def declare(m: Model, what: str) -> None:
     """One faulty declaration per name."""
     p = m.pool("p", 2, memory_gb=8)
@@ -229,6 +239,12 @@ def test_a_faulty_declaration_names_the_culprit(what: str, message: str) -> None
         (lambda m: m.tasks([1, 2], modes=[m.mode(None, 1)], release_s=[1, 2, 3]), r"release_s has shape \(3,\)"),
         (lambda m: m.precede(0, 1), "there is no task 0; 0 are declared"),
         (lambda m: m.build(), "no objective"),
+        (lambda m: m.mode({m.pool("g", 4): 2.7}, 1), "mode on pool 'g': devices is 2.7"),
+        (lambda m: m.pool("g", count=float("nan")), "pool 'g': count is nan"),
+        (lambda m: m.precede(0.7, 1.9), "by handle or index, not by 0.7"),
+        (lambda m: m.tariff(price_usd_per_kwh=[1, 2, 3], times_s=[0, 7200, 3600]), r"times_s is \[0, 7200, 3600\]"),
+        (lambda m: [m.tariff(price_usd_per_kwh=p) for p in (1, 2)], "'cluster' has one already"),
+        (lambda m: [m.link(a, b) for a, b in [(m.pool("a"), m.pool("b"))] * 2], "link 'a' to 'b' is declared twice"),
         (lambda m: m.tariff(price_usd_per_kwh=[1, 2], carbon_g_per_kwh=[1, 2, 3]), "do not fit together"),
     ],
 )

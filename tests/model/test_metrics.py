@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,29 @@ def test_float_noise_at_a_hand_over_is_no_overlap() -> None:
     assert verify(instance, Schedule.of(instance, [0, 0, 0], start)).feasible
     early = verify(instance, Schedule.of(instance, [0, 0, 0], start - [0, 0, 1e-6]))
     assert [v.constraint for v in early.violations] == ["capacity"]
+
+
+def test_ticks_are_exact_at_every_size() -> None:
+    m = Model(tick_s=1e-6)
+    p = m.pool("p", 2)
+    m.tasks([1, 1], modes=[m.mode(p, time_s=2e-6, energy_j=2e-4)])
+    m.limit(power_w=100)
+    m.minimize(makespan=1)
+    instance = m.build()
+    late = 4_000_000_000  # a relative 1e-9 of it is 4 ticks
+    verdict = verify(instance, Schedule.of(instance, [0, 0], [late, late + 1]))
+    assert [v.constraint for v in verdict.violations] == ["power_cap"]
+
+
+def test_a_segment_carries_the_very_units_of_its_task() -> None:
+    m = Model()
+    m.task(modes=[m.mode(m.pool("p"), time_s=1)], units=1.0000000015)
+    m.minimize(makespan=1)
+    instance = m.build()
+    whole = Schedule.of(instance, [0], [0])
+    assert whole.end.tolist() == [2] and verify(instance, whole).feasible
+    short = replace(whole, end=np.array([1]), units=np.array([1.0000000006]))
+    assert [v.constraint for v in verify(instance, short).violations] == ["assignment"]
 
 
 def test_an_infeasible_schedule_has_no_objective() -> None:

@@ -12,6 +12,17 @@ from optbench.model.files.schedule_json import read_schedule, schedule_from_dict
 from optbench.model.files.schemas import KINDS, schema
 
 __all__ = [
-    "KINDS", "instance_from_dict", "instance_to_dict", "instance_to_json", "read_instance", "read_schedule", "result_to_dict",
-    "schedule_from_dict", "schedule_to_dict", "schema", "write_instance", "write_result", "write_schedule",
+    "KINDS",
+    "instance_from_dict",
+    "instance_to_dict",
+    "instance_to_json",
+    "read_instance",
+    "read_schedule",
+    "result_to_dict",
+    "schedule_from_dict",
+    "schedule_to_dict",
+    "schema",
+    "write_instance",
+    "write_result",
+    "write_schedule",
 ]

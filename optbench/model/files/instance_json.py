@@ -26,8 +26,20 @@ MAX_POOLS = 4096
 MAX_PAIRS = 50_000_000
 
 KEYS = (
-    "format", "version", "name", "domain", "tick_s", "horizon", "preemptive", "objective",
-    "tasks", "edges", "places", "pools", "modes", "limits",
+    "format",
+    "version",
+    "name",
+    "domain",
+    "tick_s",
+    "horizon",
+    "preemptive",
+    "objective",
+    "tasks",
+    "edges",
+    "places",
+    "pools",
+    "modes",
+    "limits",
 )
 OPTIONAL = ("problem", "links", "tariffs")
 TASK_COLUMNS = ("kind", "units", "release", "deadline", "deadline_hard", "weight", "memory_gb")

@@ -11,9 +11,28 @@ from optbench.model.result import Result
 
 FORMAT, VERSION = "optbench-result", 1
 VALUES = (
-    "instance", "instance_hash", "problem", "solver", "seed", "threads", "status", "termination", "objective", "bound", "gap",
-    "verified", "violations", "metrics", "bounds", "wall_s", "time_to_first_s", "peak_memory_mb", "trajectory", "schedule_file",
-    "message", "info",
+    "instance",
+    "instance_hash",
+    "problem",
+    "solver",
+    "seed",
+    "threads",
+    "status",
+    "termination",
+    "objective",
+    "bound",
+    "gap",
+    "verified",
+    "violations",
+    "metrics",
+    "bounds",
+    "wall_s",
+    "time_to_first_s",
+    "peak_memory_mb",
+    "trajectory",
+    "schedule_file",
+    "message",
+    "info",
 )
 
 

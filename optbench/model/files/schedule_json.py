@@ -12,9 +12,8 @@ from optbench.model.files import columns as col
 from optbench.model.files.instance_json import listed, times_listed
 from optbench.model.files.reading import read_text, shown
 from optbench.model.files.strict_json import parse_json, render, write_text
-from optbench.model.instance import Instance
+from optbench.model.instance import MAX_TIME, Instance
 from optbench.model.schedule import Schedule
-from optbench.model.validate import MAX_TIME
 
 FORMAT, VERSION = "optbench-schedule", 1
 SEGMENT_COLUMNS = ("task", "mode", "start", "end", "units")

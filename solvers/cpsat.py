@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from optbench.model.result import OPTIMAL_GAP
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
 from optbench.sim.primal import improve, is_compiled, is_searchable
+from optbench.sim.primal.shop import is_shop
 from optbench.views.cpsat import CpsatView, build
 
 # How often a stop request is looked for while CP-SAT searches.
@@ -25,12 +27,21 @@ POLL_S = 0.05
 # A first search of this length, or share of the budget, comes before the compiled heuristics.
 PROBE_S = 1.0
 PROBE_SHARE = 0.05
-# Then they run for this long, or this share of what is left; with a work limit, for so many chunks.
+# Then they run for this long, or this share of what is left (the long one for projects and where tasks have many modes);
+# with a work limit, for so many chunks.
 POLISH_S = 30.0
 POLISH_SHARE = 0.22
+LONG_POLISH_SHARE = 0.4
 POLISH_CHUNKS = 20
+# With two threads CP-SAT gives one to improving schedules; where that has been done, both prove instead.
+PROVERS = ("no_lp", "lb_tree_search")
+PROVABLE_GAP = 0.12
+PROVABLE_TASKS = 300
+# In a shop this flexible a gap this small is more likely the schedule's fault.
+FLEXIBLE = 1.8
+TIGHT_GAP = 0.03
 # A run this long may compile the heuristics; a shorter one does without unless that was done before.
-COMPILE_S = 100.0
+COMPILE_S = 40.0
 
 
 @dataclass
@@ -45,7 +56,7 @@ class CpSat(Solver):
         for bound in combinatorial_bounds(instance)[:1]:
             run.report_bound(bound.value, bound.source, bound.proof)
         view = build(instance)
-        if is_searchable(instance) and (is_compiled() or run.time_left() > COMPILE_S) and not is_closed(run):
+        if is_searchable(instance) and not is_closed(run):
             if self.probe(view, run):
                 return run.best
             self.polish(instance, run)
@@ -65,10 +76,18 @@ class CpSat(Solver):
         """The compiled heuristics from the best schedule so far, while bounds are sought beside them."""
         metric, weight = instance.objective.levels[0][0]
         unit = weight * (instance.step_s if metric == "makespan_s" else 1.0)
-        seconds = min(POLISH_S, POLISH_SHARE * run.time_left())
+        share = POLISH_SHARE if is_shop(instance) and not has_choices(instance) else LONG_POLISH_SHARE
+        seconds = min(POLISH_S, share * run.time_left())
         bounds = threading.Thread(target=report_bounds, args=(run, seconds), name="bounds")
         if run.work_limit is None:
             bounds.start()
+        if is_compiled() or run.time_left() > COMPILE_S:
+            self.improve(instance, run, unit, seconds)
+        if run.work_limit is None:
+            bounds.join()
+
+    def improve(self, instance: Instance, run: Run, unit: float, seconds: float) -> None:
+        """The compiled heuristics until they meet the bound."""
         improve(
             instance,
             run.best,
@@ -80,12 +99,11 @@ class CpSat(Solver):
             threads=1 if run.work_limit is not None else run.threads,
             chunks=None if run.work_limit is None else POLISH_CHUNKS,
         )
-        if run.work_limit is None:
-            bounds.join()
 
     def search(self, view: CpsatView, run: Run) -> None:
         """CP-SAT with all that is left of the budget."""
-        self.conclude(_Search(view, run).run(), view, run)
+        workers = PROVERS if run.threads == len(PROVERS) and is_provable(view.instance, run) else ()
+        self.conclude(_Search(view, run, workers=workers).run(), view, run)
 
     def conclude(self, status: Any, view: CpsatView, run: Run) -> bool:
         """Say what the status proves."""
@@ -102,6 +120,21 @@ def report_bounds(run: Run, seconds: float) -> None:
         run.report_bound(bound.value, bound.source, bound.proof)
 
 
+def is_provable(instance: Instance, run: Run) -> bool:
+    """Whether the gap is better closed from below: in projects, and in small shops unless loads are the bound."""
+    difference = gap(run.objective, run.bound)
+    if difference is None or instance.num_tasks > PROVABLE_TASKS or not is_searchable(instance):
+        return False
+    if not is_shop(instance):
+        return True
+    return difference <= (PROVABLE_GAP if difference > TIGHT_GAP or not has_choices(instance) else 0.0)
+
+
+def has_choices(instance: Instance) -> bool:
+    """Whether tasks have so many modes that balancing them is most of the work."""
+    return len(instance.pairs.mode) >= FLEXIBLE * instance.num_tasks
+
+
 def is_closed(run: Run) -> bool:
     """Whether the incumbent is as good as the bound."""
     difference = gap(run.objective, run.bound)
@@ -111,10 +144,11 @@ def is_closed(run: Run) -> bool:
 class _Search(cp_model.CpSolverSolutionCallback):
     """One CP-SAT search that reports to the run."""
 
-    def __init__(self, view: CpsatView, run: Run, proves: bool = True) -> None:
+    def __init__(self, view: CpsatView, run: Run, proves: bool = True, workers: Sequence[str] = ()) -> None:
         super().__init__()
         self.view, self.task, self.proves = view, run, proves
         self.solver = cp_model.CpSolver()
+        self.solver.parameters.subsolvers.extend(workers)
         self.status: Any = cp_model.UNKNOWN
 
     def on_solution_callback(self) -> None:

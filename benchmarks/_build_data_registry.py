@@ -1,4 +1,4 @@
-"""Rebuild optbench/data/registry.json from the MANIFEST.csv of the data folder: python benchmarks/_build_data_registry.py DATA."""
+"""Rebuild optbench/data/registry.json from the MANIFEST.csv of a data folder: python benchmarks/_build_data_registry.py DATA."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def run_optbench(what: Published, time_limit_s: float, threads: int, seed: int) 
     began = time.perf_counter()
     result = solve(instance, "cpsat", time_limit_s=time_limit_s, threads=threads, seed=seed, bound=False)
     wall_s = time.perf_counter() - began
-    source = result.bounds[-1].source if result.bounds else ""
+    source = result.bounds[0].source if result.bounds else ""
     values = (result.objective, result.bound)
     assert not isinstance(values[0], tuple) and not isinstance(values[1], tuple), "one objective level"
     settings = (what.family, what.name, time_limit_s, threads, seed)

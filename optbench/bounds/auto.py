@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
-from optbench.bounds.combinatorial import MAKESPANS, combinatorial_bounds
+from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.destructive import LOAD_S
 from optbench.bounds.fluid_bound import fluid_bound
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance, round_up
+from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
 
 METHODS = {

@@ -1,7 +1,7 @@
 """Combinatorial bounds: what critical paths, pool loads and cheapest choices say about one level of the objective.
 
-A weighted sum of metrics is at least the weighted sum of their lower bounds. Values are exact where time is ticks; sums of
-floats are lowered by more than their rounding error.
+A weighted sum of metrics is at least the weighted sum of their lower bounds. Values are exact where time is ticks; in
+seconds they are lowered by what the verifier forgives (``forgiven``), sums of floats by more than their rounding error.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import time
 import numpy as np
 
 from optbench.bounds.destructive import destructive_bound
+from optbench.bounds.forgiven import allowance
 from optbench.bounds.makespan import makespan_bounds
 from optbench.bounds.metric_floors import low_sum, metric_floors
 from optbench.bounds.relaxation import Relaxation, relax
 from optbench.model.instance import Instance
+from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
-
-MAKESPANS = ("makespan", "makespan_s")
 
 
 def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan: float = 0.0) -> list[Bound]:
@@ -45,17 +45,14 @@ def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan
 
 def _bounds(relaxation: Relaxation, makespans: list[tuple[float, str]]) -> list[Bound]:
     instance = relaxation.instance
-    level = instance.objective.levels[0]
+    level, allowed = instance.objective.levels[0], allowance(instance)
     makespans = sorted(makespans, key=lambda found: -found[0])
     if len(level) == 1 and level[0][0] in MAKESPANS:
         name, weight = level[0]
         scale = instance.step_s if name == "makespan_s" else 1.0
-        return [Bound(weight * (value * scale), source, "combinatorial") for value, source in makespans]
+        return [Bound(allowed.lowered(level, weight * (value * scale)), source, "combinatorial") for value, source in makespans]
     value, source = makespans[0]
     floors = metric_floors(relaxation, value)
-    total = low_sum(weight * floors[metric] for metric, weight in level) if all(
-        np.isfinite(floors[metric]) for metric, _ in level) else -np.inf
-    if not np.isfinite(total):
-        return []
+    total = allowed.lowered(level, low_sum(weight * floors[metric] for metric, weight in level))
     sources = [source if metric in MAKESPANS else f"cheapest:{metric}" for metric, _ in level]
     return [Bound(total, "+".join(sources), "combinatorial")]

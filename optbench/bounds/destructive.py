@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from optbench.bounds.relaxation import Relaxation, mode_uses
-from optbench.bounds.tariff_floor import latest_ends
 from optbench.model.instance import Instance, Ints
-from optbench.model.windows import by_source
+from optbench.model.windows import by_source, latest_ends
 
 MAX_TASKS = 3_000
 # Loading the compiled deductions takes about 0.3 s, compiling them for the first time 10 s: shorter budgets do without.
 LOAD_S, COMPILE_S = 0.5, 20.0
+# Work of the deductions between two looks at the clock: below half a second. A shaving that needs more is given up.
+CHUNK = 100_000_000
 # Greedy cliques of tasks that exclude each other, per instance.
 MAX_CLIQUES = 60
 MAX_CLIQUE_TASKS = 400
@@ -66,11 +67,17 @@ def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float)
 
 
 def is_compiled() -> bool:
-    """Whether an earlier process has left the compiled deductions in numba's cache."""
+    """Whether an earlier process has left the compiled deductions in numba's cache, and the source is no newer than they."""
     from optbench.bounds import propagate as compiled
 
     folder = compiled.shave.stats.cache_path
-    return folder is not None and all(any(Path(folder).glob(f"propagate.{name}-*.nbi")) for name in ("propagate", "shave"))
+    if folder is None:
+        return False
+    written = Path(compiled.__file__).stat().st_mtime
+    return all(
+        any(index.stat().st_mtime >= written for index in Path(folder).glob(f"propagate.{name}-*.nbi"))
+        for name in ("propagate", "shave")
+    )
 
 
 def compile_deductions() -> None:
@@ -81,8 +88,9 @@ def compile_deductions() -> None:
     one, zero, ptr, none = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.array([0, 1]), np.zeros(0, dtype=np.int64)
     tables = ((ptr, one), (none, none, none), (one, ptr, zero, zero, one, ptr, zero))
     window = (zero.copy(), one * 5, np.ones(1, dtype=np.bool_))
-    propagate(*window, np.ones(1, dtype=np.bool_), False, *tables)
-    shave(*window, 0, False, *tables)
+    left = np.full(1, CHUNK)
+    propagate(*window, np.ones(1, dtype=np.bool_), False, left, *tables)
+    shave(*window, 0, False, left, *tables)
 
 
 def _search(refutes: Callable[[int], bool], low: int, top: int, deadline: float) -> int:
@@ -102,8 +110,18 @@ def _refutes(trial: Trial, makespan: int, partial: bool, shaved: bool, deadline:
 
     a, b, alive = trial.state(makespan)
     tables = (trial.pairs, trial.edges, trial.resources)
-    everything = np.ones(len(trial.resources[0]), dtype=np.bool_)
-    if not propagate(a, b, alive, everything, partial, *tables):
+    left = np.full(1, CHUNK)
+
+    def contradicted() -> bool:
+        dirty = np.ones(len(trial.resources[0]), dtype=np.bool_)
+        left[0] = CHUNK
+        while propagate(a, b, alive, dirty, partial, left, *tables):
+            if left[0] > 0 or time.perf_counter() > deadline:
+                return False
+            left[0] = CHUNK
+        return True
+
+    if contradicted():
         return True
     again = shaved
     while again:
@@ -112,13 +130,13 @@ def _refutes(trial: Trial, makespan: int, partial: bool, shaved: bool, deadline:
         for i in np.argsort(b - a, kind="stable").tolist():
             if time.perf_counter() > deadline:
                 return False
-            cut = shave(a, b, alive, i, partial, *tables)
+            left[0] = CHUNK
+            cut = shave(a, b, alive, i, partial, left, *tables)
             if cut < 0:
                 return True
             if cut > 0:
                 again = True
-                dirty = np.ones(len(trial.resources[0]), dtype=np.bool_)
-                if not propagate(a, b, alive, dirty, partial, *tables):
+                if contradicted():
                     return True
     return False
 
@@ -169,7 +187,7 @@ def _resources(relaxation: Relaxation) -> tuple[Ints, ...]:
 
 
 def _cliques(instance: Instance, uses: Ints) -> list[Ints]:
-    """Greedy cliques of tasks that no pool can run two of at once, of at least three tasks that no single device joins."""
+    """Greedy cliques of tasks no two of which a pool of several devices can run at once, each of two tasks or more."""
     n, pairs = instance.num_tasks, instance.pairs
     if n > MAX_CLIQUE_TASKS:
         return []

@@ -31,18 +31,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.bounds.fluid_tariffs import add_tariffs
+from optbench.bounds.forgiven import Allowance, allowance
 from optbench.bounds.grouping import Groups, group_tasks, sending_costs
 from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
 from optbench.bounds.makespan import makespan_bounds
 from optbench.bounds.metric_floors import metric_floors
 from optbench.bounds.relaxation import Relaxation, mode_uses, relax
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
+from optbench.model.objective import MAKESPANS
 from optbench.model.windows import time_horizon
 
 # Entries the capacity rows may have together: more thresholds on small instances, one per pool on large ones.
 CAPACITY_ENTRIES = 300_000
 MAX_THRESHOLDS = 8
-MAKESPANS = ("makespan", "makespan_s")
 
 
 @dataclass(eq=False)
@@ -61,6 +62,7 @@ class Fluid:
     rest: dict[str, int]
     slot: Ints
     slot_begins: Floats
+    allowed: Allowance
 
     @property
     def instance(self) -> Instance:
@@ -97,10 +99,12 @@ def down(value: Floats) -> Floats:
 def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     instance = relaxation.instance
     # A verified schedule may overstep a limit by the verifier's tolerance.
-    top = max(makespan, time_horizon(instance)) * (1 + 4 * TOLERANCE) + 4 * TOLERANCE
+    allowed = allowance(instance)
+    top = max(makespan, time_horizon(instance)) * (1 + 4 * TOLERANCE) + 4 * TOLERANCE + allowed.time
     level = dict(instance.objective.levels[0])
     floors = metric_floors(relaxation, makespan)
-    limits = {name: limit + 2 * TOLERANCE * max(1.0, abs(limit)) for name, limit in instance.limits.metric_max.items()}
+    limits = {name: limit + 2 * TOLERANCE * max(1.0, abs(limit)) + allowed.metric[name]
+              for name, limit in instance.limits.metric_max.items()}
     for name, scale in (("makespan", 1.0), ("makespan_s", instance.step_s)):
         top = min(top, max(makespan, limits.get(name, np.inf) / scale * (1 + TOLERANCE)))
     columns = Columns()
@@ -117,7 +121,7 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     due = "tardiness_s" in metric
     late = columns.add(len(groups.size) if due else 0, 0.0, groups.size[: len(groups.size) if due else 0] * top)
     none = np.zeros(0, dtype=np.int64)
-    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, none, np.zeros(0))
+    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, none, np.zeros(0), allowed)
 
 
 def _assign(fluid: Fluid) -> None:
@@ -188,7 +192,7 @@ def _completion(fluid: Fluid, keep_edges: bool) -> None:
         sink[groups.group[edges.source]] = False
     _ends(fluid, "completion", np.flatnonzero(sink), groups.size * groups.tail, groups.size)
     due = np.flatnonzero(np.isfinite(groups.latest))
-    allowed = groups.size * (groups.latest + 2 * TOLERANCE * np.maximum(1.0, np.abs(groups.latest)))
+    allowed = groups.size * (groups.latest + 2 * TOLERANCE * np.maximum(1.0, np.abs(groups.latest)) + fluid.allowed.time)
     _ends(fluid, "deadline", due, -allowed, np.zeros(len(groups.size)))
 
 
@@ -214,7 +218,11 @@ def _power(fluid: Fluid) -> None:
         base = float((rest * instance.pools.count)[below].sum())
         room = cap + 2 * TOLERANCE * max(1.0, abs(cap)) - base * (1 - TOLERANCE)
         power = (own - freed - 1e-14 * (own + freed))[groups.mode]
-        fluid.rows.add("power", 0.0, (0, fluid.makespan, room), (0, fluid.share, -down(power * groups.duration)))
+        # In seconds each segment may be seen 2ε shorter than it is, and κε is at least that.
+        most = np.zeros(len(groups.size))
+        np.maximum.at(most, groups.of, np.abs(power))
+        seen = -fluid.allowed.time * float(groups.size @ most)
+        fluid.rows.add("power", seen, (0, fluid.makespan, room), (0, fluid.share, -down(power * groups.duration)))
 
 
 def _energy(fluid: Fluid, sent_j: Floats) -> None:

@@ -10,9 +10,10 @@ from fractions import Fraction
 import numpy as np
 
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
-from optbench.bounds.fluid import MAKESPANS, Fluid, fluid_model
+from optbench.bounds.fluid import Fluid, fluid_model
 from optbench.bounds.linear_program import LinearProgram, solve
 from optbench.model.instance import TOLERANCE, Instance
+from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
 from optbench.model.windows import windows
 
@@ -85,4 +86,4 @@ def value_of(fluid: Fluid, program: LinearProgram, proof: Certificate) -> float 
     if fluid.instance.domain == "ticks" and len(level) == 1 and level[0][0] in MAKESPANS:
         ticks = math.ceil(proven / Fraction(float(program.cost[fluid.makespan])))
         return level[0][1] * (ticks * (fluid.instance.step_s if level[0][0] == "makespan_s" else 1.0))
-    return round_down(proven)
+    return fluid.allowed.lowered(level, round_down(proven))

@@ -68,15 +68,15 @@ def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
     for p in range(instance.num_pools):
         here = np.flatnonzero(uses[:, p] > 0)
         if len(here):
-            room = instance.pools.count[p] * (ends - begins)
+            room = instance.pools.count[p] * (ends - begins + fluid.allowed.time)
             fluid.rows.add("room", -room * (1 + MARGIN), *((np.arange(num_slots), slot[k], -float(uses[k, p])) for k in here))
     if num_slots * (len(fluid.share) + num_modes * num_slots) > WINDOW_ENTRIES:
         return
     for u in range(num_slots - 1):
-        can = groups.head[groups.of] < ends[u]
+        can = groups.head[groups.of] < ends[u] + fluid.allowed.time
         fluid.rows.add("early", np.zeros(num_modes), (np.repeat(mode, u + 1), slot[:, : u + 1].ravel(), -1.0),
                        (groups.mode[can], fluid.share[can], groups.duration[can]))
-        can = groups.latest[groups.of] * (1 + 1e-8) > begins[u + 1]
+        can = groups.latest[groups.of] * (1 + 1e-8) + fluid.allowed.time > begins[u + 1]
         fluid.rows.add("late", np.zeros(num_modes), (np.repeat(mode, num_slots - u - 1), slot[:, u + 1 :].ravel(), -1.0),
                        (groups.mode[can], fluid.share[can], groups.duration[can]))
 

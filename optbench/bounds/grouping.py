@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.bounds.relaxation import Relaxation
-from optbench.bounds.tariff_floor import latest_ends
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.windows import task_pools
+from optbench.model.windows import latest_ends, task_pools
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,6 +119,8 @@ def solve(lp: LinearProgram, time_limit_s: float) -> LpSolution:
     """
     import highspy
 
+    # HiGHS keeps one pool of threads per process and refuses another number of them later: start afresh.
+    highspy.Highs.resetGlobalScheduler(True)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = lp.num_columns, lp.num_rows
     model.col_cost_, model.col_lower_, model.col_upper_ = lp.cost, lp.lower, lp.upper
@@ -132,8 +134,10 @@ def solve(lp: LinearProgram, time_limit_s: float) -> LpSolution:
         options |= {"solver": "ipm", "run_crossover": "off"}
     for name, option in options.items():
         highs.setOptionValue(name, option)
-    highs.passModel(model)
-    highs.run()
+    for step, call in (("passModel", lambda: highs.passModel(model)), ("run", highs.run)):
+        if call() == highspy.HighsStatus.kError:
+            size = f"{lp.num_rows} rows and {lp.num_columns} columns"
+            raise RuntimeError(f"HiGHS {highs.version()} refused the linear programme of {size}: {step}() returned kError")
     found = highs.getSolution()
     dual = np.asarray(found.row_dual, dtype=float) if found.dual_valid else None
     status = highs.modelStatusToString(highs.getModelStatus())

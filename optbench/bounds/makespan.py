@@ -6,6 +6,8 @@ Pool set S, thresholds a on the heads and b on the tails: the tasks with head â‰
 
 On one device (Jackson's preemptive schedule) the maximum over all thresholds is the length of the schedule that always
 runs the released task of longest tail, interrupting at will; it is computed directly.
+
+In seconds the sums are rounded; ``forgiven`` lowers every bound by far more.
 """
 
 from __future__ import annotations

@@ -273,8 +273,11 @@ def on_resource(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def propagate(a, b, alive, dirty, partial, pairs, edges, resources):  # type: ignore[no-untyped-def]
-    """To a fixed point of everything, starting from the dirty resources; False on a contradiction. States change in place."""
+def propagate(a, b, alive, dirty, partial, left, pairs, edges, resources):  # type: ignore[no-untyped-def]
+    """To a fixed point of everything, starting from the dirty resources; False on a contradiction. States change in place.
+
+    ``left[0]`` is how much work it may do, counted down: at 0 it returns True with what is still to be done dirty.
+    """
     pair_ptr, length = pairs
     source, target, lag = edges
     capacity, entry_ptr, entry_task, entry_pair, entry_use, of_ptr, of = resources
@@ -293,14 +296,17 @@ def propagate(a, b, alive, dirty, partial, pairs, edges, resources):  # type: ig
                 old_a[i], old_b[i] = a[i], b[i]
                 for r in of[of_ptr[i] : of_ptr[i + 1]]:
                     dirty[r] = True
+        if left[0] <= 0:
+            return True
         again = False
         for r in range(len(capacity)):
-            if not dirty[r]:
+            if not dirty[r] or left[0] <= 0:
                 continue
             dirty[r] = False
             m = members(r, alive, pair_ptr, length, entry_ptr, entry_task, entry_pair, entry_use, task, low_p, low_u, low_e)
             for q in range(m):
                 low_a[q], low_b[q] = a[task[q]], b[task[q]]
+            left[0] -= m * m * (m if capacity[r] > 1 and m <= MAX_CUBIC else 1)
             found = on_resource(low_a, low_b, low_p, low_u, low_e, m, capacity[r], partial)
             if found < 0:
                 return False
@@ -313,7 +319,7 @@ def propagate(a, b, alive, dirty, partial, pairs, edges, resources):  # type: ig
 
 
 @njit(cache=True)
-def refuted(a, b, alive, i, low, high, only, partial, pairs, edges, resources):  # type: ignore[no-untyped-def]
+def refuted(a, b, alive, i, low, high, only, partial, left, pairs, edges, resources):  # type: ignore[no-untyped-def]
     """Whether task i cannot lie within [low, high] (in pair ``only`` unless −1), in a copy of the state."""
     x, y, living = a.copy(), b.copy(), alive.copy()
     x[i], y[i] = low, high
@@ -323,11 +329,11 @@ def refuted(a, b, alive, i, low, high, only, partial, pairs, edges, resources): 
     dirty = np.zeros(len(resources[0]), dtype=np.bool_)
     for r in resources[6][resources[5][i] : resources[5][i + 1]]:
         dirty[r] = True
-    return not propagate(x, y, living, dirty, partial, pairs, edges, resources)
+    return not propagate(x, y, living, dirty, partial, left, pairs, edges, resources)
 
 
 @njit(cache=True)
-def shave(a, b, alive, i, partial, pairs, edges, resources):  # type: ignore[no-untyped-def]
+def shave(a, b, alive, i, partial, left, pairs, edges, resources):  # type: ignore[no-untyped-def]
     """Cut modes and both ends of task i's window by contradiction: −1 no room is left, 0 nothing, 1 something cut.
 
     The part of the window tried starts at a half and shrinks while it cannot be refuted. Of the starts from a on, ``part``
@@ -338,7 +344,7 @@ def shave(a, b, alive, i, partial, pairs, edges, resources):  # type: ignore[no-
     for k in range(pair_ptr[i], pair_ptr[i + 1]):
         living += alive[k]
     for k in range(pair_ptr[i], pair_ptr[i + 1]):
-        if living > 1 and alive[k] and refuted(a, b, alive, i, a[i], b[i], k, partial, pairs, edges, resources):
+        if living > 1 and alive[k] and refuted(a, b, alive, i, a[i], b[i], k, partial, left, pairs, edges, resources):
             alive[k] = False
             living, cut = living - 1, 1
         if alive[k]:
@@ -349,7 +355,7 @@ def shave(a, b, alive, i, partial, pairs, edges, resources):  # type: ignore[no-
             part = min(part, b[i] - a[i] - least + 1)
             low = a[i] if side == 0 else max(a[i], b[i] - most - part + 1)
             high = b[i] if side == 1 else min(b[i], a[i] + most + part - 1)
-            if refuted(a, b, alive, i, low, high, -1, partial, pairs, edges, resources):
+            if refuted(a, b, alive, i, low, high, -1, partial, left, pairs, edges, resources):
                 cut = 1
                 if side == 0:
                     a[i] += part

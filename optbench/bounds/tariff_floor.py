@@ -15,9 +15,9 @@ import math
 import numpy as np
 
 from optbench.bounds.relaxation import Relaxation, mode_uses
-from optbench.model.instance import Floats, Instance
+from optbench.model.instance import Floats
 from optbench.model.metrics import J_PER_KWH, integral, rate_at
-from optbench.model.windows import Windows
+from optbench.model.windows import latest_ends
 
 TERM_MARGIN = 1e-12
 CHUNK = 20_000
@@ -26,7 +26,7 @@ MAX_CANDIDATES = 300_000
 
 
 def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
-    """Lower bound on ``cost_usd`` or ``carbon_g``; −inf where a negative rate could be earned for ever."""
+    """Lower bound on ``cost_usd`` or ``carbon_g``."""
     instance = relaxation.instance
     tariffs = instance.tariffs
     if tariffs is None:
@@ -40,33 +40,12 @@ def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
     least = np.full(instance.num_tasks, np.inf)
     np.minimum.at(least, instance.pairs.task, _net_cost(relaxation, times, rates))
     terms += least.tolist()
-    terms += _transfer_terms(instance, times, rates)
-    if not np.isfinite(terms).all():
-        return -np.inf
     return (math.fsum(terms) - TERM_MARGIN * math.fsum(map(abs, terms))) / J_PER_KWH
 
 
-def latest_ends(instance: Instance, w: Windows) -> Floats:
-    """By when each task must have ended (inf where nothing says so)."""
-    end = [float("inf") if instance.horizon is None else float(instance.horizon)]
-    for metric, scale in (("makespan", 1.0), ("makespan_s", instance.step_s)):
-        limit = instance.limits.metric_max.get(metric)
-        if limit is not None:
-            # The verifier forgives a relative 1e-9: a little more than that is given away here.
-            end.append((limit + 1e-8 * max(1.0, abs(limit))) / scale)
-    tasks = instance.tasks
-    hard = np.where(tasks.deadline_hard, tasks.deadline, np.inf)
-    return np.minimum(hard, min(end) - w.tail)
-
-
 def _rest_integral(times: Floats, rates: Floats, horizon: float | None, makespan: float) -> float:
-    """Least ∫ of the rate from 0 to the horizon, or to any time from ``makespan`` on."""
-    if horizon is not None:
-        return float(integral(times, rates, np.asarray([float(horizon)]))[0])
-    if rates[-1] < 0:
-        return -np.inf
-    ends = np.concatenate(([makespan], times[times > makespan]))
-    return float(integral(times, rates, ends).min())
+    """∫ of the rate from 0 to the horizon, or to the least makespan: rates are not negative."""
+    return float(integral(times, rates, np.asarray([makespan if horizon is None else float(horizon)]))[0])
 
 
 def _net_cost(relaxation: Relaxation, times: Floats, rates: Floats) -> Floats:
@@ -110,13 +89,3 @@ def _rate_range(times: Floats, rates: Floats, low: Floats, high: Floats, d: Floa
     length = np.where(d > 0, d, 1.0)
     least, most = (f.accumulate(rates[::-1])[::-1][period] for f in (np.minimum, np.maximum))
     return least * length, most * length
-
-
-def _transfer_terms(instance: Instance, times: Floats, rates: Floats) -> list[float]:
-    """What the transfers earn at worst: nothing, unless a rate is negative."""
-    edges = instance.edges
-    if not instance.links.j_per_gb.any():
-        return []
-    # Within a pool a transfer is free, so that only a negative rate can lower the total.
-    least = float((rates.min(axis=1)[:, None] * instance.links.j_per_gb).min(initial=0.0))
-    return (least * edges.data_gb[edges.data_gb > 0]).tolist()  # type: ignore[no-any-return]

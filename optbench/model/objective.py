@@ -11,6 +11,8 @@ from optbench.errors import ModelError, nearest
 
 # Metrics an objective or a limit may name. ``makespan`` is in the time domain's own unit, the others as their name says.
 METRICS = ("makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s", "cost_usd", "carbon_g")
+# The same metric twice, in the time domain's unit and in seconds.
+MAKESPANS = ("makespan", "makespan_s")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import Floats, Instance, Ints, round_down
+from optbench.model.instance import TOLERANCE, Floats, Instance, Ints, round_down
+from optbench.model.objective import MAKESPANS
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,33 @@ def task_pools(instance: Instance) -> list[Ints]:
     return [pools[g] for g in group.tolist()]
 
 
+def latest_ends(instance: Instance, known: Windows, end: float = np.inf) -> Floats:
+    """latest_i = min(end, horizon, limits on the makespan, hard deadline_i, min_j latest_j − p_j − l_ij); inf where nothing is.
+
+    Limits on metrics are relaxed by the verifier's tolerance, in seconds everything is; where time is ticks, the result is whole.
+    """
+
+    def relaxed(time: float) -> float:
+        return time + TOLERANCE * max(1.0, abs(time))
+
+    tasks, ticks = instance.tasks, instance.domain == "ticks"
+    tops = [end, np.inf if instance.horizon is None else float(instance.horizon)]
+    hard = np.where(tasks.deadline_hard, tasks.deadline, np.inf)
+    if not ticks:
+        tops = [relaxed(top) for top in tops]
+        hard = hard + TOLERANCE * np.maximum(1.0, np.where(np.isfinite(hard), hard, 0.0))
+    for metric, scale in zip(MAKESPANS, (1.0, instance.step_s), strict=True):
+        if metric in instance.limits.metric_max:
+            tops.append(relaxed(relaxed(instance.limits.metric_max[metric]) / scale))
+    top = min(tops)
+    out = np.minimum(hard, np.floor(top) if ticks else top).tolist()
+    source, target = instance.edges.source.tolist(), instance.edges.target.tolist()
+    lag, shortest = known.edge_lag.tolist(), known.shortest.tolist()
+    for e in reversed(by_source(instance)):
+        out[source[e]] = min(out[source[e]], out[target[e]] - shortest[target[e]] - lag[e])
+    return np.asarray(out)
+
+
 def time_horizon(instance: Instance) -> float:
     """A time by which some optimal schedule has ended: one after the other, after the last release and tariff change."""
     bounds = windows(instance)
@@ -118,7 +146,7 @@ def time_horizon(instance: Instance) -> float:
     tasks = instance.tasks
     if instance.num_tasks and (np.isfinite(tasks.deadline) & tasks.deadline_hard).all():
         ends.append(float(tasks.deadline.max()))
-    for metric, scale in (("makespan", 1.0), ("makespan_s", instance.step_s)):
+    for metric, scale in zip(MAKESPANS, (1.0, instance.step_s), strict=True):
         if metric in instance.limits.metric_max:
             ends.append(instance.limits.metric_max[metric] / scale)
     end = min(ends)

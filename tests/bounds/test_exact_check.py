@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +29,25 @@ def test_the_dual_of_a_solved_programme_proves_its_value() -> None:
     assert solution.dual is not None
     # Dual: cover 2.5, tie 0.5: 2.5 · 4 + 0.5 = 10.5.
     assert proven_bound(lp, certificate(lp, solution.dual)) == Fraction(21, 2)
+
+
+def test_a_solve_with_more_threads_before_does_not_matter() -> None:
+    import highspy
+
+    highspy.Highs.resetGlobalScheduler(True)
+    other = highspy.Highs()
+    for name, value in {"output_flag": False, "threads": 2}.items():
+        other.setOptionValue(name, value)
+    other.addVar(0.0, 1.0)
+    other.run()
+    assert solve(programme(), 10.0).dual is not None
+
+
+def test_a_refused_programme_is_an_error() -> None:
+    lp = programme()
+    broken = replace(lp, column=lp.column + 5)
+    with pytest.raises(RuntimeError, match=r"HiGHS .* refused the linear programme of 2 rows and 2 columns: passModel"):
+        solve(broken, 10.0)
 
 
 @given(st.lists(st.floats(-1e12, 1e12), min_size=2, max_size=2))

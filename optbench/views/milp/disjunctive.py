@@ -35,6 +35,7 @@ import numpy as np
 from optbench.errors import UnsupportedError
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.metrics import slack
+from optbench.model.objective import MAKESPANS
 from optbench.model.schedule import Schedule
 from optbench.views.milp.arrays import MilpArrays, Sheet
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
@@ -277,7 +278,7 @@ class Terms:
         instance, out = self.base.instance, np.zeros(num_columns)
         tasks, pairs, step = instance.tasks, instance.pairs, instance.step_s
         modes = slice(instance.num_tasks, instance.num_tasks + len(pairs.task))
-        if metric in ("makespan", "makespan_s"):
+        if metric in MAKESPANS:
             assert self.makespan is not None  # Frame.needs_makespan
             out[self.makespan] = step if metric == "makespan_s" else 1.0
             return 0.0, out

@@ -16,7 +16,8 @@ import numpy as np
 
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.metrics import J_PER_KWH
-from optbench.model.windows import Windows, by_source, time_horizon, windows
+from optbench.model.objective import MAKESPANS
+from optbench.model.windows import Windows, latest_ends, time_horizon, windows
 from optbench.views.milp.arrays import Sheet, ragged
 
 PRICED = frozenset({"cost_usd", "carbon_g"})
@@ -50,7 +51,7 @@ class Frame:
     def needs_makespan(self) -> bool:
         """Whether a metric depends on the makespan: resting power does when it is paid until completion."""
         resting = self.instance.horizon is None and bool((self.instance.pools.rest_w > 0).any())
-        return bool(self.wanted & {"makespan", "makespan_s"}) or (resting and bool(self.wanted & ENERGETIC))
+        return bool(self.wanted & set(MAKESPANS)) or (resting and bool(self.wanted & ENERGETIC))
 
     @property
     def varying(self) -> bool:
@@ -86,20 +87,6 @@ def frame(instance: Instance, end: float | None = None) -> Frame:
     if instance.domain == "ticks":
         top = float(np.floor(top + TOLERANCE * max(1.0, top)))
     return Frame(instance, top, known, latest_ends(instance, known, top))
-
-
-def latest_ends(instance: Instance, known: Windows, end: float) -> Floats:
-    """latest_i = min(end, hard deadline_i, min_j latest_j − p_j − l_ij), relaxed by the verifier's tolerance in seconds."""
-    tasks, edges = instance.tasks, instance.edges
-    latest = np.where(tasks.deadline_hard, tasks.deadline, np.inf)
-    if instance.domain == "seconds":
-        latest = latest + TOLERANCE * np.maximum(1.0, np.where(np.isfinite(latest), latest, 0.0))
-        end = end + TOLERANCE * max(1.0, end)
-    out = np.minimum(latest, end).tolist()
-    source, target, lag, shortest = edges.source.tolist(), edges.target.tolist(), known.edge_lag.tolist(), known.shortest.tolist()
-    for e in reversed(by_source(instance)):
-        out[source[e]] = min(out[source[e]], out[target[e]] - shortest[target[e]] - lag[e])
-    return np.asarray(out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,17 +66,12 @@ def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float)
 
 
 def is_compiled() -> bool:
-    """Whether an earlier process has left the compiled deductions in numba's cache, and the source is no newer than they."""
+    """Whether an earlier process has left the deductions, compiled from this very source, in numba's cache."""
     from optbench.bounds import propagate as compiled
 
-    folder = compiled.shave.stats.cache_path
-    if folder is None:
-        return False
-    written = Path(compiled.__file__).stat().st_mtime
-    return all(
-        any(index.stat().st_mtime >= written for index in Path(folder).glob(f"propagate.{name}-*.nbi"))
-        for name in ("propagate", "shave")
-    )
+    # numba's own index is empty when the source's hash or numba's version has changed since; there is no public way to ask.
+    functions: tuple[Any, ...] = (compiled.propagate, compiled.shave)
+    return all(function._cache._cache_file._load_index() for function in functions)
 
 
 def compile_deductions() -> None:

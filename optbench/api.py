@@ -18,6 +18,7 @@ from types import EllipsisType
 from typing import Any
 
 from optbench.bounds.auto import METHODS, lower_bounds
+from optbench.bounds.bank import BoundBank
 from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
 from optbench.model import formats
@@ -30,6 +31,8 @@ from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 
 DEFAULT_TIME_LIMIT_S = 60.0
+# What precedes the source of a bound that an earlier run proved.
+BANKED = "bank:"
 # Seconds that bounding may take beyond a spent budget, so that no result goes without a bound.
 LEAST_BOUNDING_S = 0.5
 
@@ -92,12 +95,14 @@ def solve(
     on_progress: Callable[[TrajectoryPoint], None] | None = None,
     stop: threading.Event | None = None,
     bound: bool = True,
+    bank: str | Path | None = None,
     **params: Any,
 ) -> Result:
     """Solve, verify and bound: ``ob.solve(instance, "cpsat", time_limit_s=10).gap``.
 
     The time limit is 60 s, or none where there is a work limit (the same seed must give the same result). ``params`` go to
-    the solver. With ``bound=False`` nothing is bounded beyond what the solver itself reports.
+    the solver. With ``bound=False`` nothing is bounded beyond what the solver itself reports. A ``bank`` (a file, made when
+    it is missing) remembers bounds and schedules from call to call; leave it out where solvers are compared.
     """
     instance = load_target(target, seed)
     if isinstance(time_limit_s, EllipsisType):
@@ -109,7 +114,7 @@ def solve(
         raise ParameterError(f"parameters {sorted(params)} go with a solver's name; this solver is already made")
     else:
         name, method = type(solver).__name__.lower(), solver
-    return _Solving(instance, name, method, budget, warm_start, on_progress, stop or threading.Event(), bound).result()
+    return _Solving(instance, name, method, budget, warm_start, on_progress, stop or threading.Event(), bound, bank).result()
 
 
 def bound(
@@ -155,9 +160,11 @@ class _Solving:
         on_progress: Callable[[TrajectoryPoint], None] | None,
         stop: threading.Event,
         bounding: bool,
+        bank: str | Path | None,
     ) -> None:
         self.instance, self.name, self.method, self.budget = instance, name, method, budget
         self.warm_start, self.on_progress, self.stop, self.bounding = warm_start, on_progress, stop, bounding
+        self.bank = bank
         self.runs: list[Run] = []
         self.spent_s = 0.0
 
@@ -189,6 +196,8 @@ class _Solving:
         schedule = None
         if start is not None:
             run.report(start)
+        if self.bank is not None:
+            _withdraw(self.bank, run)
         try:
             schedule = self.method.solve(instance, run)
         except KeyboardInterrupt:
@@ -208,6 +217,8 @@ class _Solving:
             _add_bounds(run)
         if self.stop.is_set() and run.crash is None:
             run.termination = "interrupted"
+        if self.bank is not None:
+            _deposit(self.bank, run)
         run.close()
         return run
 
@@ -262,6 +273,22 @@ def _add_bounds(run: Run) -> None:
         return
     for found in lower_bounds(run.instance, method="auto", time_limit_s=max(LEAST_BOUNDING_S, min(run.time_left(), 30.0))):
         run.report_bound(found.value, found.source, found.proof)
+
+
+def _withdraw(path: str | Path, run: Run) -> None:
+    """Start from the bounds of earlier runs."""
+    with BoundBank(path) as bank:
+        for known in bank.bounds(run.instance):
+            source = known.source if known.source.startswith(BANKED) else BANKED + known.source
+            run.report_bound(known.value, source, known.proof)
+
+
+def _deposit(path: str | Path, run: Run) -> None:
+    """Keep what this run found; a contradiction with what an earlier one found is raised."""
+    with BoundBank(path) as bank:
+        bank.record(run.instance, [found for found in run.bounds if not found.source.startswith(BANKED)])
+        if run.best is not None:
+            bank.observe(run.instance, run.best)
 
 
 def _crash(run: Run) -> str | None:

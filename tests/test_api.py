@@ -195,6 +195,21 @@ def test_the_trajectory_of_levels_stays_within_the_time_spent() -> None:
     assert times == sorted(times) and times[-1] <= result.wall_s
 
 
+def test_a_bank_remembers_bounds_and_catches_contradictions(tmp_path: Path) -> None:
+    m = two_clocks()
+    m.minimize_in_order("makespan_s", "energy_j")
+    instance, bank = m.build(), tmp_path / "bounds.sqlite"
+    ob.solve(instance, "cpsat", time_limit_s=10, bank=bank)
+    again = ob.solve(instance, Fixed(mode=0), bank=bank, bound=False)
+    # The heuristic proves nothing, but each level was proved before.
+    assert again.bound == (2, 100) and again.status == "optimal"
+    assert all(found.source.startswith("bank:") for found in again.bounds)
+    liar = ob.solve(instance.with_objective(instance.objective.level(1)), Fixed(mode=0, bound=99.0), bank=bank)
+    assert liar.bound == 99  # nobody can know yet
+    with pytest.raises(ContradictionError, match="99"):
+        ob.solve(instance.with_objective(instance.objective.level(1)), Fixed(mode=1), bank=bank)
+
+
 @dataclass
 class Crashing(ob.Solver):
     """Finds something, then dies."""

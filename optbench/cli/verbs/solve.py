@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.cli import exits, outputs
@@ -45,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warm-start", metavar="FILE", help="a schedule to start from; the result is never worse")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the schedule")
     parser.add_argument("--html", metavar="FILE", help="write a page: Gantt chart, power curve, search")
+    parser.add_argument(
+        "--bank", action="store_true", help="use and keep bounds in the workspace's .optbench/ (not for comparisons)"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
@@ -94,9 +98,19 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
                 warm_start=start,
                 on_progress=progress,
                 stop=stop,
+                bank=bank_file() if args.bank else None,
             )
 
         return replace(interruptible(work), solver=name)
+
+
+def bank_file() -> Path:
+    """The workspace's bank of bounds."""
+    from optbench.workspace import store
+
+    folder = store()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "bounds.sqlite"
 
 
 def _write_files(args: argparse.Namespace, instance: Instance, result: Result) -> Result:

@@ -7,6 +7,7 @@ Its end of time is ``time_horizon``: some optimal schedule lies within, so that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ from optbench.views.cpsat.metrics import Affine, metric
 from optbench.views.cpsat.resources import add_caps, add_edges, add_loads, add_pools, add_symmetry, alike_groups
 from optbench.views.cpsat.scaling import Rounded
 from optbench.views.cpsat.sums import add_limit, rounded
+
+# Relative error of the float in which CP-SAT tells an integer bound, amply.
+BOUND_NOISE = 1e-12
 
 MAKESPANS = ("makespan", "makespan_s")
 
@@ -68,8 +72,9 @@ class CpsatView:
             self.model.add_hint(var, value(decision))
 
     def bound(self, total: float) -> float:
-        """The lower bound on the objective that F ≥ total proves."""
-        return self.numbers.bound(total)
+        """The lower bound on the objective that F ≥ total proves. F is an integer below 2^58; CP-SAT's float of a bound on it
+        can be above it by its rounding error, so that 110.00000000000001 is 110."""
+        return self.numbers.bound(math.ceil(total - BOUND_NOISE * max(1.0, abs(total))))
 
     def floor(self, bound: float) -> int:
         """The integer F cannot be below, given a proven lower bound on the objective."""

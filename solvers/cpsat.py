@@ -18,7 +18,7 @@ from optbench.model.measures import gap
 from optbench.model.result import OPTIMAL_GAP
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
-from optbench.sim.primal import improve, is_compiled, is_searchable
+from optbench.sim.primal import Improver, is_compiled, is_searchable
 from optbench.sim.primal.shop import is_shop
 from optbench.views.cpsat import CpsatView, build
 
@@ -27,18 +27,17 @@ POLL_S = 0.05
 # A first search of this length, or share of the budget, comes before the compiled heuristics.
 PROBE_S = 1.0
 PROBE_SHARE = 0.05
-# Then they run for this long, or this share of what is left (the long one for projects and where tasks have many modes);
-# with a work limit, for so many chunks.
+# Then they run for this long, or this share of what is left (the long one for projects); with a work limit, for so many chunks.
 POLISH_S = 30.0
 POLISH_SHARE = 0.22
 LONG_POLISH_SHARE = 0.4
 POLISH_CHUNKS = 20
+# And for this share of the rest in shops where CP-SAT is not likely to prove anything.
+REST_SHARE = 0.75
 # With two threads CP-SAT gives one to improving schedules; where that has been done, both prove instead.
 PROVERS = ("no_lp", "lb_tree_search")
-PROVABLE_GAP = 0.12
-PROVABLE_TASKS = 300
-# In a shop this flexible a gap this small is more likely the schedule's fault.
-FLEXIBLE = 1.8
+SMALL_TASKS = 150
+PROVABLE_TASKS, PROVABLE_GAP = 300, 0.06
 TIGHT_GAP = 0.03
 # A run this long may compile the heuristics; a shorter one does without unless that was done before.
 COMPILE_S = 40.0
@@ -73,36 +72,25 @@ class CpSat(Solver):
         return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.conclude(status, view, run)
 
     def polish(self, instance: Instance, run: Run) -> None:
-        """The compiled heuristics from the best schedule so far, while bounds are sought beside them."""
-        metric, weight = instance.objective.levels[0][0]
-        unit = weight * (instance.step_s if metric == "makespan_s" else 1.0)
-        share = POLISH_SHARE if is_shop(instance) and not has_choices(instance) else LONG_POLISH_SHARE
+        """The compiled heuristics from the best schedule so far, at first with bounds beside them."""
+        share = LONG_POLISH_SHARE if not is_shop(instance) else POLISH_SHARE
         seconds = min(POLISH_S, share * run.time_left())
+        if run.work_limit is not None:
+            improve(Improver(instance, run.best, run.seed), run, math.inf, POLISH_CHUNKS)
+            return
         bounds = threading.Thread(target=report_bounds, args=(run, seconds), name="bounds")
-        if run.work_limit is None:
-            bounds.start()
+        bounds.start()
         if is_compiled() or run.time_left() > COMPILE_S:
-            self.improve(instance, run, unit, seconds)
-        if run.work_limit is None:
+            improver = Improver(instance, run.best, run.seed, run.threads)
+            improve(improver, run, seconds)
             bounds.join()
-
-    def improve(self, instance: Instance, run: Run, unit: float, seconds: float) -> None:
-        """The compiled heuristics until they meet the bound."""
-        improve(
-            instance,
-            run.best,
-            target=lambda: -math.inf if run.bound is None else math.ceil(run.bound / unit - 1e-6),
-            seconds=seconds,
-            report=run.report,
-            stop=run.stop_requested.is_set,
-            seed=run.seed,
-            threads=1 if run.work_limit is not None else run.threads,
-            chunks=None if run.work_limit is None else POLISH_CHUNKS,
-        )
+            if is_shop(instance) and not is_provable(instance, run):
+                improve(improver, run, min(2 * POLISH_S, REST_SHARE * run.time_left()))
+        bounds.join()
 
     def search(self, view: CpsatView, run: Run) -> None:
         """CP-SAT with all that is left of the budget."""
-        workers = PROVERS if run.threads == len(PROVERS) and is_provable(view.instance, run) else ()
+        workers = PROVERS if run.threads == len(PROVERS) and run.work_limit is None and is_provable(view.instance, run) else ()
         self.conclude(_Search(view, run, workers=workers).run(), view, run)
 
     def conclude(self, status: Any, view: CpsatView, run: Run) -> bool:
@@ -120,19 +108,30 @@ def report_bounds(run: Run, seconds: float) -> None:
         run.report_bound(bound.value, bound.source, bound.proof)
 
 
+def improve(improver: Improver, run: Run, seconds: float, chunks: int | None = None) -> None:
+    """Some time of the compiled heuristics, unless they meet the bound."""
+    metric, weight = run.instance.objective.levels[0][0]
+    unit = weight * (run.instance.step_s if metric == "makespan_s" else 1.0)
+
+    def target() -> float:
+        return -math.inf if run.bound is None else math.ceil(run.bound / unit - 1e-6)
+
+    improver.run(target, run.report, run.stop_requested.is_set, seconds, chunks)
+
+
 def is_provable(instance: Instance, run: Run) -> bool:
-    """Whether the gap is better closed from below: in projects, and in small shops unless loads are the bound."""
+    """Whether CP-SAT should rather prove than improve: projects, and small shops whose gap is not the schedule's fault.
+
+    It is the schedule's when the gap is small and the bound one of loads, which nothing deeper could raise.
+    """
     difference = gap(run.objective, run.bound)
-    if difference is None or instance.num_tasks > PROVABLE_TASKS or not is_searchable(instance):
+    if difference is None or not is_searchable(instance):
         return False
     if not is_shop(instance):
         return True
-    return difference <= (PROVABLE_GAP if difference > TIGHT_GAP or not has_choices(instance) else 0.0)
-
-
-def has_choices(instance: Instance) -> bool:
-    """Whether tasks have so many modes that balancing them is most of the work."""
-    return len(instance.pairs.mode) >= FLEXIBLE * instance.num_tasks
+    raised = any(name in run.bounds[-1].source for name in ("destructive", "cpsat"))
+    small = instance.num_tasks <= SMALL_TASKS or (instance.num_tasks <= PROVABLE_TASKS and difference <= PROVABLE_GAP)
+    return small and (raised or difference > TIGHT_GAP)
 
 
 def is_closed(run: Run) -> bool:
@@ -207,3 +206,5 @@ class _Search(cp_model.CpSolverSolutionCallback):
         if self.status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
             by_work = run.work_limit is not None and run.time_left() > 0
             run.report_termination("interrupted" if run.stop_requested.is_set() else "work_limit" if by_work else "time_limit")
+        else:
+            run.report_termination("finished")

@@ -14,7 +14,7 @@ from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run
 from optbench.plugins.solvers.cpsat import CpSat
-from optbench.sim.primal import improve
+from optbench.sim.primal import Improver
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
 
@@ -128,7 +128,7 @@ def test_the_compiled_heuristics_find_verified_schedules(path: str, data_dir: Pa
     found = []
     for _ in range(2):
         run = Run(instance)
-        improve(instance, None, target=lambda: 0, seconds=60, report=run.report, stop=lambda: False, seed=1, chunks=3)
+        Improver(instance, None, seed=1).run(lambda: 0, run.report, lambda: False, 60, chunks=3)
         assert not run.rejected and run.objective is not None
         found.append(run.objective)
     assert found[0] == found[1]

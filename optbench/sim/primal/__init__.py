@@ -1,10 +1,11 @@
 """Compiled heuristics for the makespan: tabu search for shops, a genetic search over lists for projects.
 
-``improve`` runs as many of them as there are threads until a time, a target or an amount of work is reached.
+``Improver`` runs as many of them as there are threads until a time, a target or an amount of work is reached.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -48,41 +49,42 @@ def compile_ahead() -> None:
     ProjectSearch(shop, 0).step(1)
 
 
-def improve(
-    instance: Instance,
-    incumbent: Schedule | None,
-    *,
-    target: Callable[[], float],
-    seconds: float,
-    report: Callable[[Schedule], object],
-    stop: Callable[[], bool],
-    seed: int = 0,
-    threads: int = 1,
-    chunks: int | None = None,
-) -> None:
-    """Search from the incumbent (or a list schedule), reporting every better schedule, until ``target()`` (in time units)."""
-    until = time.perf_counter() + seconds
-    lock = threading.Lock()
-    best = [float("inf") if incumbent is None else float(incumbent.end.max(initial=0))]
+class Improver:
+    """One search per thread from an incumbent, every second one from a list schedule; ``run`` may be called again to go on."""
 
-    def work(k: int) -> None:
-        search = _begin(instance, incumbent, seed * 1000 + k, fresh=k % 2 == 1)
-        done = 0
-        while not (stop() or best[0] <= target() or time.perf_counter() >= until or done == chunks):
-            search.aim(target())
-            search.step(CHUNK)
-            done += 1
-            with lock:
-                if search.makespan < best[0]:
-                    best[0] = search.makespan
-                    report(search.schedule())
+    def __init__(self, instance: Instance, incumbent: Schedule | None, seed: int = 0, threads: int = 1) -> None:
+        self.searches = [_begin(instance, incumbent, seed * 1000 + k, fresh=k % 2 == 1) for k in range(threads)]
+        self.best = math.inf if incumbent is None else float(incumbent.end.max(initial=0))
+        self.lock = threading.Lock()
 
-    others = [threading.Thread(target=work, args=(k,), name=f"primal{k}") for k in range(1, threads)]
-    for thread in others:
-        thread.start()
-    work(0)
-    for thread in others:
-        thread.join()
+    def run(
+        self,
+        target: Callable[[], float],
+        report: Callable[[Schedule], object],
+        stop: Callable[[], bool],
+        seconds: float,
+        chunks: int | None = None,
+    ) -> None:
+        """Search for so long, or so many chunks each, reporting every better schedule, until ``target()`` in time units."""
+        until = time.perf_counter() + seconds
+
+        def work(search: ShopSearch | ProjectSearch) -> None:
+            done = 0
+            while not (stop() or self.best <= target() or time.perf_counter() >= until or done == chunks):
+                search.aim(target())
+                search.step(CHUNK)
+                done += 1
+                with self.lock:
+                    if search.makespan < self.best:
+                        self.best = search.makespan
+                        report(search.schedule())
+
+        others = [threading.Thread(target=work, args=(search,), name="primal") for search in self.searches[1:]]
+        for thread in others:
+            thread.start()
+        work(self.searches[0])
+        for thread in others:
+            thread.join()
 
 
 def _begin(instance: Instance, incumbent: Schedule | None, seed: int, fresh: bool) -> ShopSearch | ProjectSearch:

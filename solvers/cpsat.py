@@ -29,6 +29,8 @@ PROBE_S = 1.0
 PROBE_SHARE = 0.05
 # Then they run for this long, or this share of what is left (the long one for projects); with a work limit, for so many chunks.
 POLISH_S = 30.0
+# What they close within this time needs no deeper bounds.
+ALONE_S = 0.4
 POLISH_SHARE = 0.22
 LONG_POLISH_SHARE = 0.4
 POLISH_CHUNKS = 20
@@ -78,15 +80,19 @@ class CpSat(Solver):
         if run.work_limit is not None:
             improve(Improver(instance, run.best, run.seed), run, math.inf, POLISH_CHUNKS)
             return
+        if not (is_compiled() or run.time_left() > COMPILE_S):
+            report_bounds(run, seconds)
+            return
+        improver = Improver(instance, run.best, run.seed, run.threads)
+        improve(improver, run, min(ALONE_S, seconds))
+        if is_closed(run):
+            return
         bounds = threading.Thread(target=report_bounds, args=(run, seconds), name="bounds")
         bounds.start()
-        if is_compiled() or run.time_left() > COMPILE_S:
-            improver = Improver(instance, run.best, run.seed, run.threads)
-            improve(improver, run, seconds)
-            bounds.join()
-            if is_shop(instance) and not is_provable(instance, run):
-                improve(improver, run, min(2 * POLISH_S, REST_SHARE * run.time_left()))
+        improve(improver, run, seconds)
         bounds.join()
+        if is_shop(instance) and not is_provable(instance, run) and not is_closed(run):
+            improve(improver, run, min(2 * POLISH_S, REST_SHARE * run.time_left()))
 
     def search(self, view: CpsatView, run: Run) -> None:
         """CP-SAT with all that is left of the budget."""

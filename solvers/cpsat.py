@@ -87,10 +87,12 @@ class CpSat(Solver):
         improve(improver, run, min(ALONE_S, seconds))
         if is_closed(run):
             return
-        bounds = threading.Thread(target=report_bounds, args=(run, seconds), name="bounds")
+        bounds = threading.Thread(target=report_bounds, args=(run, seconds / 2), name="bounds")
         bounds.start()
-        improve(improver, run, seconds)
+        if run.threads > 1:
+            improve(improver, run, seconds / 2, spared=1)
         bounds.join()
+        improve(improver, run, seconds / 2)
         if is_shop(instance) and not is_provable(instance, run) and not is_closed(run):
             improve(improver, run, min(2 * POLISH_S, REST_SHARE * run.time_left()))
 
@@ -114,15 +116,15 @@ def report_bounds(run: Run, seconds: float) -> None:
         run.report_bound(bound.value, bound.source, bound.proof)
 
 
-def improve(improver: Improver, run: Run, seconds: float, chunks: int | None = None) -> None:
-    """Some time of the compiled heuristics, unless they meet the bound."""
+def improve(improver: Improver, run: Run, seconds: float, chunks: int | None = None, spared: int = 0) -> None:
+    """Some time of the compiled heuristics, unless they meet the bound, on all threads but those spared."""
     metric, weight = run.instance.objective.levels[0][0]
     unit = weight * (run.instance.step_s if metric == "makespan_s" else 1.0)
 
     def target() -> float:
         return -math.inf if run.bound is None else math.ceil(run.bound / unit - 1e-6)
 
-    improver.run(target, run.report, run.stop_requested.is_set, seconds, chunks)
+    improver.run(target, run.report, run.stop_requested.is_set, seconds, chunks, spared)
 
 
 def is_provable(instance: Instance, run: Run) -> bool:

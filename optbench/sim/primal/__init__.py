@@ -64,8 +64,12 @@ class Improver:
         stop: Callable[[], bool],
         seconds: float,
         chunks: int | None = None,
+        spared: int = 0,
     ) -> None:
-        """Search for so long, or so many chunks each, reporting every better schedule, until ``target()`` in time units."""
+        """Search for so long, or so many chunks each, reporting every better schedule, until ``target()`` in time units.
+
+        The last ``spared`` searches pause, for other work on their threads.
+        """
         until = time.perf_counter() + seconds
 
         def work(search: ShopSearch | ProjectSearch) -> None:
@@ -79,7 +83,7 @@ class Improver:
                         self.best = search.makespan
                         report(search.schedule())
 
-        others = [threading.Thread(target=work, args=(search,), name="primal") for search in self.searches[1:]]
+        others = [threading.Thread(target=work, args=(search,), name="primal") for search in self.searches[1 : len(self.searches) - spared]]
         for thread in others:
             thread.start()
         work(self.searches[0])

@@ -83,7 +83,8 @@ class Improver:
                         self.best = search.makespan
                         report(search.schedule())
 
-        others = [threading.Thread(target=work, args=(search,), name="primal") for search in self.searches[1 : len(self.searches) - spared]]
+        active = self.searches[1 : len(self.searches) - spared]
+        others = [threading.Thread(target=work, args=(search,), name="primal") for search in active]
         for thread in others:
             thread.start()
         work(self.searches[0])

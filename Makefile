@@ -23,6 +23,7 @@ env: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt .ci/install
 	sh .ci/install "$(VENV)" "$(TORCH)" "$(PYTHON)"
+	$(BIN)/python -m optbench.ahead
 	@touch $@
 
 test: $(STAMP)

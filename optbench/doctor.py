@@ -157,7 +157,13 @@ def _numba_cache() -> Check:
     named = os.environ.get("NUMBA_CACHE_DIR")
     folder = Path(named) if named else Path(__file__).parent
     if folder.is_dir() and _writable(folder):
-        return Check("numba cache", "ok", str(folder))
+        from optbench.bounds import destructive
+        from optbench.sim import primal
+
+        if destructive.is_compiled() and primal.is_compiled():
+            return Check("numba cache", "ok", f"{folder}, kernels compiled")
+        detail = f"{folder}, kernels not compiled yet: short runs do without heuristics and destructive bounds"
+        return Check("numba cache", "note", detail, "python -m optbench.ahead (once, about half a minute)")
     return Check("numba cache", "note", f"{folder} cannot be written", "set NUMBA_CACHE_DIR to a folder that can")
 
 

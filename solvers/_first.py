@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import slack
 from optbench.model.schedule import Schedule
+from optbench.model.verify import verify
 from optbench.model.windows import time_horizon, windows
 
 # A profile has one number per tick and pool: none is made past this many ticks, nor past this many pairs of task and mode.
 MAX_TICKS = 200_000
 MAX_PAIRS = 20_000
+# Starts looked at first when a task is placed.
+FIRST_STARTS = 64
 
 
-def first_schedules(instance: Instance) -> list[Schedule]:
-    """Up to two: every task in the mode that ends first, and in the mode of least energy. Limits on metrics are not looked at."""
+def first_schedules(instance: Instance, seconds: float = math.inf) -> list[Schedule]:
+    """Up to two: every task in the mode that ends first, and in the mode of least energy; what is not ready in time is left.
+
+    Limits on metrics are not looked at while they are made; one that breaks any is not returned.
+    """
+    until = time.perf_counter() + seconds
     end = time_horizon(instance)
     if instance.domain != "ticks" or end > MAX_TICKS or len(instance.pairs.task) > MAX_PAIRS:
         return []
-    found = [_serial(instance, int(end), thrifty) for thrifty in (False, True)]
-    return [schedule for schedule in found if schedule is not None]
+    found = [_serial(instance, int(end), thrifty, until) for thrifty in (False, True)]
+    return [schedule for schedule in found if schedule is not None and verify(instance, schedule).feasible]
 
 
 class _Room:
@@ -43,20 +53,24 @@ class _Room:
         """First start from ``begin`` on at which the mode fits for its whole length."""
         rows = np.flatnonzero(self.use[mode] > 0)
         last = self.free.shape[1] - length
-        if begin > last:
-            return None
         if length == 0 or len(rows) == 0:
-            return begin
-        blocked = (self.free[rows, begin:] < self.use[mode, rows, None]).any(axis=0)
-        busy = np.concatenate(([0], np.cumsum(blocked)))
-        fits = np.flatnonzero(busy[length:] == busy[:-length])
-        return begin + int(fits[0]) if len(fits) else None
+            return begin if begin <= last else None
+        starts = FIRST_STARTS
+        while begin <= last:  # most fit soon: a few starts are tried, then ever more
+            starts = min(2 * starts, last - begin + 1)
+            blocked = (self.free[rows, begin : begin + starts + length - 1] < self.use[mode, rows, None]).any(axis=0)
+            busy = np.concatenate(([0], np.cumsum(blocked)))
+            fits = np.flatnonzero(busy[length:] == busy[:-length])
+            if len(fits):
+                return begin + int(fits[0])
+            begin += starts
+        return None
 
     def take(self, mode: int, start: int, length: int) -> None:
         self.free[:, start : start + length] -= self.use[mode][:, None]
 
 
-def _serial(instance: Instance, end: int, thrifty: bool) -> Schedule | None:
+def _serial(instance: Instance, end: int, thrifty: bool, until: float) -> Schedule | None:
     pairs, modes, edges = instance.pairs, instance.modes, instance.edges
     room, tail, n = _Room(instance, end), _priority(instance), instance.num_tasks
     mode, start, finish = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
@@ -68,6 +82,8 @@ def _serial(instance: Instance, end: int, thrifty: bool) -> Schedule | None:
     waiting = [len(edges_in) for edges_in in before]
     ready = {i for i in range(n) if not waiting[i]}
     while ready:
+        if time.perf_counter() > until:
+            return None
         i = max(ready, key=lambda task: (tail[task], -task))
         ready.remove(i)
         options = []

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING, ClassVar
 
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial import combinatorial_bounds
@@ -18,12 +15,15 @@ from optbench.model.measures import gap
 from optbench.model.result import OPTIMAL_GAP
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
-from optbench.sim.primal import Improver, is_compiled, is_searchable
-from optbench.sim.primal.shop import is_shop
-from optbench.views.cpsat import CpsatView, build
 
-# How often a stop request is looked for while CP-SAT searches.
-POLL_S = 0.05
+from ._first import first_schedules
+
+if TYPE_CHECKING:
+    from optbench.sim.primal import Improver
+    from optbench.views.cpsat import CpsatView
+
+# The first schedule and the fluid programme take at most this share of what is left, each.
+FIRST_SHARE = 0.1
 # A first search of this length, or share of the budget, comes before the compiled heuristics.
 PROBE_S = 1.0
 PROBE_SHARE = 0.05
@@ -52,29 +52,45 @@ class CpSat(Solver):
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "seconds"}
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        from optbench.sim.primal import is_searchable
+        from optbench.views.cpsat import build
+
         if run.warm_start is not None:
             run.report(run.warm_start)
         for bound in combinatorial_bounds(instance)[:1]:
             run.report_bound(bound.value, bound.source, bound.proof)
         view = build(instance)
-        if is_searchable(instance) and not is_closed(run):
+        if not is_searchable(instance):
+            self.open(instance, run)
+        elif not is_closed(run):
             if self.probe(view, run):
                 return run.best
             self.polish(instance, run)
-        if not is_closed(run):
-            self.search(view, run)
-        else:
+        if is_closed(run):
             run.report_termination("finished")
+        else:
+            self.search(view, run)
         return run.best
+
+    def open(self, instance: Instance, run: Run) -> None:
+        """A first schedule where there is none, and the bound of the fluid programme."""
+        if run.best is None:
+            for schedule in first_schedules(instance, run.time_left() * FIRST_SHARE):
+                run.report(schedule)
+        if run.work_limit is None and not is_closed(run):
+            report_bounds(run, min(POLISH_S, FIRST_SHARE * run.time_left()))
 
     def probe(self, view: CpsatView, run: Run) -> bool:
         """A short search: what it closes needs no heuristic. Whether it did."""
-        share = min(PROBE_S, PROBE_SHARE * run.time_left())
-        status = _Search(view, run).run(share, PROBE_SHARE)
-        return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.conclude(status, view, run)
+        from ._cpsat_search import search
+
+        return search(view, run, seconds=min(PROBE_S, PROBE_SHARE * run.time_left()), work_share=PROBE_SHARE)
 
     def polish(self, instance: Instance, run: Run) -> None:
         """The compiled heuristics from the best schedule so far, at first with bounds beside them."""
+        from optbench.sim.primal import Improver, is_compiled
+        from optbench.sim.primal.shop import is_shop
+
         share = LONG_POLISH_SHARE if not is_shop(instance) else POLISH_SHARE
         seconds = min(POLISH_S, share * run.time_left())
         if run.work_limit is not None:
@@ -87,27 +103,21 @@ class CpSat(Solver):
         improve(improver, run, min(ALONE_S, seconds))
         if is_closed(run):
             return
-        bounds = threading.Thread(target=report_bounds, args=(run, seconds / 2), name="bounds")
-        bounds.start()
-        if run.threads > 1:
-            improve(improver, run, seconds / 2, spared=1)
-        bounds.join()
+        with ThreadPoolExecutor(1, thread_name_prefix="bounds") as pool:
+            bounds = pool.submit(report_bounds, run, seconds / 2)
+            if run.threads > 1:
+                improve(improver, run, seconds / 2, spared=1)
+            bounds.result()
         improve(improver, run, seconds / 2)
         if is_shop(instance) and not is_provable(instance, run) and not is_closed(run):
             improve(improver, run, min(2 * POLISH_S, REST_SHARE * run.time_left()))
 
     def search(self, view: CpsatView, run: Run) -> None:
         """CP-SAT with all that is left of the budget."""
-        workers = PROVERS if run.threads == len(PROVERS) and run.work_limit is None and is_provable(view.instance, run) else ()
-        self.conclude(_Search(view, run, workers=workers).run(), view, run)
+        from ._cpsat_search import search
 
-    def conclude(self, status: Any, view: CpsatView, run: Run) -> bool:
-        """Say what the status proves."""
-        if status == cp_model.INFEASIBLE and run.best is None:
-            run.report_infeasible()
-        elif status == cp_model.OPTIMAL and run.best is None:  # rounding admitted schedules that the verifier rejects
-            _Search(build(view.instance, inner=True), run, proves=False).run()
-        return True
+        provable = run.threads == len(PROVERS) and run.work_limit is None and is_provable(view.instance, run)
+        search(view, run, workers=PROVERS if provable else ())
 
 
 def report_bounds(run: Run, seconds: float) -> None:
@@ -132,6 +142,9 @@ def is_provable(instance: Instance, run: Run) -> bool:
 
     It is the schedule's when the gap is small and the bound one of loads, which nothing deeper could raise.
     """
+    from optbench.sim.primal import is_searchable
+    from optbench.sim.primal.shop import is_shop
+
     difference = gap(run.objective, run.bound)
     if difference is None or not is_searchable(instance):
         return False
@@ -146,73 +159,3 @@ def is_closed(run: Run) -> bool:
     """Whether the incumbent is as good as the bound."""
     difference = gap(run.objective, run.bound)
     return difference is not None and difference <= OPTIMAL_GAP
-
-
-class _Search(cp_model.CpSolverSolutionCallback):
-    """One CP-SAT search that reports to the run."""
-
-    def __init__(self, view: CpsatView, run: Run, proves: bool = True, workers: Sequence[str] = ()) -> None:
-        super().__init__()
-        self.view, self.task, self.proves = view, run, proves
-        self.solver = cp_model.CpSolver()
-        self.solver.parameters.subsolvers.extend(workers)
-        self.status: Any = cp_model.UNKNOWN
-
-    def on_solution_callback(self) -> None:
-        self.task.report(self.view.schedule(self.value))
-
-    def on_bound(self, total: float) -> None:
-        if self.proves and math.isfinite(total):
-            self.task.report_bound(self.view.bound(total), "cpsat")
-
-    def run(self, seconds: float = math.inf, work_share: float = 1.0) -> Any:
-        """Search until done, out of budget or asked to stop; the status."""
-        run, parameters = self.task, self.solver.parameters
-        self.prepare()
-        parameters.random_seed = run.seed % 2**31
-        parameters.num_workers = run.threads
-        parameters.catch_sigint_signal = False
-        if run.work_limit is not None:
-            parameters.max_deterministic_time = run.work_limit * work_share
-            parameters.num_workers, parameters.interleave_search = 1, True
-            seconds = math.inf
-        seconds = min(seconds, run.time_left())
-        if math.isfinite(seconds):
-            parameters.max_time_in_seconds = seconds
-        self.solver.best_bound_callback = self.on_bound
-        worker = threading.Thread(target=self._solve, name="cpsat")
-        worker.start()
-        while worker.is_alive():
-            try:
-                worker.join(POLL_S)
-            except KeyboardInterrupt:
-                run.stop_requested.set()
-            if run.stop_requested.is_set():
-                self.solver.stop_search()
-        self._conclude()
-        return self.status
-
-    def prepare(self) -> None:
-        """The incumbent as a hint, the bound as a floor."""
-        view, run = self.view, self.task
-        if not self.proves:
-            return
-        if run.best is not None:
-            view.hint(run.best)
-        if run.bound is not None:
-            view.model.add(view.total >= view.floor(run.bound))
-
-    def _solve(self) -> None:
-        self.status = self.solver.solve(self.view.model, self)
-
-    def _conclude(self) -> None:
-        run = self.task
-        if self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            run.report(self.view.schedule(self.solver.value))
-        if self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-            self.on_bound(self.solver.best_objective_bound)
-        if self.status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
-            by_work = run.work_limit is not None and run.time_left() > 0
-            run.report_termination("interrupted" if run.stop_requested.is_set() else "work_limit" if by_work else "time_limit")
-        else:
-            run.report_termination("finished")

@@ -13,12 +13,13 @@ from optbench.errors import OptbenchError, ParameterError, UnsupportedError
 from optbench.model.features import FEATURES
 from optbench.model.instance import TOLERANCE, Floats, Instance
 from optbench.model.result import Termination
-from optbench.model.verify import verify
 from optbench.plugins.protocol import Run, Solver
 from optbench.views.milp import Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
 
 from ._first import first_schedules
 
+# Share of the time that a first schedule may take.
+FIRST_SHARE = 0.1
 ROUTES = ("array", "pyomo")
 # Absolute gap, in units of the scaled objective, and feasibility tolerance (its default is 1e-6) that HiGHS is given. At 1e-9
 # HiGHS 1.14.0 drops a node whose whole solution misses the tolerance by rounding, and its bound then exceeds the optimum.
@@ -103,9 +104,8 @@ class Highs(Solver):
         if run.warm_start is not None:
             run.report(run.warm_start)
         if run.best is None and self.first:
-            for schedule in first_schedules(instance):
-                if verify(instance, schedule).feasible:
-                    run.report(schedule)
+            for schedule in first_schedules(instance, FIRST_SHARE * run.time_left()):
+                run.report(schedule)
 
 
 def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:

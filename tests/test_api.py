@@ -59,7 +59,7 @@ def test_objectives_in_order_give_vectors() -> None:
     m.minimize_in_order("makespan_s", "energy_j")
     result = ob.solve(m.build(), "cpsat", time_limit_s=10)
     assert result.objective == (2, 100) and result.status == "optimal"
-    assert result.gap == pytest.approx((0, 0), abs=1e-9)
+    assert result.gap == pytest.approx((0, 0), abs=1e-8)  # the fluid bound gives a relative 1e-9 of a held level away
     assert {bound.level for bound in result.bounds} == {0, 1}
 
 

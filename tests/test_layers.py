@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("optbench.quickstart",),
     ("optbench.cli", "optbench.testing"),
-    ("optbench.scaffold", "optbench.doctor"),
+    ("optbench.scaffold", "optbench.doctor", "optbench.ahead"),
     ("optbench.bench",),
     ("optbench.api",),
     ("optbench.plugins",),

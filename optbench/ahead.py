@@ -1,0 +1,25 @@
+"""``python -m optbench.ahead``: compile the numba kernels into their cache, once, so that no run has to wait for it."""
+
+from __future__ import annotations
+
+import time
+
+
+def main() -> int:
+    """Compile what is not in the cache yet, and say how long it took."""
+    from optbench.bounds import destructive
+    from optbench.sim import primal
+
+    began = time.perf_counter()
+    for is_compiled, compile_all in (
+        (destructive.is_compiled, destructive.compile_deductions),
+        (primal.is_compiled, primal.compile_ahead),
+    ):
+        if not is_compiled():
+            compile_all()
+    print(f"compiled kernels are ready ({time.perf_counter() - began:.0f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

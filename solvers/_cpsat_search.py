@@ -1,0 +1,96 @@
+"""One CP-SAT search that reports to a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from optbench.plugins.protocol import Run
+from optbench.views.cpsat import CpsatView, build
+
+# How often a stop request is looked for while CP-SAT searches.
+POLL_S = 0.05
+
+
+def search(
+    view: CpsatView, run: Run, *, seconds: float = math.inf, work_share: float = 1.0, workers: Sequence[str] = ()
+) -> bool:
+    """Search within what is left of the budget; whether nothing is left to search."""
+    status = _Search(view, run, workers=workers).run(seconds, work_share)
+    if status == cp_model.INFEASIBLE:
+        run.report_infeasible()
+    elif status == cp_model.OPTIMAL and run.best is None:  # rounding admitted schedules that the verifier rejects
+        _Search(build(view.instance, inner=True), run, proves=False).run()
+    return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+
+
+class _Search(cp_model.CpSolverSolutionCallback):
+    def __init__(self, view: CpsatView, run: Run, proves: bool = True, workers: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.view, self.task, self.proves = view, run, proves
+        self.solver = cp_model.CpSolver()
+        self.solver.parameters.subsolvers.extend(workers)
+        self.status: Any = cp_model.UNKNOWN
+
+    def on_solution_callback(self) -> None:
+        self.task.report(self.view.schedule(self.value))
+
+    def on_bound(self, total: float) -> None:
+        if self.proves and math.isfinite(total):
+            self.task.report_bound(self.view.bound(total), "cpsat")
+
+    def run(self, seconds: float = math.inf, work_share: float = 1.0) -> Any:
+        """Search until done, out of budget or asked to stop; the status."""
+        run, parameters = self.task, self.solver.parameters
+        self.prepare()
+        parameters.random_seed = run.seed % 2**31
+        parameters.num_workers = run.threads
+        parameters.catch_sigint_signal = False
+        if run.work_limit is not None:
+            parameters.max_deterministic_time = run.work_limit * work_share
+            parameters.num_workers, parameters.interleave_search = 1, True
+            seconds = math.inf
+        seconds = min(seconds, run.time_left())
+        if math.isfinite(seconds):
+            parameters.max_time_in_seconds = seconds
+        self.solver.best_bound_callback = self.on_bound
+        with ThreadPoolExecutor(1, thread_name_prefix="cpsat") as pool:
+            answer = pool.submit(self.solver.solve, self.view.model, self)
+            while not answer.done():
+                try:
+                    wait([answer], POLL_S)
+                except KeyboardInterrupt:
+                    run.stop_requested.set()
+                if run.stop_requested.is_set():
+                    self.solver.stop_search()
+        self.status = answer.result()
+        self._conclude()
+        return self.status
+
+    def prepare(self) -> None:
+        """The incumbent as a hint, the bound as a floor."""
+        view, run = self.view, self.task
+        if not self.proves:
+            return
+        if run.best is not None:
+            view.hint(run.best)
+        if run.bound is not None:
+            view.model.add(view.total >= view.floor(run.bound))
+
+    def _conclude(self) -> None:
+        run = self.task
+        if self.status == cp_model.MODEL_INVALID:
+            raise RuntimeError(f"CP-SAT calls the model of {run.instance.name!r} invalid: {self.view.model.validate()}")
+        if self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            run.report(self.view.schedule(self.solver.value))
+        if self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+            self.on_bound(self.solver.best_objective_bound)
+        if self.status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
+            by_work = run.work_limit is not None and run.time_left() > 0
+            run.report_termination("interrupted" if run.stop_requested.is_set() else "work_limit" if by_work else "time_limit")
+        else:
+            run.report_termination("finished")

@@ -1,0 +1,24 @@
+"""The set-up step that compiles ahead, in a process of its own with an empty cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+def test_kernels_are_compiled_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    imports = "from optbench.bounds import destructive as d; from optbench.sim import primal as p"
+    asks = f"{imports}; print(d.is_compiled(), p.is_compiled())"
+
+    def run(*arguments: str) -> str:
+        return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert run("-c", asks).split() == ["False", "False"]
+    assert run("-m", "optbench.ahead").startswith("compiled kernels are ready")
+    assert run("-c", asks).split() == ["True", "True"]

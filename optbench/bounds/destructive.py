@@ -68,10 +68,9 @@ def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float)
 def is_compiled() -> bool:
     """Whether an earlier process has left the deductions, compiled from this very source, in numba's cache."""
     from optbench.bounds import propagate as compiled
+    from optbench.sim.compiled import in_cache
 
-    # numba's own index is empty when the source's hash or numba's version has changed since; there is no public way to ask.
-    functions: tuple[Any, ...] = (compiled.propagate, compiled.shave)
-    return all(function._cache._cache_file._load_index() for function in functions)
+    return in_cache(compiled.propagate, compiled.shave)
 
 
 def compile_deductions() -> None:

@@ -9,13 +9,13 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
+from optbench.sim.compiled import in_cache
 from optbench.sim.primal import genetic, tabu
 from optbench.sim.primal.project import ProjectSearch, is_project
 from optbench.sim.primal.shop import ShopSearch, is_shop, list_schedule
@@ -30,12 +30,8 @@ def is_searchable(instance: Instance) -> bool:
 
 
 def is_compiled() -> bool:
-    """Whether an earlier process has left the compiled searches in numba's cache: compiling them takes 10 to 20 s."""
-    for kernel, name in ((tabu.search, "tabu.search"), (genetic.evolve, "genetic.evolve")):
-        folder = kernel.stats.cache_path
-        if folder is None or not any(Path(folder).glob(f"{name}-*.nbi")):
-            return False
-    return True
+    """Whether an earlier process has left the searches, compiled from this very source, in numba's cache: it takes 10 to 20 s."""
+    return in_cache(tabu.search, genetic.evolve)
 
 
 def compile_ahead() -> None:

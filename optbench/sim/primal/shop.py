@@ -17,8 +17,11 @@ FEATURES = frozenset({"ticks", "precedence", "releases", "modes"})
 MAKESPANS = {"makespan", "makespan_s"}
 # Square tables of precedence that may not be repeated stay below this.
 MAX_TASKS = 3000
-# Iterations in vain before the search returns to its best solution, and how long a move stays forbidden at least.
-PATIENCE = 4000
+# Iterations in vain before the search returns to its best solution: a shop without choices has fewer ways out of a valley
+# (ta36 and ta24 gained from the long patience, la26_edata and la24_rdata from the short one). How long a move stays
+# forbidden at least.
+PATIENCE = 12_000
+PATIENCE_WITH_CHOICES = 1500
 LEAST_TENURE = 9
 
 
@@ -54,6 +57,7 @@ class ShopSearch:
         instance, n = self.instance, self.instance.num_tasks
         edges, pairs = instance.edges, instance.pairs
         release = instance.tasks.release.astype(np.int64)
+        self.patience = PATIENCE_WITH_CHOICES if "modes" in instance.features else PATIENCE
         self.shop = (*adjacency(edges.target, edges.source, n), *adjacency(edges.source, edges.target, n), release)
         self.rows = (pairs.ptr, instance.modes.primary[pairs.mode], pairs.duration.astype(np.int64))
         self.state = np.zeros(10, dtype=np.int64)
@@ -95,7 +99,7 @@ class ShopSearch:
         """Search some iterations further."""
         search(
             self.shop, self.rows, self.sol, self.first, self.best, self.best_first, self.old, self.old_first, self.work,
-            self.tabu, self.tabu_machine, self.state, iterations, PATIENCE,
+            self.tabu, self.tabu_machine, self.state, iterations, self.patience,
         )  # fmt: skip
 
     def schedule(self) -> Schedule:

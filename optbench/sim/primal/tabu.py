@@ -285,6 +285,9 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
             continue
         is_tabu = tabu_machine[v, machine] > state[NOW]
         prev, following = NONE, first[machine]
+        # Tasks that end by the head of v: behind the last of them the estimate is no larger, and the gap no less allowed.
+        while following >= 0 and r[following] + sol[3][following] <= head and sol[3][following] > 0:
+            prev, following = following, sol[1][following]
         while True:
             verdict = gap_ok(shop, sol, r, v, prev, following)
             if verdict == 2:
@@ -293,6 +296,8 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
                 begin = head if prev < 0 else max(head, r[prev] + sol[3][prev])
                 rest = tail if following < 0 else max(tail, q[following])
                 offer(choice, state, begin + rows[2][row] + rest, is_tabu, ELSEWHERE, v, prev, row)
+                if following >= 0 and q[following] <= tail:
+                    break  # from here on the estimate only grows
             if following < 0:
                 break
             prev, following = following, sol[1][following]

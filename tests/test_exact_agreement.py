@@ -17,8 +17,8 @@ from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import feature_names, tiny_instance
 
 SEEDS = range(40)
-# Where something was once found wrong: the presolve of HiGHS 1.14.0 (383, 812), bounds of its sub-MIPs (755), loose bounds (93,
-# 1043), a bound below 0 (1158).
+# Where something was once found wrong: the presolve of HiGHS 1.14.0 (383, 812), its bounds at a feasibility tolerance of
+# 1e-9 (755), loose bounds (93, 1043), a bound below 0 (1158).
 FOUND = (93, 383, 755, 812, 1043, 1158)
 
 

@@ -8,6 +8,9 @@ so a dual solution need be neither feasible nor optimal: wrong signs are set to 
 is paid for with the columns' finite bounds. A float is a dyadic rational m · 2^e, the duals are rounded to one power of two,
 and everything below is integers over a common power of two: no rounding takes place.
 
+Where a row says Σ_k x_k = n with x ≥ 0, its dual may be raised by the least reduced cost of its columns, r = min_k r_k: n r
+is gained, and n Σ_k min(r_k, 0) ≥ n r no longer paid when r is negative. So ``repriced`` never loses, however rough the duals.
+
 The coefficients themselves are exact where they are data or products of integers; where the formulation computed one in
 floating point, it has already rounded it outward, to the side that can only enlarge the feasible set (``fluid``).
 """
@@ -55,18 +58,42 @@ def proven_bound(lp: LinearProgram, proof: Certificate) -> Fraction | None:
     y = np.array(proof.numerator, dtype=object)
     if len(y) != lp.num_rows or any(v < 0 for v in y[~lp.equal].tolist()):
         return None
-    scale = max(_bits(lp.value), _bits(lp.cost))
-    side_scale = max(_bits(lp.right), _bits(lp.lower), _bits(lp.upper[np.isfinite(lp.upper)]))
-    total_shift = proof.shift + scale + side_scale
-    reduced = _integers(lp.cost, scale + proof.shift)
-    np.subtract.at(reduced, lp.column, _integers(lp.value, scale) * y[lp.row])
+    reduced, scale = reduced_costs(lp, proof)
+    side_scale = bits_of(lp.right, lp.lower, lp.upper[np.isfinite(lp.upper)])
     if any(r < 0 for r in reduced[np.isinf(lp.upper)].tolist()):
         return None
+    total = sum((reduced * integers(paid_side(lp, reduced), side_scale)).tolist())
+    total += sum((y * integers(lp.right, side_scale)).tolist()) << scale
+    return Fraction(total, 2 ** (proof.shift + scale + side_scale))
+
+
+def reduced_costs(lp: LinearProgram, proof: Certificate) -> tuple[Objects, int]:
+    """c − Aᵀ y as integers over 2^(scale + proof.shift), and the scale."""
+    scale = bits_of(lp.value, lp.cost)
+    reduced = integers(lp.cost, scale + proof.shift)
+    y = np.array(proof.numerator, dtype=object)
+    np.subtract.at(reduced, lp.column, integers(lp.value, scale) * y[lp.row])
+    return reduced, scale
+
+
+def paid_side(lp: LinearProgram, reduced: Objects) -> Floats:
+    """The bound of each column that its reduced cost is paid with."""
     negative = np.array([r < 0 for r in reduced.tolist()], dtype=bool)
-    side = np.where(negative, lp.upper, lp.lower)
-    total = sum((reduced * _integers(side, side_scale)).tolist())
-    total += sum((y * _integers(lp.right, side_scale)).tolist()) << scale
-    return Fraction(total, 2**total_shift)
+    return np.where(negative, lp.upper, lp.lower)
+
+
+def repriced(lp: LinearProgram, proof: Certificate, rows: Ints) -> Certificate:
+    """The duals of these rows raised to the least reduced cost of their columns: Σ x = n, coefficients 1, lower bounds 0."""
+    if len(rows) == 0 or len(proof.numerator) != lp.num_rows:
+        return proof
+    reduced, scale = reduced_costs(lp, proof)
+    count = np.diff(lp.row_ptr)[rows]
+    first = np.cumsum(count) - count
+    entry = np.repeat(lp.row_ptr[rows] - first, count) + np.arange(int(count.sum()))
+    least = np.minimum.reduceat(reduced[lp.column[entry]], first)
+    numerator = np.array(proof.numerator, dtype=object)
+    numerator[rows] += least >> scale
+    return Certificate(tuple(numerator.tolist()), proof.shift)
 
 
 def round_down(value: Fraction) -> float:
@@ -88,8 +115,12 @@ def _spare_unbounded(lp: LinearProgram, numerator: list[int], shift: int) -> Non
             reduced -= share * numerator[r]
 
 
-def _bits(values: Floats) -> int:
+def bits_of(*arrays: Floats) -> int:
     """Least power of two, at least 0, that makes every value an integer."""
+    return max((_bits(values) for values in arrays), default=0)
+
+
+def _bits(values: Floats) -> int:
     mantissa, exponent = _split(values[values != 0])
     if len(mantissa) == 0:
         return 0
@@ -98,7 +129,7 @@ def _bits(values: Floats) -> int:
     return max(0, -int((exponent + low).min()))
 
 
-def _integers(values: Floats, scale: int) -> Objects:
+def integers(values: Floats, scale: int) -> Objects:
     """values · 2^scale as Python integers; exact when scale is at least their bits."""
     mantissa, exponent = _split(values)
     shift = exponent + scale

@@ -11,13 +11,14 @@ paid for rest until completion. d, e are durations and energies; h, q heads and 
     deadline    S_g + Σ_k d_gk x_gk ≤ n_g L_g             hard deadlines, horizon, limits on the makespan
     power       (cap − rest) C ≥ Σ (power_k [primary of k below the place] − rest of k's devices there) d_gk x_gk
                                                           the cap integrated from 0 to C
-    energy      F ≥ rest H + Σ (e_gk − rest_k d_gk + transfers) x_gk          H is C, or the fixed horizon
+    energy      F ≥ rest H + Σ (e_gk − rest_k d_gk + transfers) x_gk          H is C, or the fixed horizon; without
+                                                          edges the least transfers are added as a constant
     flow        F ≥ Σ_g weight_g (S_g + Σ_k d_gk x_gk − n_g release_g)
     lateness    T_g ≥ S_g + Σ_k d_gk x_gk − n_g deadline_g;  tardiness  F ≥ Σ_g weight_g T_g    (a sum of maxima
                                                           is at least the maximum of the sums)
     slots       ``fluid_tariffs``: cost and carbon
 
-F_m also lies above the combinatorial floor and below the instance's limit, C above the combinatorial bound. Every row holds
+F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above the combinatorial bound. Every row holds
 at the point of every feasible schedule (``fluid_point``) because it restates what is written beside it with the sums
 over members taken. Coefficients that are no data and no product of integers are rounded towards more freedom.
 
@@ -35,7 +36,7 @@ from optbench.bounds.forgiven import Allowance, allowance
 from optbench.bounds.grouping import Groups, group_tasks, sending_costs
 from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
 from optbench.bounds.makespan import makespan_bounds
-from optbench.bounds.metric_floors import metric_floors
+from optbench.bounds.metric_floors import low_sum, metric_floors, transfer_floor
 from optbench.bounds.relaxation import Relaxation, mode_uses, relax
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
@@ -63,6 +64,8 @@ class Fluid:
     slot: Ints
     slot_begins: Floats
     allowed: Allowance
+    sent_j: Floats
+    sent_least_j: float = 0.0
 
     @property
     def instance(self) -> Instance:
@@ -82,10 +85,13 @@ def fluid_model(instance: Instance, keep_edges: bool = True) -> Fluid:
     fluid = _columns(relaxation, group_tasks(relaxation, keep_edges), makespan)
     _assign(fluid)
     _capacity(fluid)
-    sent_j = _starts(fluid) if keep_edges else np.zeros(len(fluid.share))
+    if keep_edges:
+        fluid.sent_j = _starts(fluid)
+    else:
+        fluid.sent_least_j = low_sum(transfer_floor(instance).tolist())
     _completion(fluid, keep_edges)
     _power(fluid)
-    _energy(fluid, sent_j)
+    _energy(fluid)
     _due(fluid)
     add_tariffs(fluid)
     return fluid
@@ -117,11 +123,14 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     for name in sorted((set(level) | set(limits)) - set(MAKESPANS)):
         if np.isfinite(floors[name]):
             upper = max(limits.get(name, np.inf), floors[name])
-            metric[name] = int(columns.add(1, floors[name], upper, level.get(name, 0.0))[0])
+            # Energy has a row that says as much as its floor, and says of what it is made.
+            floor = 0.0 if name == "energy_j" else floors[name]
+            metric[name] = int(columns.add(1, floor, upper, level.get(name, 0.0))[0])
     due = "tardiness_s" in metric
     late = columns.add(len(groups.size) if due else 0, 0.0, groups.size[: len(groups.size) if due else 0] * top)
     none = np.zeros(0, dtype=np.int64)
-    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, none, np.zeros(0), allowed)
+    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, none, np.zeros(0), allowed,
+                 np.zeros(len(share)))
 
 
 def _assign(fluid: Fluid) -> None:
@@ -151,7 +160,8 @@ def _capacity(fluid: Fluid) -> None:
                 a_in, b_in = head[here][inside].min(), tail[here][inside].min()
                 count = float(instance.pools.count[p])
                 right = count * (a_in + b_in) if instance.domain == "ticks" else down(count * (a_in + b_in))
-                fluid.rows.add("capacity", right, (0, fluid.makespan, count), (0, fluid.share[here[inside]], -time[inside]))
+                fluid.rows.add("capacity", right, (0, fluid.makespan, count), (0, fluid.share[here[inside]], -time[inside]),
+                               of=p)
 
 
 def _levels(values: Floats, number: int) -> Floats:
@@ -205,7 +215,7 @@ def _ends(fluid: Fluid, family: str, which: Ints, right: Floats, makespans: Floa
     row = np.arange(len(which))
     fluid.rows.add(family, down(right[which]) if fluid.instance.domain == "seconds" else right[which],
                    (row, fluid.makespan, makespans[which]), (row, fluid.start[which], -1.0),
-                   (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]))
+                   (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]), of=which)
 
 
 def _power(fluid: Fluid) -> None:
@@ -222,22 +232,23 @@ def _power(fluid: Fluid) -> None:
         most = np.zeros(len(groups.size))
         np.maximum.at(most, groups.of, np.abs(power))
         seen = -fluid.allowed.time * float(groups.size @ most)
-        fluid.rows.add("power", seen, (0, fluid.makespan, room), (0, fluid.share, -down(power * groups.duration)))
+        fluid.rows.add("power", seen, (0, fluid.makespan, room), (0, fluid.share, -down(power * groups.duration)), of=place)
 
 
-def _energy(fluid: Fluid, sent_j: Floats) -> None:
+def _energy(fluid: Fluid) -> None:
     if "energy_j" not in fluid.metric:
         return
-    instance, groups = fluid.instance, fluid.groups
+    instance, groups, sent_j = fluid.instance, fluid.groups, fluid.sent_j
     replaced = instance.mode_rest_w[groups.mode] * groups.duration * instance.step_s
     net = groups.energy_j - replaced + sent_j
     net = net - 1e-14 * (np.abs(groups.energy_j) + replaced + sent_j)
     rest_w = float((instance.pools.rest_w * instance.pools.count).sum()) * instance.step_s * (1 - 1e-13)
     column, terms = fluid.metric["energy_j"], (0, fluid.share, -net)
     if instance.horizon is None:
-        fluid.rows.add("energy", 0.0, (0, column, 1.0), (0, fluid.makespan, -rest_w), terms)
+        fluid.rows.add("energy", fluid.sent_least_j, (0, column, 1.0), (0, fluid.makespan, -rest_w), terms)
     else:
-        fluid.rows.add("energy", float(down(np.asarray(rest_w * instance.horizon))), (0, column, 1.0), terms)
+        right = float(down(np.asarray(rest_w * instance.horizon + fluid.sent_least_j)))
+        fluid.rows.add("energy", right, (0, column, 1.0), terms)
 
 
 def _due(fluid: Fluid) -> None:
@@ -258,5 +269,5 @@ def _due(fluid: Fluid) -> None:
         row, deadline = np.arange(len(due)), (groups.size * instance.tasks.deadline[groups.member])[due]
         fluid.rows.add("lateness", -deadline - 4 * np.finfo(float).eps * np.abs(deadline),
                        (row, fluid.late[due], 1.0), (row, fluid.start[due], -1.0),
-                       (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]))
+                       (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]), of=due)
         fluid.rows.add("tardiness", 0.0, (0, fluid.metric["tardiness_s"], 1.0), (0, fluid.late[due], -down(weight[due])))

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
+from optbench.bounds.exact_check import Certificate, certificate, proven_bound, repriced, round_down
 from optbench.bounds.fluid import Fluid, fluid_model
 from optbench.bounds.linear_program import LinearProgram, solve
-from optbench.model.instance import TOLERANCE, Instance
+from optbench.model.instance import TOLERANCE, Instance, Ints
 from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
 from optbench.model.windows import windows
@@ -61,7 +61,7 @@ def _solve(instance: Instance, time_limit_s: float, keep_edges: bool) -> FluidPr
     solved = time.perf_counter()
     if solution.dual is None:
         return None
-    proof = certificate(program, solution.dual)
+    proof = repriced(program, certificate(program, solution.dual), choices(program))
     value = value_of(fluid, program, proof)
     timings = {"build": built - began, "solve": solved - built, "prove": time.perf_counter() - solved}
     trivial = float(program.cost @ program.lower)
@@ -69,6 +69,11 @@ def _solve(instance: Instance, time_limit_s: float, keep_edges: bool) -> FluidPr
         return None  # interrupted: these duals prove less than the columns' lower bounds alone
     bound = Bound(value, "fluid_lp" if keep_edges else "fluid_lp:no_edges", "exact-lp")
     return FluidProof(bound, proof, keep_edges, timings)
+
+
+def choices(program: LinearProgram) -> Ints:
+    """The rows that give each task one mode."""
+    return np.flatnonzero(np.asarray(program.family) == "assign")
 
 
 def recheck_fluid(instance: Instance, proof: Certificate, keep_edges: bool) -> float | None:

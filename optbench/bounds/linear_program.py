@@ -15,7 +15,10 @@ SIMPLEX_COLUMNS = 12_000
 
 @dataclass(frozen=True, eq=False)
 class LinearProgram:
-    """Rows in compressed form; ``equal`` marks equations, all other rows read ≥. ``family`` names each row's origin."""
+    """Rows in compressed form; ``equal`` marks equations, all other rows read ≥.
+
+    ``family`` names each row's origin, ``of`` its number there: a pool, an edge, a group, a place.
+    """
 
     cost: Floats
     lower: Floats
@@ -26,6 +29,7 @@ class LinearProgram:
     right: Floats
     equal: Bools
     family: tuple[str, ...]
+    of: Ints
 
     @property
     def num_rows(self) -> int:
@@ -73,9 +77,10 @@ class Rows:
     right: list[Floats] = field(default_factory=list)
     equal: list[Bools] = field(default_factory=list)
     family: list[str] = field(default_factory=list)
+    of: list[Ints] = field(default_factory=list)
     count: int = 0
 
-    def add(self, family: str, right: Any, *terms: tuple[Any, Any, Any], equal: bool = False) -> None:
+    def add(self, family: str, right: Any, *terms: tuple[Any, Any, Any], equal: bool = False, of: Any = None) -> None:
         """Rows ``Σ value · column ≥ right``; each term gives row (from 0), column and value, broadcast against each other."""
         right = np.atleast_1d(np.asarray(right, dtype=float))
         for row, column, value in terms:
@@ -86,6 +91,8 @@ class Rows:
         self.right.append(right)
         self.equal.append(np.full(len(right), equal))
         self.family += [family] * len(right)
+        which = np.arange(len(right)) if of is None else np.asarray(of, dtype=np.int64)
+        self.of.append(np.broadcast_to(which, (len(right),)))
         self.count += len(right)
 
 
@@ -99,6 +106,7 @@ def assemble(columns: Columns, rows: Rows) -> LinearProgram:
     return LinearProgram(
         np.concatenate(columns.cost), np.concatenate(columns.lower), np.concatenate(columns.upper),
         ptr, column[order], value[order], np.concatenate(rows.right), np.concatenate(rows.equal), tuple(rows.family),
+        np.concatenate(rows.of),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optbench.errors import ModelError
+from optbench.model.declarations import FamilyKey, KindKey, Mode
 from optbench.model.instance import (
     MAX_TIME,
     ROUNDING_GUARD,
@@ -26,7 +27,7 @@ from optbench.model.instance import (
 from optbench.model.validate import validate
 
 if TYPE_CHECKING:
-    from optbench.model.builder import KindKey, Mode, Model
+    from optbench.model.builder import Model
 
 # Columns of declared tasks, with the value that stands for "not given".
 TASK_COLUMNS: dict[str, Any] = {
@@ -170,12 +171,9 @@ def _modes(m: Model) -> Modes:
 
 def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
     """Name and modes of a kind: as given, or the family pool x GPU count x clock of the profiles."""
-    from optbench.model.builder import FamilyKey
-    from optbench.model.builder import Mode as ModeRow
-
     if not isinstance(key, FamilyKey):
         return f"k{idx}", list(key)
-    kind, counts, allowed = key.kind, key.gpus, key.pools
+    kind, counts, allowed, size_gflop = key.kind, key.gpus, key.pools, key.size_gflop
     modes: list[Mode] = []
     for p, pool in enumerate(m.pools):
         if pool.profile is None or kind not in pool.profile.kinds or (allowed is not None and p not in allowed):
@@ -186,11 +184,11 @@ def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
             for clock in pool.clocks:
                 shape = pool.profile
                 modes.append(
-                    ModeRow(
+                    Mode(
                         ((p, n),),
-                        shape.time_per_unit_s(kind, n, clock),
-                        shape.energy_per_unit_j(kind, n, clock),
-                        shape.power_w(kind, n, clock),
+                        shape.time_per_unit_s(kind, n, clock, size_gflop),
+                        shape.energy_per_unit_j(kind, n, clock, size_gflop),
+                        shape.power_w(kind, n, clock, size_gflop),
                         clock,
                     )
                 )
@@ -207,10 +205,11 @@ def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
 def _links(m: Model) -> Links:
     n = len(m.pools)
     latency, s_per_gb, j_per_gb = np.full((n, n), np.inf), np.zeros((n, n)), np.zeros((n, n))
-    np.fill_diagonal(latency, 0.0)
     for link in m.links:
-        at = (link.sender, link.receiver)
+        at = np.ix_(link.senders, link.receivers)
         latency[at], s_per_gb[at], j_per_gb[at] = link.latency_s, link.s_per_gb, link.j_per_gb
+    for matrix in (latency, s_per_gb, j_per_gb):  # a group linked with itself
+        np.fill_diagonal(matrix, 0.0)
     return Links(latency, s_per_gb, j_per_gb)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,95 +13,23 @@ import numpy as np
 
 from optbench.errors import ModelError, nearest
 from optbench.model import assemble
+from optbench.model.declarations import (
+    NO_CLOCK,
+    FamilyKey,
+    Kind,
+    KindKey,
+    LinkData,
+    Mode,
+    Place,
+    Pool,
+    PoolData,
+    TariffData,
+    Task,
+)
 from optbench.model.instance import Domain, Instance
 from optbench.model.objective import METRICS, Objective
+from optbench.power.checks import warn_of_overdraw
 from optbench.power.profiles import Profile, profile
-
-# One NaN object, so that equal modes without a clock are equal and their tasks share a kind.
-NO_CLOCK = float("nan")
-
-
-@dataclass(frozen=True)
-class Place:
-    """A site or node of the hierarchy."""
-
-    idx: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Pool:
-    """Handle of a declared pool."""
-
-    idx: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Mode:
-    """An explicit way to run one unit of work: pools with their number of devices (the first is the primary one)."""
-
-    needs: tuple[tuple[int, int], ...]
-    time_s: float
-    energy_j: float
-    power_w: float
-    clock: float
-
-
-@dataclass(frozen=True)
-class Task:
-    """Handle of a declared task."""
-
-    idx: int
-
-
-@dataclass(frozen=True)
-class PoolData:
-    """What was declared of one pool."""
-
-    name: str
-    count: int
-    place: int
-    idle_w: float
-    sleep_w: float
-    sleeps: bool
-    memory_gb: float
-    profile: Profile | None
-    clocks: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class LinkData:
-    """What was declared of one direction of a link."""
-
-    sender: int
-    receiver: int
-    s_per_gb: float
-    latency_s: float
-    j_per_gb: float
-
-
-@dataclass(frozen=True)
-class TariffData:
-    """A price and carbon series of the pools below a place."""
-
-    place: int
-    times_s: tuple[float, ...]
-    price_usd_per_kwh: tuple[float, ...]
-    carbon_g_per_kwh: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class FamilyKey:
-    """A profile's kind with the GPU counts and pools (None: all) that are allowed."""
-
-    kind: str
-    gpus: tuple[int, ...]
-    pools: tuple[int, ...] | None
-
-
-# What identifies a kind of task: a family of a profile, or explicit modes.
-KindKey = FamilyKey | tuple[Mode, ...]
 
 
 class Model:
@@ -128,6 +57,7 @@ class Model:
         self.place_names, self.place_parent = ["cluster"], [-1]
         self.pools: list[PoolData] = []
         self.links: list[LinkData] = []
+        self.linked: dict[int, int] = {}  # by sender, its receivers as bits
         self.kinds: dict[KindKey, int] = {}
         self.columns: dict[str, list[Any]] = {column: [] for column in assemble.TASK_COLUMNS}
         self.task_names: dict[int, str] = {}
@@ -168,6 +98,9 @@ class Model:
         count = _count(count, f"pool {name!r}: count")
         if shape is None and clocks is not None:
             raise ModelError(f"pool {name!r}: clocks need a profile; without one, give each task explicit modes")
+        if isinstance(profile, Profile):  # a shipped one is never flagged, a file's reader has warned already
+            used = profile if clocks is None else replace(profile, clocks=tuple(clocks))
+            warn_of_overdraw(used, f"pool {name!r}")
 
         def value(given: float | None, of_profile: str, default: float) -> float:
             return float(given if given is not None else getattr(shape, of_profile, default))
@@ -189,21 +122,33 @@ class Model:
 
     def link(
         self,
-        a: Pool,
-        b: Pool,
+        a: Pool | Iterable[Pool],
+        b: Pool | Iterable[Pool],
         *,
         bandwidth_gbit_s: float = np.inf,
         latency_ms: float = 0.0,
         energy_j_per_gb: float = 0.0,
         both: bool = True,
     ) -> None:
-        """A link between two pools, in both directions unless ``both`` is False."""
+        """A link between two pools, or between all pools of two groups; in both directions unless ``both`` is False."""
+        groups = [dict.fromkeys([end] if isinstance(end, Pool) else end) for end in (a, b)]
+        names = " to ".join(repr(next(iter(group)).name) if group else "no pool" for group in groups)
         if not bandwidth_gbit_s > 0:
-            raise ModelError(f"link {a.name!r} to {b.name!r}: bandwidth_gbit_s is {bandwidth_gbit_s!r}; it must be positive")
-        for sender, receiver in ((a, b), (b, a))[: 2 if both else 1]:
-            if any((link.sender, link.receiver) == (sender.idx, receiver.idx) for link in self.links):
+            raise ModelError(f"link {names}: bandwidth_gbit_s is {bandwidth_gbit_s!r}; it must be positive")
+        ways = [groups, groups[::-1]] if both and groups[0].keys() != groups[1].keys() else [groups]
+        for senders, receivers in ways:
+            for sender in senders:
+                self._note_link(sender, receivers)
+            sent, received = (tuple(pool.idx for pool in group) for group in (senders, receivers))
+            self.links.append(LinkData(sent, received, 8.0 / bandwidth_gbit_s, latency_ms / 1e3, energy_j_per_gb))
+
+    def _note_link(self, sender: Pool, receivers: Iterable[Pool]) -> None:
+        known = self.linked.get(sender.idx, 0)
+        for receiver in receivers:
+            if known >> receiver.idx & 1 and receiver != sender:
                 raise ModelError(f"link {sender.name!r} to {receiver.name!r} is declared twice")
-            self.links.append(LinkData(sender.idx, receiver.idx, 8.0 / bandwidth_gbit_s, latency_ms / 1e3, energy_j_per_gb))
+            known |= 1 << receiver.idx
+        self.linked[sender.idx] = known
 
     def mode(
         self,
@@ -230,17 +175,31 @@ class Model:
 
     # --- work ---------------------------------------------------------------------------------------------------
 
+    def kind(
+        self,
+        name: str | None = None,
+        *,
+        modes: Iterable[Mode] | None = None,
+        gpus: int | Iterable[int] = 1,
+        pools: Iterable[Pool] | None = None,
+        size_gflop: float | None = None,
+    ) -> Kind:
+        """A kind of work for many tasks (``kind=`` of ``task``): a kind of the pools' profiles, or explicit ``modes``."""
+        label = f"kind {name!r}" if name is not None else f"kind {len(self.kinds)}"
+        return Kind(self._kind(label, name, modes, gpus, pools, size_gflop))
+
     def task(
         self,
         name: str | None = None,
         *,
         units: float = 1.0,
-        kind: str | None = None,
+        kind: str | Kind | None = None,
         modes: Iterable[Mode] | None = None,
         after: Task | Iterable[Task] = (),
         data_gb: Mapping[Task, float] | None = None,
         gpus: int | Iterable[int] = 1,
         pools: Iterable[Pool] | None = None,
+        size_gflop: float | None = None,
         release_s: float = 0.0,
         deadline_s: float | None = None,
         hard: bool | None = None,
@@ -249,6 +208,7 @@ class Model:
     ) -> Task:
         """One task: either explicit ``modes``, or a ``kind`` of the pools' profiles with the GPU counts it may use.
 
+        ``size_gflop`` is what its problems can run at once; without one they fill every device (see the law of clocks).
         ``data_gb`` is what each predecessor sends (its keys are predecessors too). A deadline is ``hard`` unless the
         objective prices tardiness; say ``hard=`` to choose.
         """
@@ -256,7 +216,8 @@ class Model:
         label = f"task {name!r}" if name is not None else f"task {idx}"
         if name is not None:
             self.task_names[idx] = name
-        self._add(1, label, units, self._kind(label, kind, modes, gpus, pools), release_s, deadline_s, hard, weight, memory_gb)
+        kind_idx = self._kind(label, kind, modes, gpus, pools, size_gflop)
+        self._add(1, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
         volumes = dict(data_gb or {})
         before = dict.fromkeys((after,) if isinstance(after, Task) else after) | dict.fromkeys(volumes)
         for source in before:
@@ -267,10 +228,11 @@ class Model:
         self,
         units: Any,
         *,
-        kind: str | Sequence[str] | None = None,
+        kind: str | Kind | Sequence[str] | None = None,
         modes: Iterable[Mode] | None = None,
         gpus: int | Iterable[int] = 1,
         pools: Iterable[Pool] | None = None,
+        size_gflop: float | None = None,
         release_s: Any = 0.0,
         deadline_s: Any = None,
         hard: bool | None = None,
@@ -281,11 +243,11 @@ class Model:
         units = np.atleast_1d(np.asarray(units, dtype=float))
         n, begin = len(units), len(self.columns["units"])
         label = f"tasks {begin} to {begin + n - 1}"
-        if kind is None or isinstance(kind, str):
-            kind_idx: Any = self._kind(label, kind, modes, gpus, pools)
+        if kind is None or isinstance(kind, (str, Kind)):
+            kind_idx: Any = self._kind(label, kind, modes, gpus, pools, size_gflop)
         else:
             names, which = np.unique(np.asarray(kind, dtype=str), return_inverse=True)
-            kind_idx = np.asarray([self._kind(label, str(k), modes, gpus, pools) for k in names])[which]
+            kind_idx = np.asarray([self._kind(label, str(k), modes, gpus, pools, size_gflop) for k in names])[which]
         self._add(n, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
         return np.arange(begin, begin + n)
 
@@ -303,10 +265,22 @@ class Model:
             column.extend(values.tolist())
 
     def _kind(
-        self, label: str, kind: str | None, modes: Iterable[Mode] | None, gpus: int | Iterable[int], pools: Iterable[Pool] | None
+        self,
+        label: str,
+        kind: str | Kind | None,
+        modes: Iterable[Mode] | None,
+        gpus: int | Iterable[int],
+        pools: Iterable[Pool] | None,
+        size_gflop: float | None,
     ) -> int:
         if (kind is None) == (modes is None):
             raise ModelError(f"{label}: give either kind='...' (of the pools' profiles) or modes=[m.mode(...), ...]")
+        if isinstance(kind, Kind):
+            if gpus != 1 or pools is not None or size_gflop is not None:
+                raise ModelError(f"{label}: gpus, pools and size_gflop are settled by m.kind(...); give them there")
+            return kind.idx
+        if size_gflop is not None and (modes is not None or not (math.isfinite(size_gflop) and size_gflop > 0)):
+            raise ModelError(f"{label}: size_gflop is {size_gflop!r}; it must be positive, and goes with a kind of the profiles")
         key: KindKey
         if modes is not None:
             key = tuple(modes)
@@ -314,7 +288,8 @@ class Model:
                 raise ModelError(f"{label}: modes is empty; give at least one m.mode(...)")
         else:
             counts = tuple(sorted({gpus} if isinstance(gpus, int) else set(gpus)))
-            key = FamilyKey(str(kind), counts, None if pools is None else tuple(sorted({pool.idx for pool in pools})))
+            where = None if pools is None else tuple(sorted({pool.idx for pool in pools}))
+            key = FamilyKey(str(kind), counts, where, size_gflop)
         return self.kinds.setdefault(key, len(self.kinds))
 
     def _add(self, n: int, label: str, *values: Any) -> None:
@@ -391,4 +366,4 @@ def _profile(given: str | Path | Profile | None) -> Profile | None:
     return profile(given) if isinstance(given, (str, Path)) else given
 
 
-__all__ = ["Model", "Mode", "Place", "Pool", "Task"]
+__all__ = ["Kind", "Mode", "Model", "Place", "Pool", "Task"]

@@ -1,7 +1,9 @@
 """Device profiles: nameplate values and laws of clocks, shipped as JSON files in ``power/data`` or read from the user's.
 
-A file holds ``name``, the watts ``idle_w``, ``sleep_w``, ``tdp_w`` of one device, its ``memory_gb``, its ``clocks`` (fractions of
-the top clock), one law by kind of work under ``laws``, and under ``sources`` a note of origin for each of these.
+A file holds ``name``, the watts ``idle_w``, ``sleep_w``, ``tdp_w`` (of the board) of one device, its ``memory_gb``, its
+``clocks`` (fractions of the top clock), one law by kind of work under ``laws``, and under ``sources`` a note of origin for each
+of these. A law that draws more than the board is refused in what is shipped; in a user's file it is a warning and a flag
+(``Profile.flags``).
 """
 
 from __future__ import annotations
@@ -9,20 +11,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from optbench.errors import FileFormatError, UnknownNameError, nearest
+from optbench.power.checks import Overdraw, board_power, warn_of_overdraw
 from optbench.power.dvfs import Law
+
+# One device has one file; a bare name means the variant that these studies run on.
+ALIASES = {"A100": "A100-PCIe", "H100": "H100-SXM", "V100": "V100-PCIe"}
 
 _NUMBERS = ("idle_w", "sleep_w", "tdp_w", "memory_gb")
 _REQUIRED = ("name", *_NUMBERS, "clocks", "laws", "sources")
 # What a file may add: the figures its laws were derived from.
 _OPTIONAL = ("peak_tflops", "bandwidth_gb_s")
-_COEFFICIENTS = tuple(column.name for column in fields(Law))
+_COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is MISSING)
+_MORE_COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is not MISSING)
 
 
 @dataclass(frozen=True)
@@ -37,10 +44,17 @@ class Profile:
     clocks: tuple[float, ...]
     laws: Mapping[str, Law]
     sources: Mapping[str, str]
+    peak_tflops: float | None = None
+    bandwidth_gb_s: float | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
         return tuple(sorted(self.laws))
+
+    @property
+    def flags(self) -> tuple[Overdraw, ...]:
+        """Kinds of work whose law draws more than the board."""
+        return board_power(self)
 
     def law(self, kind: str) -> Law:
         """The law of one kind of work."""
@@ -49,41 +63,47 @@ class Profile:
         except KeyError:
             raise UnknownNameError(f"kind of work on profile {self.name!r}", kind, self.laws) from None
 
-    def time_per_unit_s(self, kind: str, gpus: int, clock: float) -> float:
+    def time_per_unit_s(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Seconds per unit of work on ``gpus`` devices together."""
-        return self.law(kind).time_per_unit_s(gpus, clock)
+        return self.law(kind).time_per_unit_s(gpus, clock, size_gflop)
 
-    def power_w(self, kind: str, gpus: int, clock: float) -> float:
+    def power_w(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Power of all ``gpus`` devices while they work."""
-        return self.law(kind).power_w(gpus, clock)
+        return self.law(kind).power_w(gpus, clock, size_gflop)
 
-    def energy_per_unit_j(self, kind: str, gpus: int, clock: float) -> float:
+    def energy_per_unit_j(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Energy of all ``gpus`` devices per unit of work."""
-        return self.law(kind).energy_per_unit_j(gpus, clock)
+        return self.law(kind).energy_per_unit_j(gpus, clock, size_gflop)
 
 
 def profile_names() -> tuple[str, ...]:
-    """Names of the shipped profiles."""
+    """Names of the shipped profiles, without aliases."""
     return tuple(sorted(entry.name.removesuffix(".json") for entry in _shipped().iterdir() if entry.name.endswith(".json")))
 
 
 def profile(name_or_path: str | Path) -> Profile:
-    """A shipped profile by name, or one from a JSON file."""
+    """A shipped profile by name or alias, or one from a JSON file (with a warning where it draws more than its board)."""
     name = str(name_or_path)
-    if name in profile_names():
-        entry = _shipped() / f"{name}.json"
-        return parse_profile(entry.read_text(encoding="utf-8"), f"shipped profile {name}")
+    shipped = ALIASES.get(name, name)
+    if shipped in profile_names():
+        where = f"shipped profile {shipped}"
+        found = parse_profile((_shipped() / f"{shipped}.json").read_text(encoding="utf-8"), where)
+        for flag in found.flags:
+            raise FileFormatError(f"{where}: {flag}")
+        return found
     path = Path(name_or_path)
     if path.is_file():
         try:
-            return parse_profile(path.read_text(encoding="utf-8"), name)
+            own = parse_profile(path.read_text(encoding="utf-8"), name)
         except UnicodeDecodeError as error:
             raise FileFormatError(
                 f"{name}: not a text file ({error.reason} at byte {error.start}); a profile is UTF-8 JSON"
             ) from None
+        warn_of_overdraw(own, name)
+        return own
     if name.endswith(".json"):
         raise FileFormatError(f"{name}: no such profile file; shipped profiles: {', '.join(profile_names())}")
-    raise UnknownNameError("profile", name, profile_names())
+    raise UnknownNameError("profile", name, (*profile_names(), *ALIASES))
 
 
 def parse_profile(text: str, where: str) -> Profile:
@@ -99,25 +119,24 @@ def parse_profile(text: str, where: str) -> Profile:
     if not sleep_w <= idle_w <= tdp_w:
         raise FileFormatError(f"{where}: sleep_w {sleep_w:g}, idle_w {idle_w:g}, tdp_w {tdp_w:g} must ascend in this order")
     clocks = _clocks(table["clocks"], where)
-    laws = _laws(table["laws"], where, tdp_w)
+    laws = _laws(table["laws"], where)
+    peak_tflops, bandwidth_gb_s = (_number(table[key], f"{where}: {key}") if key in table else None for key in _OPTIONAL)
     sources = table["sources"]
     if not isinstance(sources, dict) or not all(isinstance(note, str) for note in sources.values()):
         raise FileFormatError(f"{where}: sources is {sources!r}; it must give a note (a string) for each field")
-    return Profile(table["name"], idle_w, sleep_w, tdp_w, memory_gb, clocks, laws, sources)
+    return Profile(table["name"], idle_w, sleep_w, tdp_w, memory_gb, clocks, laws, sources, peak_tflops, bandwidth_gb_s)
 
 
-def _laws(value: Any, where: str, tdp_w: float) -> dict[str, Law]:
+def _laws(value: Any, where: str) -> dict[str, Law]:
     if not isinstance(value, dict) or not value:
         raise FileFormatError(f"{where}: laws is {value!r}; it must hold at least one kind, for example 'training'")
     laws = {}
     for kind, row in value.items():
         place = f"{where}: laws.{kind}"
-        row = _table(row, place, _COEFFICIENTS, ())
-        law = Law(**{key: _number(row[key], f"{place}.{key}") for key in _COEFFICIENTS})
+        row = _table(row, place, _COEFFICIENTS, _MORE_COEFFICIENTS)
+        law = Law(**{key: _number(number, f"{place}.{key}") for key, number in row.items()})
         if law.alpha_t + law.beta_t <= 0:
             raise FileFormatError(f"{place}: alpha_t + beta_t is 0; a unit of work must take time")
-        if law.power_w(1, 1.0) > tdp_w:
-            raise FileFormatError(f"{place}: draws {law.power_w(1, 1.0):g} W at the top clock, above tdp_w {tdp_w:g}")
         laws[kind] = law
     return laws
 

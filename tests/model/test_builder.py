@@ -7,6 +7,7 @@ import pytest
 
 from optbench.errors import ModelError, OptbenchError
 from optbench.model.builder import Model, Pool
+from optbench.power.profiles import profile
 
 
 def two_pools() -> tuple[Model, Pool, Pool]:
@@ -25,6 +26,49 @@ def test_a_profile_makes_a_mode_per_pool_count_and_clock() -> None:
     assert list(zip(modes.primary, modes.devices, modes.clock, strict=True)) == [
         (0, 1, 0.5), (0, 1, 1.0), (0, 2, 0.5), (0, 2, 1.0), (1, 1, 1.0), (1, 2, 1.0), (1, 4, 1.0),
     ]  # fmt: skip
+
+
+def test_a_kind_is_declared_once_for_many_tasks() -> None:
+    m, a, b = two_pools()
+    fast = m.kind(modes=[m.mode(a, 1), m.mode(b, 2)])
+    x, y = m.task("x", kind=fast, units=3), m.task("y", modes=[m.mode(b, 5)])
+    m.tasks([1, 1], kind=fast)
+    m.precede(x, y)
+    m.minimize(makespan_s=1)
+    instance = m.build()
+    assert instance.tasks.kind.tolist() == [0, 1, 0, 0]
+    assert instance.modes.time_per_unit_s.tolist() == [1, 2, 5]
+
+
+def test_small_problems_are_a_kind_of_their_own() -> None:
+    # T4, training, clock 1: alpha_t + beta_t = 0.03023 + 0.1824 s per unit when full, and as much again at half_size_gflop.
+    m = Model(time="seconds")
+    m.pool("t4", profile="T4", clocks=[1.0])
+    half = profile("T4").law("training").half_size_gflop
+    for size in (None, half, half / 3):
+        m.task(units=1, kind="training", size_gflop=size)
+    m.minimize(makespan_s=1)
+    modes = m.build().modes
+    assert len(modes.kind_names) == 3
+    assert modes.time_per_unit_s.tolist() == pytest.approx([0.21263, 2 * 0.21263, 4 * 0.21263])
+
+
+def test_groups_of_pools_are_linked_all_at_once() -> None:
+    m = Model()
+    near, far = [m.pool(f"near{i}") for i in range(3)], [m.pool(f"far{i}") for i in range(2)]
+    m.link(near, near, bandwidth_gbit_s=80, energy_j_per_gb=1)
+    m.link(near, far, bandwidth_gbit_s=8, latency_ms=2, both=False)
+    m.task(modes=[m.mode(near[0], 1)])
+    m.minimize(makespan_s=1)
+    links = m.build().links
+    inf = np.inf
+    assert links.latency_s.tolist() == [
+        *[[0, 0, 0, 0.002, 0.002]] * 3, [inf, inf, inf, 0, inf], [inf, inf, inf, inf, 0],
+    ]  # fmt: skip
+    assert links.s_per_gb[0].tolist() == [0, 0.1, 0.1, 1, 1]
+    assert links.j_per_gb[:3, :3].tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    with pytest.raises(ModelError, match="link 'near1' to 'far0' is declared twice"):
+        m.link(near[1], far)
 
 
 def test_durations_round_up_once_and_forgive_float_noise() -> None:
@@ -236,6 +280,10 @@ def test_a_faulty_declaration_names_the_culprit(what: str, message: str) -> None
         (lambda m: m.pool("g", profile="A100-PCI"), "A100-PCIe"),
         (lambda m: m.task("x"), "task 'x': give either kind="),
         (lambda m: m.task("x", modes=[]), "task 'x': modes is empty"),
+        (lambda m: m.task("x", kind="training", size_gflop=0), "task 'x': size_gflop is 0"),
+        (lambda m: m.task("x", modes=[m.mode(None, 1)], size_gflop=1), "task 'x': size_gflop is 1.*goes with a kind"),
+        (lambda m: m.task("x", kind=m.kind(modes=[m.mode(None, 1)]), gpus=2), "task 'x': gpus, pools and size_gflop are settled"),
+        (lambda m: m.kind(modes=[]), "kind 0: modes is empty"),
         (lambda m: m.tasks([1, 2], modes=[m.mode(None, 1)], release_s=[1, 2, 3]), r"release_s has shape \(3,\)"),
         (lambda m: m.precede(0, 1), "there is no task 0; 0 are declared"),
         (lambda m: m.build(), "no objective"),

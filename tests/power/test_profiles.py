@@ -11,9 +11,13 @@ import pytest
 
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
 from optbench.power.dvfs import Law
-from optbench.power.profiles import Profile, profile, profile_names
+from optbench.power.profiles import ALIASES, Profile, profile, profile_names
 
-EXPECTED = ("A10", "A100-PCIe", "A100-SXM", "CPU", "H100-SXM", "L4", "T4", "V100-PCIe")
+EXPECTED = (
+    "A10", "A100-PCIe", "A100-SXM", "A30", "C2070", "CPU", "H100-SXM", "H200", "K40c", "L4", "L40S", "P100", "T4", "V100-PCIe",
+)  # fmt: skip
+# The devices as people name them.
+NAMES = ("K40c", "C2070", "T4", "P100", "V100", "L4", "A10", "A30", "A100", "L40S", "H100", "H200", "CPU")
 
 
 def shipped(name: str) -> dict[str, Any]:
@@ -22,8 +26,18 @@ def shipped(name: str) -> dict[str, Any]:
     return data
 
 
-def test_the_first_set_is_shipped() -> None:
+def test_the_set_is_shipped() -> None:
     assert profile_names() == EXPECTED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_device_has_a_plain_name(name: str) -> None:
+    assert profile(name).name in (name, *(full for full in EXPECTED if full.startswith(f"{name}-")))
+
+
+def test_a_bare_name_means_one_variant() -> None:
+    assert {short: profile(short).name for short in ("A100", "V100", "H100")} == ALIASES
+    assert ALIASES == {"A100": "A100-PCIe", "V100": "V100-PCIe", "H100": "H100-SXM"}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -36,6 +50,7 @@ def test_a_shipped_profile_stays_below_the_power_of_its_board(name: str) -> None
         assert powers == sorted(powers)
         assert shape.idle_w < powers[0]
         assert powers[-1] <= shape.tdp_w
+    assert shape.flags == ()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -52,6 +67,16 @@ def test_every_constant_has_a_source_and_the_laws_follow_the_stated_rule(name: s
         top = law["alpha_p"] + law["beta_p"] + law["gamma_p"]
         assert top == pytest.approx(share * data["tdp_w"], rel=1e-3)
         assert law["gamma_p"] / top == pytest.approx(base["gamma_p"] / (anchor["tdp_w"] * share), rel=1e-3)
+        assert law["half_size_gflop"] == pytest.approx(30e-6 * data["peak_tflops"] * 1e3, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_nameplate_value_names_its_document_and_a_modelled_one_its_rule(name: str) -> None:
+    sources = shipped(name)["sources"]
+    for key in ("tdp_w", "memory_gb", "peak_tflops", "bandwidth_gb_s"):
+        assert sources[key].startswith("nameplate: ")
+    for key in ("idle_w", "sleep_w", "clocks"):
+        assert sources[key].startswith(("modelled: ", "reading: ", "filrg/distributed_cluster_GPUs "))
 
 
 def test_time_power_and_energy_by_hand() -> None:
@@ -70,6 +95,48 @@ def test_the_cheapest_clock_lies_inside() -> None:
     t4 = profile("T4")
     energies = [t4.energy_per_unit_j("training", 1, clock) for clock in t4.clocks]
     assert 0 < energies.index(min(energies)) < len(energies) - 1
+
+
+def test_half_of_the_throughput_at_half_size_by_hand() -> None:
+    # A100-PCIe, training: h = 9.36 GFLOP. One GPU at clock 1 takes 0.043 s per unit when full, so 0.086 s at 9.36 GFLOP;
+    # power there is 106.74 + (77.09 + 71.16) / 2 = 180.865 W instead of 254.99 W.
+    a100 = profile("A100-PCIe")
+    assert a100.law("training").half_size_gflop == 9.36
+    assert a100.time_per_unit_s("training", 1, 1.0, 9.36) == pytest.approx(0.086)
+    assert a100.power_w("training", 1, 1.0, 9.36) == pytest.approx(180.865)
+    assert a100.energy_per_unit_j("training", 1, 1.0, 9.36) == pytest.approx(180.865 * 0.086)
+    # Two GPUs share the problem: each has 4.68 GFLOP and is a third full.
+    assert a100.law("training").filled(2, 9.36) == pytest.approx(1 / 3)
+    assert a100.time_per_unit_s("training", 2, 1.0, 9.36) == pytest.approx(3 * a100.time_per_unit_s("training", 2, 1.0))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_throughput_rises_with_size_up_to_the_law_without_one(name: str) -> None:
+    shape = profile(name)
+    for kind in shape.kinds:
+        for gpus in (1, 4):
+            times = [shape.time_per_unit_s(kind, gpus, 0.7, size) for size in (0.01, 0.1, 1.0, 10.0, 1e3, 1e9)]
+            assert times == sorted(times, reverse=True)
+            assert times[-1] == pytest.approx(shape.time_per_unit_s(kind, gpus, 0.7), rel=1e-6)
+            # A device that is not full draws less, and never less than its constant part.
+            assert shape.law(kind).gamma_p < shape.power_w(kind, 1, 1.0, 0.1) < shape.power_w(kind, 1, 1.0)
+
+
+def test_small_problems_do_not_profit_from_big_gpus() -> None:
+    # Full, an H100 trains 15 times as fast as a T4 and 162 times as fast as a CPU; at 1 MFLOP no device gains a third.
+    def time_s(name: str, size_gflop: float | None) -> float:
+        return profile(name).time_per_unit_s("training", 1, 1.0, size_gflop)
+
+    assert time_s("T4", None) / time_s("H100", None) > 14
+    assert time_s("CPU", None) / time_s("H100", None) > 160
+    tiny = [time_s(name, 1e-3) for name in EXPECTED]
+    assert max(tiny) / min(tiny) < 4 / 3
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_size_that_is_none_is_refused(size: float) -> None:
+    with pytest.raises(ParameterError, match=f"size_gflop is {size!r}"):
+        profile("L4").time_per_unit_s("training", 1, 1.0, size)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +170,7 @@ def test_a_profile_of_the_user(tmp_path: Path) -> None:
         ({"tdp_w": -1}, "tdp_w is -1"),
         ({"tdp_w": float("nan")}, "tdp_w is nan"),
         ({"idle_w": True}, "idle_w is True"),
-        ({"tdp_w": 50}, "draws 61.2 W at the top clock, above tdp_w 50"),
+        ({"peak_tflops": "many"}, "peak_tflops is 'many'"),
         ({"sleep_w": 20}, "sleep_w 20, idle_w 15, tdp_w 72 must ascend"),
         ({"clocks": [0.5, 1.2]}, r"clocks are \[0.5, 1.2\]"),
         ({"clocks": []}, r"clocks is \[\]"),

@@ -1,0 +1,101 @@
+"""What a ``Model`` keeps of its declarations, and the handles it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optbench.power.profiles import Profile
+
+# One NaN object, so that equal modes without a clock are equal and their tasks share a kind.
+NO_CLOCK = float("nan")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A site or node of the hierarchy."""
+
+    idx: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Handle of a declared pool."""
+
+    idx: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Mode:
+    """An explicit way to run one unit of work: pools with their number of devices (the first is the primary one)."""
+
+    needs: tuple[tuple[int, int], ...]
+    time_s: float
+    energy_j: float
+    power_w: float
+    clock: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """Handle of a declared task."""
+
+    idx: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Handle of a declared kind of work."""
+
+    idx: int
+
+
+@dataclass(frozen=True)
+class PoolData:
+    """What was declared of one pool."""
+
+    name: str
+    count: int
+    place: int
+    idle_w: float
+    sleep_w: float
+    sleeps: bool
+    memory_gb: float
+    profile: Profile | None
+    clocks: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LinkData:
+    """What was declared of one direction of a link: every sender to every receiver but itself."""
+
+    senders: tuple[int, ...]
+    receivers: tuple[int, ...]
+    s_per_gb: float
+    latency_s: float
+    j_per_gb: float
+
+
+@dataclass(frozen=True)
+class TariffData:
+    """A price and carbon series of the pools below a place."""
+
+    place: int
+    times_s: tuple[float, ...]
+    price_usd_per_kwh: tuple[float, ...]
+    carbon_g_per_kwh: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class FamilyKey:
+    """A profile's kind with the GPU counts and pools (None: all) that are allowed, and the size of its problems."""
+
+    kind: str
+    gpus: tuple[int, ...]
+    pools: tuple[int, ...] | None
+    size_gflop: float | None = None
+
+
+# What identifies a kind of task: a family of a profile, or explicit modes.
+KindKey = FamilyKey | tuple[Mode, ...]

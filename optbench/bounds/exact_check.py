@@ -82,6 +82,39 @@ def paid_side(lp: LinearProgram, reduced: Objects) -> Floats:
     return np.where(negative, lp.upper, lp.lower)
 
 
+@dataclass(frozen=True, eq=False)
+class Excess:
+    """c·v less the proven bound, per column r_j (v_j − side_j) and per row y_i (A v − b)_i, in units of 2^−bits."""
+
+    column: Objects
+    row: Objects
+    reduced: Objects
+    dual: Objects
+    bits: int
+    price_bits: int
+
+    def of(self, terms: Objects) -> Fraction:
+        return Fraction(sum(terms.tolist()), 2**self.bits)
+
+    def price(self, number: int) -> Fraction:
+        """A dual or a reduced cost."""
+        return Fraction(number, 2**self.price_bits)
+
+
+def excess(lp: LinearProgram, proof: Certificate, point: Floats) -> Excess:
+    """The terms whose sum is exactly the cost of a point less the bound that the duals prove, wherever the point is."""
+    reduced, scale = reduced_costs(lp, proof)
+    side = paid_side(lp, reduced)
+    bits = bits_of(point, lp.lower, lp.upper[np.isfinite(lp.upper)], lp.right)
+    at = integers(point, bits)
+    slack = -(integers(lp.right, bits) << scale)
+    np.add.at(slack, lp.row, integers(lp.value, scale) * at[lp.column])
+    dual = np.array(proof.numerator, dtype=object)
+    column = reduced * (at - integers(side, bits))
+    total = scale + proof.shift + bits
+    return Excess(column, dual * slack, reduced, dual << scale, total, scale + proof.shift)
+
+
 def repriced(lp: LinearProgram, proof: Certificate, rows: Ints) -> Certificate:
     """The duals of these rows raised to the least reduced cost of their columns: Σ x = n, coefficients 1, lower bounds 0."""
     if len(rows) == 0 or len(proof.numerator) != lp.num_rows:

@@ -18,9 +18,9 @@ paid for rest until completion. d, e are durations and energies; h, q heads and 
                                                           is at least the maximum of the sums)
     slots       ``fluid_tariffs``: cost and carbon
 
-F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above the combinatorial bound. Every row holds
-at the point of every feasible schedule (``fluid_point``) because it restates what is written beside it with the sums
-over members taken. Coefficients that are no data and no product of integers are rounded towards more freedom.
+F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above the combinatorial bound.
+Every row holds at the point of every feasible schedule (``fluid_point``) because it restates what is written beside it with
+the sums over members taken. Coefficients that are no data and no product of integers are rounded towards more freedom.
 
 C stays below a time by which some optimal schedule has ended, so what is bounded is the optimum, not each schedule.
 """

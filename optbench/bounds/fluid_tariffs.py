@@ -69,7 +69,8 @@ def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
         here = np.flatnonzero(uses[:, p] > 0)
         if len(here):
             room = instance.pools.count[p] * (ends - begins + fluid.allowed.time)
-            fluid.rows.add("room", -room * (1 + MARGIN), *((np.arange(num_slots), slot[k], -float(uses[k, p])) for k in here), of=p)
+            terms = ((np.arange(num_slots), slot[k], -float(uses[k, p])) for k in here)
+            fluid.rows.add("room", -room * (1 + MARGIN), *terms, of=p)
     if num_slots * (len(fluid.share) + num_modes * num_slots) > WINDOW_ENTRIES:
         return
     for u in range(num_slots - 1):

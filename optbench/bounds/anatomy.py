@@ -31,7 +31,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optbench.bounds.exact_check import Excess, Objects, excess, proven_bound
+from optbench.bounds.exact_check import Excess, Objects, excess
 from optbench.bounds.fluid import Fluid, fluid_model
 from optbench.bounds.fluid_bound import FluidProof
 from optbench.bounds.fluid_point import point_of
@@ -100,8 +100,6 @@ def anatomy(instance: Instance, schedule: Schedule, proof: FluidProof, top: int 
     objective = verify(instance, schedule).objectives[0]
     point = point_of(fluid, schedule)
     terms = excess(lp, proof.certificate, point)
-    proven = proven_bound(lp, proof.certificate)
-    assert proven is not None
     split = _Split(fluid, lp, terms, point, schedule)
     split.modes()
     split.columns()
@@ -110,7 +108,7 @@ def anatomy(instance: Instance, schedule: Schedule, proof: FluidProof, top: int 
     # The objective is a rounded sum, and the bound is rounded or raised to whole ticks.
     priced = np.flatnonzero(lp.cost)
     cost = sum((Fraction(float(lp.cost[j])) * Fraction(float(point[j])) for j in priced.tolist()), Fraction(0))
-    parts["proof"] += Fraction(objective) - cost + proven - Fraction(proof.bound.value)
+    parts["proof"] += Fraction(objective) - cost + proof.proven - Fraction(proof.bound.value)
     return Anatomy(objective, proof.bound.value, proof.bound.source, parts, split.idle_by_pool(), split.decisions(top))
 
 

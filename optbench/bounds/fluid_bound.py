@@ -27,9 +27,13 @@ GIVEN_WAY = 2e-7
 
 @dataclass(frozen=True, eq=False)
 class FluidProof:
-    """A bound with the duals that prove it; the programme is compiled from the instance, not kept."""
+    """A bound with the duals that prove it; the programme is compiled from the instance, not kept.
+
+    ``proven`` is what the duals prove before it is rounded, raised to whole ticks, or lowered by what the verifier forgives.
+    """
 
     bound: Bound
+    proven: Fraction
     certificate: Certificate
     keep_edges: bool
     timings_s: dict[str, float]
@@ -65,13 +69,13 @@ def solve_fluid(instance: Instance, time_limit_s: float, keep_edges: bool) -> Fl
     if solution.dual is None:
         return None
     proof = repriced(program, certificate(program, solution.dual), choices(program))
-    value = value_of(fluid, program, proof)
+    proven = proven_bound(program, proof)
     timings = {"build": built - began, "solve": solved - built, "prove": time.perf_counter() - solved}
     trivial = float(program.cost @ program.lower)
-    if value is None or value < trivial - TOLERANCE * max(1.0, abs(trivial)):
+    if proven is None or proven < trivial - TOLERANCE * max(1.0, abs(trivial)):
         return None  # interrupted: these duals prove less than the columns' lower bounds alone
-    bound = Bound(value, "fluid_lp" if keep_edges else "fluid_lp:no_edges", "exact-lp")
-    return FluidProof(bound, proof, keep_edges, timings)
+    bound = Bound(value_of(fluid, program, proven), "fluid_lp" if keep_edges else "fluid_lp:no_edges", "exact-lp")
+    return FluidProof(bound, proven, proof, keep_edges, timings)
 
 
 def _told_apart(fluid: Fluid, program: LinearProgram) -> LinearProgram:
@@ -90,14 +94,13 @@ def choices(program: LinearProgram) -> Ints:
 def recheck_fluid(instance: Instance, proof: Certificate, keep_edges: bool) -> float | None:
     """What the duals prove of this instance, compiled afresh; None when they prove nothing."""
     fluid = fluid_model(instance, keep_edges)
-    return value_of(fluid, fluid.program(), proof)
-
-
-def value_of(fluid: Fluid, program: LinearProgram, proof: Certificate) -> float | None:
-    """The proven value as a float that is no larger; a makespan in ticks is rounded up to the next whole one."""
+    program = fluid.program()
     proven = proven_bound(program, proof)
-    if proven is None:
-        return None
+    return None if proven is None else value_of(fluid, program, proven)
+
+
+def value_of(fluid: Fluid, program: LinearProgram, proven: Fraction) -> float:
+    """The proven value as a float that is no larger; a makespan in ticks is rounded up to the next whole one."""
     level = fluid.instance.objective.levels[0]
     if fluid.instance.domain == "ticks" and len(level) == 1 and level[0][0] in MAKESPANS:
         ticks = math.ceil(proven / Fraction(float(program.cost[fluid.makespan])))

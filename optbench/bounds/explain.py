@@ -1,0 +1,114 @@
+"""Why a schedule costs what it costs: the anatomy of its gap, and what one more of each resource would be worth."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from optbench.bounds.anatomy import Anatomy, anatomy
+from optbench.bounds.fluid_bound import FluidProof, fluid_bound
+from optbench.bounds.marginal import MarginalValue, marginal_values
+from optbench.model.instance import Instance
+from optbench.model.objective import Objective
+from optbench.model.schedule import Schedule
+
+# Shares of the time for the programme itself, and for that of the energy alone.
+MAIN_SHARE, ENERGY_SHARE = 0.6, 0.5
+PART_WORDS = {
+    "clock": "higher or lower clocks than pay",
+    "count": "more or fewer devices per task than pay",
+    "placement": "dearer pools, and transfers that need not be",
+    "idle": "devices at rest that could work",
+    "waiting": "starts later than predecessors and data ask for",
+    "tariff": "work in dear periods, rest in cheap ones",
+    "unused": "caps, limits and deadlines not used up",
+    "relaxation": "metrics above a floor that the programme does not explain",
+    "proof": "rounding in the proof",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The anatomy of the objective's first level, that of the energy where the objective mixes it with more, and prices.
+
+    ``unavoidable`` is how much of the excess the best bound known proves to be in every schedule.
+    """
+
+    instance: Instance
+    objective: Anatomy
+    energy: Anatomy | None
+    unavoidable: float
+    marginal_values: tuple[MarginalValue, ...]
+    wall_s: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "objective": _anatomy_dict(self.instance, self.instance.objective.level(0).label, self.objective),
+            "energy": None if self.energy is None else _anatomy_dict(self.instance, "energy_j", self.energy),
+            "unavoidable": self.unavoidable,
+            "marginal_values": [self._value_dict(value) for value in self.marginal_values],
+            "wall_s": round(self.wall_s, 3),
+        }
+
+    def _value_dict(self, value: MarginalValue) -> dict[str, Any]:
+        return {
+            "resource": value.resource, "amount": value.amount, "unit": value.unit, "floor": value.floor,
+            "price": value.price, "saves_at_most": self.saves_at_most(value), "how": value.how,
+        }
+
+    def saves_at_most(self, value: MarginalValue) -> float:
+        """What a schedule with one unit more can be better than this one."""
+        return max(0.0, self.objective.objective - value.floor)
+
+
+def explain(
+    instance: Instance, schedule: Schedule, time_limit_s: float = 30.0, best_bound: float | None = None
+) -> Explanation | None:
+    """Explain a verified schedule; None where the fluid programme says nothing (preemption, no tasks, no time)."""
+    began = time.perf_counter()
+    level = instance.with_objective(instance.objective.level(0))
+    proof = fluid_bound(level, MAIN_SHARE * time_limit_s)
+    if proof is None:
+        return None
+    found = anatomy(level, schedule, proof)
+    metrics = {metric for metric, _ in level.objective.levels[0]}
+    energy = None
+    if "energy_j" in metrics and len(metrics) > 1:
+        energy = _energy(level, schedule, ENERGY_SHARE * (time_limit_s - (time.perf_counter() - began)), proof)
+    values = marginal_values(level, proof, time_limit_s - (time.perf_counter() - began))
+    unavoidable = max(0.0, min(best_bound or 0.0, found.objective) - found.bound)
+    return Explanation(level, found, energy, unavoidable, tuple(values), time.perf_counter() - began)
+
+
+def _energy(instance: Instance, schedule: Schedule, time_limit_s: float, main: FluidProof) -> Anatomy | None:
+    """The energy alone, in joules, where there is time for its programme."""
+    if time_limit_s < sum(main.timings_s.values()):
+        return None
+    alone = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
+    proof = fluid_bound(alone, time_limit_s)
+    return None if proof is None else anatomy(alone, schedule, proof)
+
+
+def mode_words(instance: Instance, mode: int) -> str:
+    """``2 × a100, clock 60 %``."""
+    modes = instance.modes
+    needs = range(int(modes.req_ptr[mode]), int(modes.req_ptr[mode + 1]))
+    where = " + ".join(f"{modes.req_count[r]} × {instance.pools.names[modes.req_pool[r]]}" for r in needs) or "no device"
+    clock = float(modes.clock[mode])
+    return where if clock != clock else f"{where}, clock {100 * clock:.3g} %"
+
+
+def _anatomy_dict(instance: Instance, label: str, found: Anatomy) -> dict[str, Any]:
+    return {
+        "label": label, "value": found.objective, "bound": found.bound, "source": found.source, "excess": found.excess,
+        "parts": found.parts, "idle_by_pool": found.idle_by_pool,
+        "decisions": [
+            {
+                "task": instance.tasks.name(d.task), "mode": mode_words(instance, d.mode), "instead": mode_words(instance, d.instead),
+                "clock": d.clock, "count": d.count, "placement": d.placement, "waiting": d.waiting, "total": d.total,
+            }
+            for d in found.decisions
+        ],
+    }

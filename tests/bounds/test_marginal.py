@@ -1,0 +1,129 @@
+"""Marginal values: prices by hand, and floors that neither the changed programme nor its optimum undercuts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import optbench as ob
+from optbench.bounds.fluid import fluid_model
+from optbench.bounds.fluid_bound import fluid_bound
+from optbench.bounds.marginal import Change, MarginalValue, changes, floor_by_duals, marginal_values, pool_duals
+from optbench.model.instance import Instance
+from tests.reference.brute_force import brute_force
+from tests.reference.random_instances import tiny_instance
+
+
+def values(instance: Instance) -> dict[str, MarginalValue]:
+    proof = fluid_bound(instance)
+    assert proof is not None
+    return {value.resource: value for value in marginal_values(instance, proof)}
+
+
+def test_one_more_gpu_shortens_the_load() -> None:
+    # 12 tasks of 1 s on 3 devices take 4 s at 10 J/s; on 4 they take 3 s. Nothing rests, so nothing else changes.
+    m = ob.Model(time="seconds")
+    gpu = m.pool("gpu", count=3)
+    m.tasks(np.ones(12), modes=[m.mode(gpu, time_s=1, energy_j=7)])
+    m.minimize(energy_j=1.0, makespan_s=10.0)
+    value = values(m.build())["devices of gpu"]
+    assert value.floor == pytest.approx(12 * 7 + 30, rel=1e-6)
+    assert value.price == pytest.approx(10, rel=1e-6)
+
+
+def test_a_gpu_nobody_waits_for_costs_its_rest() -> None:
+    # One task of 5 s on one device: a second one draws 10 W for 5 s more.
+    m = ob.Model()
+    gpu = m.pool("gpu", idle_w=10)
+    m.task(modes=[m.mode(gpu, time_s=5, energy_j=100)])
+    m.minimize(energy_j=1.0)
+    assert values(m.build())["devices of gpu"].price == pytest.approx(-50, rel=1e-6)
+
+
+def test_a_watt_of_cap() -> None:
+    # 4,000 J under a cap of 250 W take 16 s at 1 per second; under 251 W 4000 / 251.
+    m = ob.Model(time="seconds")
+    gpu = m.pool("gpu", count=8)
+    for _ in range(4):
+        m.task(modes=[m.mode(gpu, time_s=10, energy_j=1000)])
+    m.limit(power_w=250)
+    m.minimize(makespan_s=1.0)
+    assert values(m.build())["power cap of cluster"].price == pytest.approx(16 - 4000 / 251, rel=1e-5)
+
+
+def test_a_second_of_deadline_and_a_joule_of_budget() -> None:
+    # 100 J in 2 s or 20 J in 10 s by a deadline of 6 s: half of each, 60 J, and each further second saves 10 J.
+    m = ob.Model()
+    gpu = m.pool("gpu")
+    m.task(modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=10, energy_j=20)], deadline_s=6)
+    m.minimize(energy_j=1.0)
+    found = values(m.build())["hard deadlines"]
+    assert (found.amount, found.unit) == (1, "s")
+    assert found.price == pytest.approx(10, rel=1e-6)
+    # With a budget of 60 J instead of a deadline: 6 s, and each further joule saves 0.1 s.
+    m = ob.Model()
+    gpu = m.pool("gpu")
+    m.task(modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=10, energy_j=20)])
+    m.limit(energy_j=60)
+    m.minimize(makespan_s=1.0)
+    assert values(m.build())["limit on energy_j"].price == pytest.approx(0.1, rel=1e-5)
+
+
+def every_change(instance: Instance) -> list[Change]:
+    return list(changes(instance, np.zeros(instance.num_pools)))
+
+
+def test_no_floor_exceeds_the_changed_bound_or_optimum() -> None:
+    kinds: Counter[str] = Counter()
+    for seed in range(70):
+        instance = tiny_instance(seed)
+        proof = fluid_bound(instance)
+        if proof is None:
+            continue
+        found = {value.resource: value for value in marginal_values(instance, proof)}
+        for change in every_change(instance):
+            if change.resource not in found:
+                continue
+            value = found[change.resource]
+            slack = 1e-6 * max(1.0, abs(value.floor))
+            optimum = brute_force(change.instance)
+            if optimum is not None:
+                assert value.floor <= optimum.objective + 1e-9 * max(1.0, abs(optimum.objective)), (seed, change.resource)
+            again = fluid_bound(change.instance)
+            assert again is None or value.floor <= again.bound.value + slack, (seed, change.resource)
+            kinds[change.resource.split()[0]] += 1
+    assert min(kinds[kind] for kind in ("devices", "power", "limit", "horizon", "hard", "due")) > 5
+
+
+def test_the_price_of_a_limit_is_a_slope() -> None:
+    # The same duals prove y·b: twice the change, twice the price; and the bound itself, convex in b, never falls below.
+    instance = next(i for i in map(tiny_instance, range(1000)) if slope_of(i, 1.0) > 1e-3)
+    assert slope_of(instance, 3.0) == pytest.approx(3 * slope_of(instance, 1.0), rel=1e-6)
+
+
+def slope_of(instance: Instance, amount: float) -> float:
+    """Price of a larger energy budget by the duals alone; 0 where it has none."""
+    limit = instance.limits.metric_max.get("energy_j")
+    proof = fluid_bound(instance) if limit is not None else None
+    if limit is None or proof is None:
+        return 0.0
+    more = replace(instance, limits=replace(instance.limits, metric_max={**instance.limits.metric_max, "energy_j": limit + amount}))
+    program = fluid_model(instance, proof.keep_edges).program()
+    value = floor_by_duals(Change("limit on energy_j", amount, "J", more), program, proof)
+    return 0.0 if value is None else value.price
+
+
+def test_pools_of_greatest_dual_come_first() -> None:
+    m = ob.Model()
+    a, b = m.pool("a"), m.pool("b")
+    m.task(modes=[m.mode(a, time_s=1)])
+    m.tasks(np.ones(3), modes=[m.mode(b, time_s=3)])
+    m.minimize(makespan=1.0)
+    instance = m.build()
+    proof = fluid_bound(instance)
+    assert proof is not None
+    weight = pool_duals(fluid_model(instance, proof.keep_edges).program(), proof)
+    assert next(changes(instance, weight)).resource == "devices of b"

@@ -4,19 +4,56 @@ numba names the inner functions of its library (those of sort and argsort, say) 
 and two processes that compile different code can give one name to two of them. A third process that loads both from the
 cache links whichever comes first into both: argsort then sorts by the wrong comparison, silently, or reads out of bounds.
 Counting from a random number makes the names unique; tests/sim/test_compiled.py shows both sides.
+
+numba's cache also looks at a function's own file only, so that a change in a function it calls, elsewhere, leaves old code in
+use. Here a function is as old as its folder, and a plug-in's function as its folder and the event kernel.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import secrets
+from functools import cache as remembered
+from pathlib import Path
 from typing import Any
 
-from numba import njit
+import numba
 from numba.core.bytecode import FunctionIdentity
 
 __all__ = ["in_cache", "njit"]
+
+
+PACKAGE = Path(__file__).parents[1]
+KERNEL = Path(__file__).parent / "kernel"
+
+
+def njit(*, cache: bool = True, **options: Any) -> Any:
+    """``numba.njit`` with a cache that notices changes in the folder of the function, and in the kernel under it."""
+
+    def decorate(function: Any) -> Any:
+        return _stamped(numba.njit(cache=cache, **options)(function))
+
+    return decorate
+
+
+def _stamped(dispatcher: Any) -> Any:
+    file = getattr(dispatcher._cache, "_cache_file", None)
+    if file is not None:
+        folder = Path(dispatcher.py_func.__code__.co_filename).parent
+        folders = (folder,) if folder.is_relative_to(PACKAGE) else (folder, KERNEL)
+        file._source_stamp = (file._source_stamp, *(source_hash(each) for each in folders))
+    return dispatcher
+
+
+@remembered
+def source_hash(folder: Path) -> str:
+    """Hash of the Python files of a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def count_from_anywhere() -> None:

@@ -1,0 +1,244 @@
+"""List rules: one compiled dispatcher whose numbers make it first come first served, backfilling, earliest finish, and so on.
+
+A ready task i gets the key ``base_i + ready_weight · now`` and waits in its queue, smallest key first. Whenever something can
+have become possible, the queue is looked through, at most ``depth`` tasks deep (``strict``: up to the first that cannot begin).
+A task takes the mode k, of those its load class allows, with the least
+
+    end_weight · end + late_weight · w_i · max(0, end − deadline_i)
+      + energy_weight · (energy − rest of the same devices) + units · mode_cost_k + Σ_pools devices · length · pool_cost
+
+Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a non-delay schedule). With it,
+a busy pool counts too, from the time its devices are expected; a task that is better off waiting reserves them for this look,
+and the next ones plan around it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from optbench.model.instance import Floats, Ints
+from optbench.sim.compiled import njit
+from optbench.sim.kernel.events import (
+    advance,
+    arrival,
+    begin,
+    duration,
+    enter,
+    fits,
+    has_room,
+    start,
+    touch,
+    wake,
+)  # fmt: skip
+from optbench.sim.kernel.plant import POOLS, SENDS, STEP_S, TASKS, Plant, plant_at
+from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.queues import put, take
+from optbench.sim.kernel.state import (
+    EVENTS,
+    NONE,
+    NOW,
+    NUM_FRESH,
+    NUM_READY,
+    NUM_TOUCHED,
+    RUNNING,
+    State,
+    state_at,
+)  # fmt: skip
+
+# Entries of ``weight`` and ``option``.
+READY_WEIGHT, END_WEIGHT, LATE_WEIGHT, ENERGY_WEIGHT, LOAD = range(5)
+DEPTH, STRICT, LOOKAHEAD = range(3)
+# Bits of ``allowed``: the mode may be used while the load is low, while it is high.
+CALM, PRESSED = 1, 2
+
+
+class Rule(NamedTuple):
+    """The numbers of a list rule. ``home`` is the queue of each task; ``allowed`` the loads in which each mode may be used."""
+
+    base: Floats
+    home: Ints
+    weight: Floats
+    option: Ints
+    mode_cost: Floats
+    pool_cost: Floats
+    allowed: Ints
+
+
+rule_at = table_at(Rule)
+
+
+@njit(cache=True)
+def run(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> None:
+    """From time 0 until nothing happens any more, or nothing up to ``until``."""
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    begin(plant, state)
+    while advance(plant, state, until):
+        dispatch(plant, state, rule)
+
+
+@njit(cache=True)
+def dispatch(plant: Plant, state: State, rule: Rule) -> None:
+    """Queue what has become ready, then look through every queue that was touched."""
+    tally = state.tally
+    for f in range(tally[NUM_FRESH]):
+        task = state.fresh[f]
+        key, home = rule.base[task] + rule.weight[READY_WEIGHT] * state.total[NOW], rule.home[task]
+        if home < plant.size[POOLS]:
+            enter(plant, state, task, home, key, arrival(plant, state, task, home) if plant.size[SENDS] else state.total[NOW])
+        else:
+            put(plant, state, home, task, key)
+            touch(state, home)
+            if plant.size[SENDS]:
+                wake(plant, state, task)
+    tally[NUM_FRESH] = 0
+    touched = tally[NUM_TOUCHED]
+    for q in range(touched):
+        queue = state.touched[q]
+        state.is_touched[queue] = 0
+        if state.root[queue] != NONE:
+            serve(plant, state, rule, queue)
+    tally[NUM_TOUCHED] = 0
+
+
+@njit(cache=True)
+def serve(plant: Plant, state: State, rule: Rule, queue: int) -> None:
+    """Start what can start, in the order of the queue; the array of fresh tasks, empty now, holds those passed over."""
+    look_ahead = rule.option[LOOKAHEAD] != 0
+    if look_ahead:
+        expect(plant, state)
+    load = PRESSED if is_pressed(plant, state, rule) else CALM
+    passed = 0
+    while state.root[queue] != NONE and passed < rule.option[DEPTH] and any_free(plant, state, queue):
+        task = take(plant, state, queue)
+        mode = planned(plant, state, rule, task, load) if look_ahead else possible(plant, state, rule, task, load)
+        if mode >= 0:
+            start(plant, state, task, mode)
+            continue
+        state.fresh[passed] = task
+        passed += 1
+        if rule.option[STRICT]:
+            break
+    for f in range(passed):
+        put(plant, state, queue, state.fresh[f], state.key[state.fresh[f]])
+
+
+@njit(cache=True)
+def any_free(plant: Plant, state: State, queue: int) -> bool:
+    """Whether a device is free for the tasks of a queue."""
+    if queue < plant.size[POOLS]:
+        return bool(state.free[queue] > 0)
+    for pool in range(plant.size[POOLS]):
+        if state.free[pool] > 0:
+            return True
+    return bool(plant.size[POOLS] == 0)
+
+
+@njit(cache=True)
+def is_pressed(plant: Plant, state: State, rule: Rule) -> bool:
+    """Whether more tasks are ready per free device than the rule's load."""
+    if rule.weight[LOAD] == math.inf:
+        return False
+    free = 0
+    for pool in range(plant.size[POOLS]):
+        free += state.free[pool]
+    return bool(state.tally[NUM_READY] > rule.weight[LOAD] * free)
+
+
+@njit(cache=True)
+def score(plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: float, length: float) -> float:
+    """What the rule minimises over the modes of a task."""
+    weight, units = rule.weight, state.remaining[task]
+    end = begins + length
+    out = weight[END_WEIGHT] * end + units * rule.mode_cost[mode]
+    if weight[ENERGY_WEIGHT] != 0.0:
+        net_j = units * plant.energy_j[mode] - plant.mode_rest_w[mode] * length * plant.scalar[STEP_S]
+        out += weight[ENERGY_WEIGHT] * net_j
+    if weight[LATE_WEIGHT] != 0.0 and end > plant.deadline[task]:
+        out += weight[LATE_WEIGHT] * plant.weight[task] * (end - plant.deadline[task])
+    for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
+        out += plant.req_count[r] * length * rule.pool_cost[plant.req_pool[r]]
+    return out
+
+
+@njit(cache=True)
+def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
+    """The best mode that can begin now, or NONE."""
+    best, least, kind = NONE, math.inf, plant.kind[task]
+    for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
+        if not (rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)):
+            continue
+        if plant.size[SENDS] and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]:
+            continue
+        value = score(plant, state, rule, task, mode, state.total[NOW], duration(plant, mode, state.remaining[task]))
+        if value < least:
+            best, least = mode, value
+    return best
+
+
+@njit(cache=True)
+def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
+    """The best mode if it can begin now; NONE, with its devices reserved in the plan, if it has to wait."""
+    now, kind = state.total[NOW], plant.kind[task]
+    best, least, best_begin, best_length, last, there = NONE, math.inf, 0.0, 0.0, NONE - 1, now
+    for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
+        if not (rule.allowed[mode] & load and fits(plant, task, mode)):
+            continue
+        if plant.size[SENDS] and plant.primary[mode] != last:
+            last = plant.primary[mode]
+            there = arrival(plant, state, task, last)
+        begins = max(now, there)
+        for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
+            begins = max(begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1])
+        length = duration(plant, mode, state.remaining[task])
+        value = score(plant, state, rule, task, mode, begins, length)
+        if value < least:
+            best, least, best_begin, best_length = mode, value, begins, length
+    if best == NONE:
+        return NONE
+    for r in range(plant.req_ptr[best], plant.req_ptr[best + 1]):
+        reserve(plant, state, plant.req_pool[r], plant.req_count[r], best_begin + best_length)
+    return best if best_begin <= now and has_room(plant, state, best) else NONE
+
+
+@njit(cache=True)
+def expect(plant: Plant, state: State) -> None:
+    """When devices will be free, if what runs now runs to its end and nothing is added."""
+    now, tasks = state.total[NOW], plant.size[TASKS]
+    for pool in range(plant.size[POOLS]):
+        first = plant.device_ptr[pool]
+        for device in range(first, plant.device_ptr[pool + 1]):
+            state.free_at[device] = now if device < first + state.free[pool] else math.inf
+    for e in range(state.tally[EVENTS]):
+        task = state.event_code[e]
+        if task < tasks and state.status[task] == RUNNING and state.end[task] == state.event_time[e]:
+            mode = state.mode[task]
+            for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
+                pool = plant.req_pool[r]
+                # Devices of this task take places behind those that are expected earlier; one inf each falls off the end.
+                insert(plant, state, pool, plant.req_count[r], state.end[task])
+
+
+@njit(cache=True)
+def insert(plant: Plant, state: State, pool: int, devices: int, time: float) -> None:
+    """Put ``devices`` times into the row, sorted; as many at its end are dropped."""
+    free_at, first, last = state.free_at, plant.device_ptr[pool], plant.device_ptr[pool + 1]
+    i = last - 1
+    while i >= first and free_at[i] > time:
+        if i + devices < last:
+            free_at[i + devices] = free_at[i]
+        i -= 1
+    for k in range(i + 1, min(i + 1 + devices, last)):
+        free_at[k] = time
+
+
+@njit(cache=True)
+def reserve(plant: Plant, state: State, pool: int, devices: int, time: float) -> None:
+    """The devices expected first are taken, and free again at ``time``."""
+    free_at, first, last = state.free_at, plant.device_ptr[pool], plant.device_ptr[pool + 1]
+    i = first
+    while i + devices < last and free_at[i + devices] <= time:
+        free_at[i] = free_at[i + devices]
+        i += 1
+    for k in range(i, i + devices):
+        free_at[k] = time

@@ -1,0 +1,372 @@
+"""The event kernel: what happens when time goes on, and what a decision does. Everything that schedules runs on this.
+
+    while advance(plant, state):      the next instant: ends, arrivals, releases and faults of that instant
+        ...                           decisions: ``enter`` a queue, ``start`` a task in a mode, ``interrupt`` one
+
+A task becomes *ready* (listed in ``fresh``) when it is released and its predecessors have ended. It can start in a mode when
+``can_start`` says so: devices free, caps kept, data there. Times, durations and lags are those of the instance, bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from optbench.sim.compiled import njit
+from optbench.sim.kernel.accounts import accrue, finish_accounts, run_accounts, send_accounts, start_accounts
+from optbench.sim.kernel.plant import (
+    CAPS,
+    FAULTS,
+    POOLS,
+    PREEMPTIVE,
+    SENDS,
+    STEP_S,
+    TASKS,
+    TICK_S,
+    TICKS,
+    Plant,
+)  # fmt: skip
+from optbench.sim.kernel.queues import pop_event, push_event, put
+from optbench.sim.kernel.state import (
+    BROKEN,
+    DONE,
+    EVENT_COUNT,
+    EVENT_ROOM,
+    EVENTS,
+    LOST_J,
+    MAKESPAN,
+    NONE,
+    NOW,
+    NUM_DONE,
+    NUM_FRESH,
+    NUM_PARTS,
+    NUM_READY,
+    NUM_RUNNING,
+    NUM_TOUCHED,
+    PART_ROOM,
+    PARTS_FULL,
+    READY,
+    RELEASED,
+    REST_W,
+    RUNNING,
+    TROUBLE,
+    WAITING,
+    State,
+)  # fmt: skip
+
+ROUNDING_GUARD = 1e-9
+
+
+@njit(cache=True)
+def whole_ticks(value: float) -> float:
+    """``instance.round_up`` of one number, as a float."""
+    whole = math.floor(value + 0.5) if abs(value) < 4503599627370496.0 else value
+    if whole - value == 0.5:  # halves go to the even side, as in numpy
+        whole = 2.0 * math.floor(0.5 * whole)
+    if abs(value - whole) <= ROUNDING_GUARD * max(1.0, abs(value)):
+        return whole
+    return math.ceil(value)
+
+
+@njit(cache=True)
+def duration(plant: Plant, mode: int, units: float) -> float:
+    """``Instance.duration``."""
+    seconds = units * plant.time_s[mode]
+    return whole_ticks(seconds / plant.scalar[TICK_S]) if plant.size[TICKS] else seconds
+
+
+@njit(cache=True)
+def lag(plant: Plant, sender: int, receiver: int, data_gb: float) -> float:
+    """``Instance.lag``: inf without a link."""
+    if sender == receiver or sender < 0 or receiver < 0 or data_gb <= 0:
+        return 0.0
+    link = sender * plant.size[POOLS] + receiver
+    seconds = plant.latency_s[link] + data_gb * plant.s_per_gb[link]
+    if not math.isfinite(seconds):
+        return math.inf
+    return whole_ticks(seconds / plant.scalar[TICK_S]) if plant.size[TICKS] else seconds
+
+
+@njit(cache=True)
+def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
+    """When the data of a ready task is at a pool; now or earlier where nothing is missing."""
+    there = plant.release[task]
+    for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
+        source = plant.pred[e]
+        there = max(there, state.end[source] + lag(plant, plant.primary[state.mode[source]], pool, plant.pred_gb[e]))
+    return there
+
+
+@njit(cache=True)
+def fits(plant: Plant, task: int, mode: int) -> bool:
+    """``Instance.fits``, for a mode of the task's own kind."""
+    return plant.memory_gb[task] <= plant.mode_memory_gb[mode]
+
+
+@njit(cache=True)
+def has_room(plant: Plant, state: State, mode: int) -> bool:
+    """Whether devices are free and caps kept for a mode to begin now."""
+    for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
+        if state.free[plant.req_pool[r]] < plant.req_count[r]:
+            return False
+    caps, kept = plant.size[CAPS], True
+    for c in range(caps):
+        kept = kept and state.draw_w[c] + plant.cap_net_w[mode * caps + c] <= plant.cap_room_w[c]
+    return kept
+
+
+@njit(cache=True)
+def can_start(plant: Plant, state: State, task: int, mode: int) -> bool:
+    """Whether this decision is possible now."""
+    if state.status[task] != READY or not has_room(plant, state, mode) or not fits(plant, task, mode):
+        return False
+    return not plant.size[SENDS] or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]
+
+
+@njit(cache=True)
+def begin(plant: Plant, state: State) -> None:
+    """Time 0, nothing released."""
+    pools, total = plant.size[POOLS], state.total
+    for entry in range(EVENT_ROOM):
+        state.tally[entry] = 0
+    for entry in range(EVENT_COUNT + 1):
+        total[entry] = 0.0
+    for task in range(plant.size[TASKS]):
+        state.status[task], state.mode[task], state.queue[task] = WAITING, NONE, NONE
+        state.remaining[task] = plant.units[task]
+        state.waiting[task] = plant.pred_ptr[task + 1] - plant.pred_ptr[task] + 1
+    for pool in range(pools):
+        state.free[pool], state.gone[pool] = plant.pool_count[pool], 0
+        total[REST_W] += plant.pool_rest_w[pool] * plant.pool_count[pool]
+    for queue in range(pools + 1):
+        state.root[queue], state.length[queue], state.is_touched[queue] = NONE, 0, 0
+    for cap in range(plant.size[CAPS]):
+        state.draw_w[cap] = 0.0
+
+
+@njit(cache=True)
+def touch(state: State, queue: int) -> None:
+    """Something can have become possible in a queue."""
+    if state.is_touched[queue] == 0:
+        state.is_touched[queue] = 1
+        state.touched[state.tally[NUM_TOUCHED]] = queue
+        state.tally[NUM_TOUCHED] += 1
+
+
+@njit(cache=True)
+def one_less(plant: Plant, state: State, task: int) -> None:
+    """One thing less to wait for; the last one makes a task ready."""
+    state.waiting[task] -= 1
+    if state.waiting[task] == 0:
+        make_ready(plant, state, task)
+
+
+@njit(cache=True)
+def make_ready(plant: Plant, state: State, task: int) -> None:
+    state.status[task] = READY
+    state.fresh[state.tally[NUM_FRESH]] = task
+    state.tally[NUM_FRESH] += 1
+    state.tally[NUM_READY] += 1
+
+
+@njit(cache=True)
+def next_time(plant: Plant, state: State) -> float:
+    """Time of the next event, inf when there is none."""
+    t = math.inf
+    released = state.tally[RELEASED]
+    if released < plant.size[TASKS]:
+        t = plant.release[plant.release_order[released]]
+    if state.tally[EVENTS] > 0:
+        t = min(t, state.event_time[0])
+    broken = state.tally[BROKEN]
+    if broken < plant.size[FAULTS]:
+        t = min(t, plant.fault_time[broken])
+    return t
+
+
+@njit(cache=True)
+def advance(plant: Plant, state: State, until: float = math.inf) -> bool:
+    """Go to the next instant at which something happens, if it is not after ``until``; False when there is none.
+
+    Of one instant, ends come first, then arrivals at queues, releases, and faults: a device freed and taken away at the same
+    time was free.
+    """
+    n, tally = plant.size[TASKS], state.tally
+    if tally[NUM_DONE] == n:
+        return False
+    t = next_time(plant, state)
+    if t > until or t == math.inf:
+        return False
+    accrue(plant, state, t)
+    while tally[EVENTS] > 0 and state.event_time[0] <= t:
+        code = pop_event(state)
+        state.total[EVENT_COUNT] += 1.0
+        if code < n:
+            if state.status[code] == RUNNING and state.end[code] <= t:
+                finish(plant, state, code)
+        else:
+            arrive(plant, state, code - n)
+    while tally[RELEASED] < n:
+        task = plant.release_order[tally[RELEASED]]
+        if plant.release[task] > t:
+            break
+        tally[RELEASED] += 1
+        state.total[EVENT_COUNT] += 1.0
+        one_less(plant, state, task)
+    while tally[BROKEN] < plant.size[FAULTS] and plant.fault_time[tally[BROKEN]] <= t:
+        break_down(plant, state, tally[BROKEN])
+        tally[BROKEN] += 1
+    return True
+
+
+@njit(cache=True)
+def enter(plant: Plant, state: State, task: int, queue: int, key: float, time: float) -> None:
+    """Send a ready task to a queue, which it reaches at ``time``."""
+    if time <= state.total[NOW]:
+        put(plant, state, queue, task, key)
+        touch(state, queue)
+    else:
+        state.key[task] = key
+        state.queue[task] = queue
+        push_event(state, time, plant.size[TASKS] + task)
+
+
+@njit(cache=True)
+def wake(plant: Plant, state: State, task: int) -> None:
+    """See to it that there is an event when the data of a ready task next arrives somewhere it could run."""
+    now, soon = state.total[NOW], math.inf
+    kind, last = plant.kind[task], NONE
+    for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
+        pool = plant.primary[mode]
+        if pool != last:
+            last = pool
+            there = arrival(plant, state, task, pool)
+            if now < there < soon:
+                soon = there
+    if soon < math.inf:
+        push_event(state, soon, plant.size[TASKS] + task)
+
+
+@njit(cache=True)
+def arrive(plant: Plant, state: State, task: int) -> None:
+    """A task reaches the queue it was sent to; or, where it stands in one already, data reaches some pool."""
+    queue = state.queue[task]
+    if state.status[task] != READY or queue == NONE:
+        return
+    if is_queued(plant, state, task):
+        wake(plant, state, task)
+    else:
+        put(plant, state, queue, task, state.key[task])
+    touch(state, queue)
+
+
+@njit(cache=True)
+def is_queued(plant: Plant, state: State, task: int) -> bool:
+    """Queues of pools are entered on arrival; in the queue of the whole plant, tasks wait for their data."""
+    return state.queue[task] == plant.size[POOLS]
+
+
+@njit(cache=True)
+def start(plant: Plant, state: State, task: int, mode: int) -> None:
+    """Begin a ready task that stands in no queue; what ``can_start`` asks for must hold."""
+    now = state.total[NOW]
+    end = now + duration(plant, mode, state.remaining[task])
+    state.status[task], state.mode[task], state.queue[task] = RUNNING, mode, NONE
+    state.start[task], state.end[task] = now, end
+    state.tally[NUM_RUNNING] += 1
+    state.tally[NUM_READY] -= 1
+    occupy(plant, state, mode, 1)
+    start_accounts(plant, state, task, mode, end)
+    push_event(state, end, task)
+
+
+@njit(cache=True)
+def occupy(plant: Plant, state: State, mode: int, sign: int) -> None:
+    """Take (1) or give back (-1) the devices and watts of a mode."""
+    for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
+        pool = plant.req_pool[r]
+        state.free[pool] -= sign * plant.req_count[r]
+        if sign < 0:
+            touch(state, pool)
+    caps = plant.size[CAPS]
+    for c in range(caps):
+        state.draw_w[c] += sign * plant.cap_net_w[mode * caps + c]
+    state.total[REST_W] -= sign * plant.mode_rest_w[mode]
+    if sign < 0:
+        touch(state, plant.size[POOLS])
+
+
+@njit(cache=True)
+def finish(plant: Plant, state: State, task: int) -> None:
+    """A task ends now."""
+    state.status[task] = DONE
+    state.tally[NUM_RUNNING] -= 1
+    state.tally[NUM_DONE] += 1
+    state.total[MAKESPAN] = max(state.total[MAKESPAN], state.end[task])
+    occupy(plant, state, state.mode[task], -1)
+    finish_accounts(plant, state, task)
+    for e in range(plant.succ_ptr[task], plant.succ_ptr[task + 1]):
+        one_less(plant, state, plant.succ[e])
+
+
+@njit(cache=True)
+def interrupt(plant: Plant, state: State, task: int) -> bool:
+    """Stop a running task now; it is ready again with what is left, or with everything where work cannot be kept.
+
+    Returns False, with ``tally[TROUBLE]`` set, where there is no room to record the part.
+    """
+    now, mode = state.total[NOW], state.mode[task]
+    whole = state.end[task] - state.start[task]
+    state.status[task] = WAITING
+    state.tally[NUM_RUNNING] -= 1
+    occupy(plant, state, mode, -1)
+    left, began = state.remaining[task], state.start[task]
+    run_accounts(plant, state, mode, left, began, state.end[task], -1.0)
+    elapsed = now - began
+    if plant.size[PREEMPTIVE] and elapsed > 0:
+        k = state.tally[NUM_PARTS]
+        if k >= state.tally[PART_ROOM]:
+            state.tally[TROUBLE] = PARTS_FULL
+            return False
+        # Units that take this long: of ticks, so many that rounding up gives the ticks that went by.
+        units = min(left, elapsed * plant.scalar[STEP_S] / plant.time_s[mode])
+        state.part_task[k], state.part_mode[k], state.part_units[k] = task, mode, units
+        state.part_start[k], state.part_end[k] = began, now
+        state.tally[NUM_PARTS] = k + 1
+        run_accounts(plant, state, mode, units, began, now, 1.0)
+        state.remaining[task] -= units
+    else:
+        state.total[LOST_J] += left * plant.energy_j[mode] * (elapsed / whole if whole > 0 else 0.0)
+        if plant.size[SENDS] and left == plant.units[task]:
+            state.total[LOST_J] += send_accounts(plant, state, task, mode, -1.0)
+    make_ready(plant, state, task)
+    return True
+
+
+@njit(cache=True)
+def break_down(plant: Plant, state: State, fault: int) -> None:
+    """Devices go or come back. What runs on devices that are needed stops: the task that began last, first."""
+    pool, devices = plant.fault_pool[fault], plant.fault_devices[fault]
+    state.free[pool] -= devices
+    state.gone[pool] += devices
+    if devices < 0:
+        touch(state, pool)
+        touch(state, plant.size[POOLS])
+    while state.free[pool] < 0:
+        victim = NONE
+        for task in range(plant.size[TASKS]):
+            if state.status[task] == RUNNING and uses(plant, state.mode[task], pool):
+                later = victim == NONE or state.start[task] > state.start[victim]
+                same = victim != NONE and state.start[task] == state.start[victim]
+                if later or (same and plant.tie[task] > plant.tie[victim]):
+                    victim = task
+        if victim == NONE or not interrupt(plant, state, victim):
+            return
+
+
+@njit(cache=True)
+def uses(plant: Plant, mode: int, pool: int) -> bool:
+    """Whether a mode occupies devices of a pool."""
+    found = False
+    for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
+        found = found or plant.req_pool[r] == pool
+    return found

@@ -1,0 +1,183 @@
+"""An instance as the flat arrays that compiled code reads: every field one-dimensional, nothing of objects.
+
+Times are floats in the instance's own time domain (ticks stay exact up to 2⁵⁰). Adjacency, modes by kind and requirements
+by mode are in compressed rows: the entries of row r are ``ptr[r]`` to ``ptr[r + 1]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from optbench.errors import ModelError
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.metrics import slack
+from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.ties import tie_ranks
+
+# Entries of ``size`` and ``scalar``.
+TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, TICKS, SENDS, PREEMPTIVE = range(9)
+TICK_S, STEP_S, HORIZON = range(3)
+
+
+class Fault(NamedTuple):
+    """From ``time`` on, ``pool`` has ``devices`` fewer (or more, where negative); work on devices that vanish is interrupted."""
+
+    time: float
+    pool: int
+    devices: int
+
+
+class Plant(NamedTuple):
+    """What does not change while a schedule is made."""
+
+    size: Ints
+    scalar: Floats
+    kind: Ints
+    units: Floats
+    release: Floats
+    deadline: Floats
+    soft: Ints
+    weight: Floats
+    memory_gb: Floats
+    tie: Ints
+    release_order: Ints
+    pred_ptr: Ints
+    pred: Ints
+    pred_gb: Floats
+    succ_ptr: Ints
+    succ: Ints
+    kind_ptr: Ints
+    time_s: Floats
+    energy_j: Floats
+    clock: Floats
+    primary: Ints
+    devices: Ints
+    mode_memory_gb: Floats
+    mode_rest_w: Floats
+    req_ptr: Ints
+    req_pool: Ints
+    req_count: Ints
+    pool_count: Ints
+    pool_rest_w: Floats
+    latency_s: Floats
+    s_per_gb: Floats
+    j_per_gb: Floats
+    cap_room_w: Floats
+    cap_net_w: Floats
+    period: Floats
+    price: Floats
+    carbon: Floats
+    fault_time: Floats
+    fault_pool: Ints
+    fault_devices: Ints
+    device_ptr: Ints
+
+
+plant_at = table_at(Plant)
+
+
+def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
+    """Compile an instance, with the faults of one scenario, for the kernel."""
+    tasks, edges, modes, pools, links = instance.tasks, instance.edges, instance.modes, instance.pools, instance.links
+    n, sends = instance.num_tasks, bool((edges.data_gb > 0).any()) and instance.num_pools > 1
+    by_target, by_source = np.argsort(edges.target, kind="stable"), np.argsort(edges.source, kind="stable")
+    release = np.asarray(tasks.release, dtype=float)
+    tie = tie_ranks(instance)
+    tariffs = instance.tariffs
+    periods = np.zeros(0) if tariffs is None else np.asarray(tariffs.times, dtype=float)
+    broken = _checked(instance, faults)
+    horizon = np.inf if instance.horizon is None else float(instance.horizon)
+    room_w, net_w = _caps(instance)
+    size = (n, instance.num_pools, instance.num_modes, len(room_w), len(periods), len(broken))
+    return Plant(
+        size=np.array([*size, instance.domain == "ticks", sends, instance.preemptive], dtype=np.int64),
+        scalar=np.array([instance.tick_s, instance.step_s, horizon]),
+        kind=_ints(tasks.kind),
+        units=_floats(tasks.units),
+        release=release,
+        deadline=_floats(tasks.deadline),
+        soft=_ints(~tasks.deadline_hard & np.isfinite(tasks.deadline)),
+        weight=_floats(tasks.weight),
+        memory_gb=_floats(tasks.memory_gb),
+        tie=tie,
+        release_order=np.lexsort((tie, release)).astype(np.int64),
+        pred_ptr=_pointers(edges.target, n),
+        pred=_ints(edges.source[by_target]),
+        pred_gb=_floats(edges.data_gb[by_target]),
+        succ_ptr=_pointers(edges.source, n),
+        succ=_ints(edges.target[by_source]),
+        kind_ptr=_ints(modes.kind_ptr),
+        time_s=_floats(modes.time_per_unit_s),
+        energy_j=_floats(modes.energy_per_unit_j),
+        clock=_floats(modes.clock),
+        primary=_ints(modes.primary),
+        devices=_ints(modes.devices),
+        mode_memory_gb=_floats(instance.mode_memory_gb),
+        mode_rest_w=_floats(instance.mode_rest_w),
+        req_ptr=_ints(modes.req_ptr),
+        req_pool=_ints(modes.req_pool),
+        req_count=_ints(modes.req_count),
+        pool_count=_ints(pools.count),
+        pool_rest_w=_floats(pools.rest_w),
+        latency_s=_floats(links.latency_s.ravel()),
+        s_per_gb=_floats(links.s_per_gb.ravel()),
+        j_per_gb=_floats(links.j_per_gb.ravel()),
+        cap_room_w=room_w,
+        cap_net_w=net_w,
+        period=periods,
+        price=np.zeros(0) if tariffs is None else _floats(tariffs.price_usd_per_kwh.ravel()),
+        carbon=np.zeros(0) if tariffs is None else _floats(tariffs.carbon_g_per_kwh.ravel()),
+        fault_time=np.array([fault.time for fault in broken], dtype=float),
+        fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
+        fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
+        device_ptr=np.concatenate(([0], np.cumsum(pools.count))).astype(np.int64),
+    )
+
+
+def _caps(instance: Instance) -> tuple[Floats, Floats]:
+    """Per cap, watts left above rest; per (mode, cap), row by row, the watts a mode adds.
+
+    A mode that draws less than its devices at rest would have to be paid back when it ends: it counts as adding nothing.
+    """
+    limits, pools, modes = instance.limits, instance.pools, instance.modes
+    under = instance.under[limits.cap_place]
+    # Half of what the verifier forgives: sums in another order must not exceed the whole of it.
+    caps = np.array([cap + 0.5 * slack(cap) for cap in limits.cap_w.tolist()])
+    room = caps - under @ (pools.rest_w * pools.count)
+    use = np.zeros((instance.num_modes, instance.num_pools))
+    np.add.at(use, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
+    own = np.where(modes.primary >= 0, under[:, np.maximum(modes.primary, 0)], False) * modes.power_w
+    net = own.T - use @ (under * pools.rest_w).T
+    return room, np.maximum(net, 0.0).ravel()
+
+
+def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:
+    """The faults in order of time; at no time may more devices be gone than a pool has."""
+    broken = sorted(faults)
+    gone = np.zeros(instance.num_pools, dtype=np.int64)
+    names, count = instance.pools.names, instance.pools.count
+    for fault in broken:
+        if not 0 <= fault.pool < len(names):
+            raise ModelError(f"fault at {fault.time:g}: pool {fault.pool} does not exist; pools are 0 to {len(names) - 1}")
+        if not (np.isfinite(fault.time) and fault.time >= 0):
+            raise ModelError(f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be finite, at least 0")
+        gone[fault.pool] += fault.devices
+        if not 0 <= gone[fault.pool] <= count[fault.pool]:
+            was = f"{gone[fault.pool]} of {count[fault.pool]} devices of pool {names[fault.pool]}"
+            raise ModelError(f"fault at {fault.time:g}: {was} would be gone")
+    return broken
+
+
+def _pointers(row: Ints, rows: int) -> Ints:
+    return np.concatenate(([0], np.cumsum(np.bincount(row, minlength=rows)))).astype(np.int64)
+
+
+def _ints(values: object) -> Ints:
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+def _floats(values: object) -> Floats:
+    return np.ascontiguousarray(values, dtype=np.float64)

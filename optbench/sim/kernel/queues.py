@@ -1,0 +1,101 @@
+"""Heaps in compiled code: events by (time, code), and one skew heap of ready tasks per queue by (key, tie)."""
+
+from __future__ import annotations
+
+from optbench.sim.compiled import njit
+from optbench.sim.kernel.plant import Plant
+from optbench.sim.kernel.state import EVENT_ROOM, EVENTS, EVENTS_FULL, NONE, TROUBLE, State
+
+
+@njit(cache=True)
+def push_event(state: State, time: float, code: int) -> None:
+    """Add an event; of events at one time the smaller code comes first."""
+    times, codes = state.event_time, state.event_code
+    i = state.tally[EVENTS]
+    if i >= state.tally[EVENT_ROOM]:
+        state.tally[TROUBLE] = EVENTS_FULL
+        return
+    state.tally[EVENTS] = i + 1
+    while i > 0:
+        parent = (i - 1) >> 1
+        if times[parent] < time or (times[parent] == time and codes[parent] <= code):
+            break
+        times[i], codes[i] = times[parent], codes[parent]
+        i = parent
+    times[i], codes[i] = time, code
+
+
+@njit(cache=True)
+def pop_event(state: State) -> int:
+    """Remove the first event and return its code."""
+    times, codes = state.event_time, state.event_code
+    code = codes[0]
+    last = state.tally[EVENTS] - 1
+    state.tally[EVENTS] = last
+    if last == 0:
+        return int(code)
+    time, moved = times[last], codes[last]
+    i, child = 0, 1
+    while child < last:
+        other = child + 1
+        if other < last and (times[other] < times[child] or (times[other] == times[child] and codes[other] < codes[child])):
+            child = other
+        if time < times[child] or (time == times[child] and moved <= codes[child]):
+            break
+        times[i], codes[i] = times[child], codes[child]
+        i, child = child, 2 * child + 1
+    times[i], codes[i] = time, moved
+    return int(code)
+
+
+@njit(cache=True)
+def precedes(plant: Plant, state: State, a: int, b: int) -> bool:
+    """Whether task a stands before task b in a queue."""
+    if state.key[a] != state.key[b]:
+        return bool(state.key[a] < state.key[b])
+    return bool(plant.tie[a] < plant.tie[b])
+
+
+@njit(cache=True)
+def meld(plant: Plant, state: State, a: int, b: int) -> int:
+    """One skew heap of two: merge along the right spines, swapping children on the way."""
+    left, right = state.left, state.right
+    if a == NONE:
+        return b
+    if b == NONE:
+        return a
+    if precedes(plant, state, b, a):
+        a, b = b, a
+    root = a
+    while True:
+        # ``a`` keeps its place: its right side becomes the left one, its left side is melded with b on the right.
+        rest = right[a]
+        right[a] = left[a]
+        if rest == NONE:
+            left[a] = b
+            return root
+        if precedes(plant, state, b, rest):
+            rest, b = b, rest
+        left[a] = rest
+        a = rest
+
+
+@njit(cache=True)
+def put(plant: Plant, state: State, queue: int, task: int, key: float) -> None:
+    """Stand in a queue: a smaller key comes first, ties in the order of ``plant.tie``."""
+    state.key[task] = key
+    state.left[task] = NONE
+    state.right[task] = NONE
+    state.queue[task] = queue
+    state.root[queue] = meld(plant, state, state.root[queue], task)
+    state.length[queue] += 1
+
+
+@njit(cache=True)
+def take(plant: Plant, state: State, queue: int) -> int:
+    """Leave the queue at its head; the key stays, so that ``put`` can bring the task back where it was."""
+    task = state.root[queue]
+    state.root[queue] = meld(plant, state, state.left[task], state.right[task])
+    state.length[queue] -= 1
+    state.queue[task] = NONE
+    return int(task)

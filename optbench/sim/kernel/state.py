@@ -1,0 +1,108 @@
+"""What changes while a schedule is made: flat arrays again, and the way from there to a Schedule."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.schedule import Schedule
+from optbench.sim.kernel.plant import FAULTS, POOLS, SENDS, TASKS, TICKS, Plant
+from optbench.sim.kernel.pointers import table_at
+
+# What a task is doing. READY: everything before it has ended and it is released; its data may still be on the way.
+WAITING, READY, RUNNING, DONE = range(4)
+# Entries of ``tally``.
+RELEASED, BROKEN, EVENTS, NUM_FRESH, NUM_TOUCHED, NUM_DONE, NUM_RUNNING, NUM_PARTS, NUM_READY, TROUBLE = range(10)
+# Entries of ``tally`` that stay: the room there is for events and for parts of interrupted tasks.
+EVENT_ROOM, PART_ROOM = 10, 11
+# Entries of ``total``.
+NOW, MAKESPAN, BUSY_J, TRANSFER_J, REST_J, REST_W, FLOW, TARDY, COST, CARBON, LOST_J, EVENT_COUNT = range(12)
+# Values of ``tally[TROUBLE]``.
+PARTS_FULL, EVENTS_FULL = 1, 2
+NONE = -1
+
+
+class State(NamedTuple):
+    """``left``, ``right`` and ``key`` hold one heap of ready tasks per queue: queue p of pool p, the last of the whole plant.
+
+    ``fresh`` lists tasks that have become ready and stand in no queue yet, ``touched`` the queues in which something can
+    have become possible. ``part_*`` are finished parts of interrupted tasks.
+    """
+
+    tally: Ints
+    total: Floats
+    status: Ints
+    waiting: Ints
+    remaining: Floats
+    mode: Ints
+    start: Floats
+    end: Floats
+    queue: Ints
+    free: Ints
+    gone: Ints
+    draw_w: Floats
+    event_time: Floats
+    event_code: Ints
+    fresh: Ints
+    touched: Ints
+    is_touched: Ints
+    left: Ints
+    right: Ints
+    key: Floats
+    root: Ints
+    length: Ints
+    part_task: Ints
+    part_mode: Ints
+    part_start: Floats
+    part_end: Floats
+    part_units: Floats
+    free_at: Floats
+
+
+state_at = table_at(State)
+
+
+def new_state(plant: Plant, parts: int | None = None) -> State:
+    """Room for a state of this plant; ``begin`` fills it. ``parts``: how many interruptions there is room for."""
+    n, p, sends = int(plant.size[TASKS]), int(plant.size[POOLS]), bool(plant.size[SENDS])
+    if parts is None:
+        parts = 64 * int(plant.size[FAULTS]) + (4 * n + 64 if plant.size[FAULTS] else 0)
+    # One end per task and one arrival of data or of the task itself at its queue, and stale ones of interrupted tasks.
+    events = (2 * n if sends else n) + parts + 8 if sends or parts else 2 * n + 8
+
+    def ints(length: int) -> Ints:
+        return np.zeros(length, dtype=np.int64)
+
+    tally = ints(12)
+    tally[[EVENT_ROOM, PART_ROOM]] = events, parts
+    return State(
+        tally=tally, total=np.zeros(12), status=ints(n), waiting=ints(n), remaining=np.zeros(n), mode=ints(n),
+        start=np.zeros(n), end=np.zeros(n), queue=ints(n), free=ints(p), gone=ints(p),
+        draw_w=np.zeros(len(plant.cap_room_w)), event_time=np.zeros(events), event_code=ints(events), fresh=ints(n),
+        touched=ints(p + 1), is_touched=ints(p + 1), left=ints(n), right=ints(n), key=np.zeros(n), root=ints(p + 1),
+        length=ints(p + 1), part_task=ints(parts), part_mode=ints(parts), part_start=np.zeros(parts),
+        part_end=np.zeros(parts), part_units=np.zeros(parts), free_at=np.zeros(int(plant.device_ptr[-1])),
+    )  # fmt: skip
+
+
+def schedule_of(instance: Instance, plant: Plant, state: State) -> Schedule | None:
+    """The schedule that was made; None while a task has not ended."""
+    if not (state.status == DONE).all():
+        return None
+    return partial_schedule(instance, plant, state)
+
+
+def partial_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
+    """Everything that has ended so far, interrupted parts included; copies, so that the state can go on."""
+    done = np.flatnonzero(state.status == DONE)
+    parts = int(state.tally[NUM_PARTS])
+    dtype: Any = np.int64 if plant.size[TICKS] else np.float64
+    return Schedule(
+        task=np.concatenate((done, state.part_task[:parts])),
+        mode=np.concatenate((state.mode[done], state.part_mode[:parts])),
+        start=np.concatenate((state.start[done], state.part_start[:parts])).astype(dtype),
+        end=np.concatenate((state.end[done], state.part_end[:parts])).astype(dtype),
+        units=np.concatenate((state.remaining[done], state.part_units[:parts])),
+    )

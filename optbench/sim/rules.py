@@ -1,0 +1,87 @@
+"""List rules by name of what they weigh, and running one of them: the Python side of ``kernel.dispatch``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optbench.errors import OptbenchError
+from optbench.model.instance import Instance, Ints
+from optbench.model.schedule import Schedule
+from optbench.model.windows import task_groups
+from optbench.sim.kernel.dispatch import CALM, PRESSED, Rule, run
+from optbench.sim.kernel.plant import Fault, Plant, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import TROUBLE, State, new_state, schedule_of
+
+# Tasks looked at in a queue before giving up, unless a rule says otherwise: what keeps a long queue from costing its length.
+DEPTH = 100
+
+
+class TroubleError(OptbenchError):
+    """The kernel ran out of the room that was made for its events or for interrupted parts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a run left behind; ``schedule`` is None where tasks are left over."""
+
+    plant: Plant
+    state: State
+    schedule: Schedule | None
+
+
+def list_rule(
+    instance: Instance,
+    *,
+    base: Any = 0.0,
+    ready_weight: float = 0.0,
+    end_weight: float = 0.0,
+    late_weight: float = 0.0,
+    energy_weight: float = 0.0,
+    load: float = math.inf,
+    depth: int = DEPTH,
+    strict: bool = False,
+    lookahead: bool = False,
+    mode_cost: Any = 0.0,
+    pool_cost: Any = 0.0,
+    allowed: Any = CALM | PRESSED,
+) -> Rule:
+    """A list rule (the maths are in ``kernel.dispatch``); arrays may be given as one number for all."""
+    n, modes, pools = instance.num_tasks, instance.num_modes, instance.num_pools
+    return Rule(
+        base=np.array(np.broadcast_to(base, n), dtype=np.float64),
+        home=homes(instance),
+        weight=np.array([ready_weight, end_weight, late_weight, energy_weight, load], dtype=np.float64),
+        option=np.array([depth, strict, lookahead], dtype=np.int64),
+        mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
+        pool_cost=np.array(np.broadcast_to(pool_cost, pools), dtype=np.float64),
+        allowed=np.array(np.broadcast_to(allowed, modes), dtype=np.int64),
+    )
+
+
+def homes(instance: Instance) -> Ints:
+    """The queue of each task: that of its pool where it has one only, else that of the whole plant (the last).
+
+    Where a mode takes several pools or a cap joins them, what frees one pool can unblock a task of another: one queue for all.
+    """
+    whole = instance.num_pools
+    if len(instance.limits.cap_w) or (np.diff(instance.modes.req_ptr) != 1).any():
+        return np.full(instance.num_tasks, whole, dtype=np.int64)
+    group, pools = task_groups(instance)
+    of_group = np.array([int(each[0]) if len(each) == 1 else whole for each in pools], dtype=np.int64)
+    return of_group[group] if len(of_group) else np.zeros(0, dtype=np.int64)
+
+
+def run_rule(instance: Instance, rule: Rule, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    """Run a list rule from time 0."""
+    plant = plant_of(instance, faults)
+    state = new_state(plant)
+    run(addresses(plant), addresses(state), addresses(rule), until)
+    if state.tally[TROUBLE]:
+        raise TroubleError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
+    return Trace(plant, state, schedule_of(instance, plant, state))

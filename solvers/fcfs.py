@@ -1,0 +1,20 @@
+"""First come, first served: tasks in the order in which they become ready, each in the mode that ends first of those free now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.model.instance import Instance
+from optbench.plugins.policy import RulePolicy
+from optbench.sim.kernel.dispatch import Rule
+from optbench.sim.rules import list_rule
+
+
+@dataclass(frozen=True)
+class Fcfs(RulePolicy):
+    """First come, first served: nobody overtakes the task that has been ready longest."""
+
+    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+        return list_rule(instance, ready_weight=1.0, end_weight=1.0, strict=True)

@@ -12,7 +12,7 @@ from typing import Any
 from optbench.testing.inputs import originals
 
 TEXTS = originals()
-JOB_SHOP, NATIVE = TEXTS["jobshop"], TEXTS["optbench"]
+JOB_SHOP, NATIVE, LOG, WORKFLOW = (TEXTS[name] for name in ("jobshop", "optbench", "sacct", "wfformat"))
 HUGE_BYTES = 200 << 20
 
 
@@ -42,6 +42,12 @@ def native(*keys: str | int, value: Any) -> Callable[[Path], None]:
     return written(json.dumps(data))
 
 
+def changed(text: str, old: str, new: str) -> Callable[[Path], None]:
+    """The text with something replaced, which must be there."""
+    assert old in text, old
+    return written(text.replace(old, new))
+
+
 def repeated(head: bytes, body: bytes, size: int = HUGE_BYTES) -> Callable[[Path], None]:
     """So many bytes of the same."""
 
@@ -53,6 +59,12 @@ def repeated(head: bytes, body: bytes, size: int = HUGE_BYTES) -> Callable[[Path
                 file.write(block)
 
     return make
+
+
+def many_nodes(path: Path) -> None:
+    """A log of 100,000 runs on 65,536 nodes each."""
+    rows = (f"{job}|1700000000|1700000001|gres/gpu=65536|n[00000-65535]\n" for job in range(100_000))
+    path.write_text("JobID|Start|End|AllocTRES|NodeList\n" + "".join(rows))
 
 
 def sparse(path: Path) -> None:
@@ -112,6 +124,20 @@ CASES = (
     Case("job shop, duration of 30 digits", written("1 1\n0 " + "9" * 30 + "\n")),
     Case("a million machines", written("1 1000000\n1 1 1 5\n")),
     Case("a billion jobs", written("1000000000 2\n0 1 1 2\n")),
+    Case("log, undamaged", written(LOG), 0),
+    Case("log, commas without quotes", written(LOG.replace("|", ","))),
+    Case("log, without Start", changed(LOG, "|Start|", "|Began|")),
+    Case("log, only steps", written("".join(line for line in LOG.splitlines(True) if "." in line or "JobID" in line))),
+    Case("log, a billion nodes", changed(LOG, "gpu[01-02]", "gpu[000000000-999999999]"), 0),
+    Case("log, a billion GPUs", changed(LOG, "gres/gpu=1|", "gres/gpu=999999999|"), 0),
+    Case("log, year 9999", changed(LOG, "|2024-02-29T00:30:10|01:30", "|9999-12-31T23:59:59|01:30"), 0),
+    Case("log, fixed width", written(LOG.replace("|", "  "))),
+    Case("workflow, undamaged", written(WORKFLOW), 0),
+    Case("workflow, cyclic", changed(WORKFLOW, '"parents": []', '"parents": ["merge_1"]')),
+    Case("workflow, negative runtime", changed(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": -60')),
+    Case("workflow, runtime 1e308", changed(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": 1e308')),
+    Case("workflow, a billion cores", changed(WORKFLOW, '"coreCount": 8', '"coreCount": 1000000000'), 0),
+    Case("workflow, without execution", changed(WORKFLOW, '"execution"', '"executions"')),
     Case("JSON nested 100,000 deep", written("[" * 100_000)),
     Case("200 MB of zero bytes", sparse),
     Case("200 MB of digits", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n")),
@@ -120,6 +146,8 @@ CASES = (
     Case("15 MB of digits, within the limit", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n", 15 << 20)),
     Case("15 MB of digits on one line, within the limit", repeated(b"10 10 ", b"12345678 ", 15 << 20)),
     Case("15 MB of empty lines, within the limit", repeated(b"x\n", b"\n", 15 << 20)),
+    Case("63 MB of log, within the limit", repeated(b"JobID|Start|End|AllocTRES\n", b"1|2|3|\n", 63 << 20)),
+    Case("log of six billion nodes, within the limit", many_nodes, 0),
     Case("63 MB of JSON numbers, within the limit", repeated(b'{"format": [', b"0,1,2,3,", 63 << 20)),
     Case("63 MB of JSON objects, within the limit", repeated(b'[', b"{},", 63 << 20)),
     Case("directory", directory),

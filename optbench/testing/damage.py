@@ -10,13 +10,14 @@ import numpy as np
 Operation = Callable[[bytes, np.random.Generator], bytes]
 
 NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-TOKEN = re.compile(rb'"[^"\n]*"|[^\s,:\[\]{}"]+')
+TOKEN = re.compile(rb'"[^"\n]*"|[^\s,:|\[\]{}"]+')
 WORD = re.compile(rb"[A-Za-z_]{3,}")
 # Values that numbers are replaced with.
 NASTY = (
     b"-1", b"0", b"1", b"2", b"1.5", b"-0.0", b"1e308", b"1e309", b"-1e400", b"1e-320", b"1e3",
     b"NaN", b"-Infinity", b"nan", b"null", b"true", b'""', b"[]", b"{}", b"999999999", b"1000000000", b"1000000001",
     b"2147483648", b"9007199254740993", b"9223372036854775808", b"1" + b"0" * 30, b"1" + b"0" * 5000,
+    b"Unknown", b"2024-02-30T25:61:00", b"9999999999", b"1-02:03:04", b"n[0-999999999]", b"gres/gpu=99999999",
     b"0x10", b"1_000", b"1,5", "\u0663".encode(), "\u00bd".encode(), b"+7", b"--3",
 )
 INTRUDERS = (

@@ -11,6 +11,7 @@ from optbench.model.formats import FORMATS
 from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
+from optbench.testing.records import sacct_text, workflow_text
 
 
 def shop(flexible: bool, num_jobs: int = 4, num_machines: int = 3) -> Instance:
@@ -58,10 +59,18 @@ def one_after_the_other(instance: Instance) -> Schedule:
     return Schedule.of(instance, mode, start)
 
 
+def written(instance: Instance, format: str) -> str:
+    """The text of an instance in a format that can be written."""
+    write = FORMATS[format].write
+    assert write is not None, f"{format} is read only"
+    return write(instance)
+
+
 def originals() -> dict[str, str]:
     """Format name -> text; ``schedule`` is a feasible schedule of ``shop(False)``."""
     sources = {"jobshop": shop(False), "taillard": shop(False), "fjsp": shop(True), "rcp": project(), "psplib": project()}
-    texts = {name: FORMATS[name].write(instance) for name, instance in sources.items()}
+    texts = {name: written(instance, name) for name, instance in sources.items()}
     texts["optbench"] = instance_to_json(cluster())
+    texts["sacct"], texts["wfformat"] = sacct_text(), workflow_text()
     texts["schedule"] = render(schedule_to_dict(one_after_the_other(shop(False)), shop(False)))
     return texts

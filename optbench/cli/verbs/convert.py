@@ -1,17 +1,30 @@
-"""``optbench convert``: one file format to another."""
+"""``optbench convert``: one file format to another, and records of what ran to an instance, a schedule and a report."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optbench.cli import exits, outputs
 from optbench.cli.output import emit_json, escape, show
-from optbench.cli.parser import UsageError, number
+from optbench.cli.parser import UsageError, number, setting
 from optbench.cli.targets import TARGET_HELP, instance_of
 
+if TYPE_CHECKING:
+    from optbench.model.formats import Import, Options
+
 SUMMARY = "write an instance in another format"
-DESCRIPTION = "Read an instance of any known format (or generate one) and write it in another; - is stdout."
-EXAMPLES = ("optbench convert jobshop:jobs=6,machines=4 instance.json", "optbench convert instance.json copy.json --to optbench")
+DESCRIPTION = (
+    "Read an instance of any known format (or generate one) and write it in another; - is stdout. A Slurm log (sacct) or a "
+    "WfFormat workflow also has a schedule on record, and a report of what was read, dropped and assumed."
+)
+EXAMPLES = (
+    "optbench convert jobshop:jobs=6,machines=4 instance.json",
+    "optbench convert instance.json copy.json --to optbench",
+    "optbench convert march.sacct march.json --profile a100=A100-SXM --devices-per-node a100=4 --schedule recorded.json",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +33,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="FORMAT", default="optbench", help="format to write (default optbench, the native JSON)")
     parser.add_argument("--format", metavar="FORMAT", help="format of IN, where its content fits more than one")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of a generated instance (default 0)")
+    records = parser.add_argument_group("records of what ran (sacct, wfformat)")
+    records.add_argument("--schedule", metavar="FILE", help="write the schedule on record")
+    records.add_argument(
+        "--profile",
+        metavar="TYPE=NAME",
+        type=setting,
+        action="append",
+        default=[],
+        help="profile of a type of device in the log (a shipped one, or a file); without it, recorded times and no power",
+    )
+    records.add_argument("--work", metavar="KIND", help="kind of work whose law of clocks holds (default training)")
+    for flag, what in (("--devices-per-node", "devices of a type on one node"), ("--count", "devices of a type in all")):
+        text = f"{what}; without it, the most in use at once"
+        records.add_argument(flag, metavar="TYPE=N", type=setting, action="append", default=[], help=text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,11 +58,18 @@ def run(args: argparse.Namespace) -> int:
     if write is None:
         problem = "can be read but not written" if args.to in FORMATS else "is no format"
         raise UsageError(f"--to {args.to!r} {problem}; {nearest(args.to, writers)}")
-    if args.json and args.output == outputs.STDOUT:
-        raise UsageError("--json and OUT on stdout (-) would mix; give OUT a path")
+    if args.json and outputs.STDOUT in (args.output, args.schedule):
+        raise UsageError("--json and OUT or --schedule on stdout (-) would mix; give a path")
     outputs.check_writable("OUT", args.output)
-    instance = instance_of(args.input, args.format, args.seed)
+    outputs.check_writable("--schedule", args.schedule)
+    found = import_of(args)
+    instance = found.instance
+    if args.schedule is not None and found.schedule is None:
+        why = "; ".join(str(finding) for finding in found.report.warnings if "no schedule on record" in finding.what)
+        raise UsageError(f"--schedule: {args.input} has no schedule on record" + (f": {why}" if why else ""))
     written = outputs.save(write(instance), args.output)
+    schedule_file = save_schedule(found, args.schedule)
+    recorded = FORMATS[found.report.format].importer is not None
     if args.json:
         emit_json(
             {
@@ -44,8 +78,63 @@ def run(args: argparse.Namespace) -> int:
                 "tasks": instance.num_tasks,
                 "format": args.to,
                 "file": written,
+                "schedule_file": schedule_file,
+                "report": found.report.to_dict() if recorded else None,
             }
         )
-    elif args.output != outputs.STDOUT:
+        return exits.DONE
+    if recorded:
+        sys.stderr.write("".join(f"{line}\n" for line in found.report.lines()))
+    if args.output != outputs.STDOUT:
         show(f"{escape(instance.name)}: {instance.num_tasks:,} tasks written to [bold]{escape(written)}[/] ({escape(args.to)})")
+    if schedule_file not in (None, outputs.STDOUT):
+        show(f"{escape(instance.name)}: schedule on record written to [bold]{escape(str(schedule_file))}[/]")
     return exits.DONE
+
+
+def import_of(args: argparse.Namespace) -> Import:
+    """What IN holds: a file with the import options, or any other target without them."""
+    from optbench.model.formats import Import, Report, load_import
+
+    options = options_of(args)
+    if is_file(args.input):
+        return load_import(args.input, args.format, options)
+    if options is not None:
+        flags = "--profile, --work, --devices-per-node and --count"
+        raise UsageError(f"{flags} go with a file of records (sacct, wfformat); {args.input!r} is no file")
+    instance = instance_of(args.input, args.format, args.seed)
+    return Import(instance, None, Report("optbench", {"tasks": instance.num_tasks}))
+
+
+def is_file(target: str) -> bool:
+    try:
+        return Path(target).exists()
+    except (OSError, ValueError):  # no possible path: too long, or with a null in it
+        return False
+
+
+def options_of(args: argparse.Namespace) -> Options | None:
+    """The import options given; None where there are none."""
+    from optbench.model.formats import Options
+
+    given = (args.profile, args.work, args.devices_per_node, args.count)
+    if not any(given):
+        return None
+    per_node = {key: count_of("--devices-per-node", key, value) for key, value in args.devices_per_node}
+    counts = {key: count_of("--count", key, value) for key, value in args.count}
+    return Options(dict(args.profile), args.work or Options.work, per_node, counts)
+
+
+def count_of(flag: str, key: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value) > 0):
+        raise UsageError(f"{flag} {key}={value}: {value!r} is not allowed; it takes a whole number from 1 to 999,999,999")
+    return int(value)
+
+
+def save_schedule(found: Import, path: str | None) -> str | None:
+    from optbench.model.files import schedule_to_dict
+    from optbench.model.files.strict_json import render
+
+    if path is None or found.schedule is None:
+        return None
+    return outputs.save(render(schedule_to_dict(found.schedule, found.instance)), path)

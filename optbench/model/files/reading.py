@@ -8,8 +8,10 @@ from pathlib import Path
 
 from optbench.errors import FileFormatError
 
-# A million tasks are about 50 MB. Parsed JSON may need 25 times its size in memory, split plain text 35 times.
+# A million tasks are about 50 MB. Parsed JSON may need 25 times its size in memory, split plain text 35 times; of a log of jobs
+# (400,000 rows are about 64 MB) only a few columns are kept.
 MAX_JSON_BYTES = 64 << 20
+MAX_LOG_BYTES = 64 << 20
 MAX_TEXT_BYTES = 16 << 20
 HEAD_BYTES = 4096
 LIMIT_VARIABLE = "OPTBENCH_MAX_FILE_MB"
@@ -73,8 +75,10 @@ def check_head(path: Path, head: bytes) -> None:
 
 
 def byte_limit(head: bytes) -> int:
-    """Largest size that is read: MAX_JSON_BYTES or MAX_TEXT_BYTES, unless the environment says otherwise."""
+    """Largest size that is read: by what the file begins with, unless the environment says otherwise."""
     override = os.environ.get(LIMIT_VARIABLE)
+    if override is None and looks_like_log(head):
+        return MAX_LOG_BYTES
     if override is None:
         return MAX_JSON_BYTES if looks_like_json(head) else MAX_TEXT_BYTES
     if not (override.isascii() and override.isdigit() and len(override) < 9 and int(override) > 0):
@@ -85,6 +89,11 @@ def byte_limit(head: bytes) -> int:
 def looks_like_json(head: bytes) -> bool:
     """Whether the first character is one that only JSON begins with."""
     return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[", b'"')
+
+
+def looks_like_log(head: bytes) -> bool:
+    """Whether the first line heads a log of jobs, as Slurm's ``sacct`` prints it."""
+    return b"jobid" in head.lstrip(b"\xef\xbb\xbf\r\n ").partition(b"\n")[0].lower()
 
 
 def too_large(path: Path, size: int, limit: int) -> FileFormatError:

@@ -9,10 +9,10 @@ import pytest
 
 from optbench.errors import FileFormatError, UnknownNameError, UnsupportedError
 from optbench.model.builder import Model
-from optbench.model.formats import FORMATS, convert, detect, load, parse
+from optbench.model.formats import convert, detect, load, parse
 from optbench.model.formats.classical import Shop, shop_instance
 from optbench.model.instance import Instance
-from optbench.testing.inputs import cluster, originals, project, shop
+from optbench.testing.inputs import cluster, originals, project, shop, written
 
 TAILLARD = """Nb of jobs, Nb of Machines, Time seed, Machine seed, Upper bound, Lower bound
  2 3 2021925980 398197754 20 15
@@ -184,7 +184,7 @@ def test_random_shops_and_projects_are_in_one_format_only() -> None:
         for jobs, formats in ((rigid, ("jobshop", "taillard")), (loose, ("fjsp",))):
             instance = shop_instance(Shop(m, jobs), "x", "x")
             for name in formats:
-                assert parse(FORMATS[name].write(instance), "x").hash == instance.hash
+                assert parse(written(instance, name), "x").hash == instance.hash
 
 
 def test_a_text_in_two_formats_needs_the_option() -> None:
@@ -242,4 +242,4 @@ def two_successors() -> Model:
 )
 def test_what_a_format_cannot_say_is_refused(instance: Instance, format: str, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
-        FORMATS[format].write(instance)
+        written(instance, format)

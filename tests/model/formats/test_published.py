@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optbench.model.formats import FORMATS, detect, load, parse
+from optbench.model.formats import detect, load, parse
 from optbench.model.instance import Instance
 from optbench.model.windows import windows
+from optbench.testing.inputs import written
 
 SETS = {"jobshop": ("jobshop", 42), "flexible-jobshop": ("fjsp", 44), "rcpsp": ("rcp", 85)}
 
@@ -68,9 +69,9 @@ def test_each_is_in_one_format_only_and_survives_writing(name: str, data_dir: Pa
         text = (data_dir / name / row["file"]).read_text()
         assert detect(text) == expected, instance_name
         instance = parse(text, instance_name)
-        for written in {expected, "optbench", "psplib" if name == "rcpsp" else "fjsp"}:
-            again = parse(FORMATS[written].write(instance), instance_name)
-            assert again.hash == instance.hash, (instance_name, written)
+        for target in {expected, "optbench", "psplib" if name == "rcpsp" else "fjsp"}:
+            again = parse(written(instance, target), instance_name)
+            assert again.hash == instance.hash, (instance_name, target)
 
 
 def test_ft06_operation_by_operation(data_dir: Path) -> None:

@@ -1,0 +1,134 @@
+"""What an importer of recorded runs returns: an instance, the schedule on record, and a report of what was done to get them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from optbench.errors import ParameterError
+from optbench.model.instance import Instance
+from optbench.model.schedule import Schedule
+from optbench.model.verify import verify
+from optbench.power.profiles import Profile, profile
+
+Section = Literal["dropped", "assumed", "warnings"]
+SECTIONS: tuple[Section, ...] = ("dropped", "assumed", "warnings")
+# Examples kept of each finding, and their length.
+MAX_EXAMPLES, MAX_EXAMPLE_CHARS = 3, 120
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read what a log does not say; the defaults work for every file.
+
+    ``profiles`` gives a device profile (a shipped name, or a file) by the log's name of a device type; types without one
+    have their recorded times and no power. ``work`` is the kind of work whose law of clocks holds.
+    ``devices_per_node`` and ``counts`` (in the whole cluster) are devices by type; what is not given is inferred.
+    """
+
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    work: str = "training"
+    devices_per_node: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("devices_per_node", "counts"):
+            for kind, count in getattr(self, name).items():
+                if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                    raise ParameterError(f"{name} of {kind!r} is {count!r}; it must be a positive whole number")
+
+    def loaded(self) -> dict[str, Profile]:
+        """The profiles, by lower-case type."""
+        out = {kind.lower(): profile(name) for kind, name in self.profiles.items()}
+        for shape in out.values():
+            shape.law(self.work)
+        return out
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was dropped, assumed or odd: how often, and the first places where."""
+
+    what: str
+    count: int
+    examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = f" ({', '.join(self.examples)}{', ...' if self.count > len(self.examples) else ''})" if self.examples else ""
+        return f"{self.count:,} x {self.what}{where}" if self.count > 1 or self.examples else f"{self.what}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was ``read`` (name: figure), and what happened to the rest."""
+
+    format: str
+    read: Mapping[str, int | float | str]
+    dropped: tuple[Finding, ...] = ()
+    assumed: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        figures = (f"{name} {value if isinstance(value, str) else f'{value:,.10g}'}" for name, value in self.read.items())
+        yield f"read ({self.format}): " + ", ".join(figures)
+        for section in SECTIONS:
+            for finding in getattr(self, section):
+                yield f"{section.removesuffix('s')}: {finding}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        out: dict[str, Any] = {"format": self.format, "read": dict(self.read)}
+        for section in SECTIONS:
+            out[section] = [{"what": f.what, "count": f.count, "examples": list(f.examples)} for f in getattr(self, section)]
+        return out
+
+
+@dataclass(frozen=True)
+class Import:
+    """``schedule`` is None where the file does not say when and where every task ran."""
+
+    instance: Instance
+    schedule: Schedule | None
+    report: Report
+
+
+class Findings:
+    """Findings as they are made, by section and text."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Section, dict[str, tuple[int, list[str]]]] = {section: {} for section in SECTIONS}
+
+    def add(self, section: Section, what: str, example: object = None, count: int = 1) -> None:
+        """Once more (or ``count`` times) the same finding."""
+        before, examples = self._rows[section].get(what, (0, []))
+        if example is not None and len(examples) < MAX_EXAMPLES:
+            examples.append(printable(str(example), MAX_EXAMPLE_CHARS))
+        self._rows[section][what] = (before + count, examples)
+
+    def add_rows(self, section: Section, what: str, examples: Iterable[object], count: int) -> None:
+        """The same finding ``count`` times, unless it is 0; only the first examples are looked at."""
+        if count:
+            first = [printable(str(example), MAX_EXAMPLE_CHARS) for example, _ in zip(examples, range(MAX_EXAMPLES))]
+            before, known = self._rows[section].get(what, (0, []))
+            self._rows[section][what] = (before + count, (known + first)[:MAX_EXAMPLES])
+
+    def verified(self, instance: Instance, schedule: Schedule) -> None:
+        """What the verifier says of the schedule on record."""
+        for violation in verify(instance, schedule).violations:
+            text = printable(violation.message, 3 * MAX_EXAMPLE_CHARS)
+            self.add("warnings", f"the schedule on record breaks {violation.constraint}", text, violation.count)
+
+    def report(self, format: str, read: Mapping[str, int | float | str]) -> Report:
+        made = {
+            section: tuple(Finding(what, count, tuple(examples)) for what, (count, examples) in rows.items())
+            for section, rows in self._rows.items()
+        }
+        return Report(format, dict(read), made["dropped"], made["assumed"], made["warnings"])
+
+
+def printable(text: str, most: int) -> str:
+    """Text that any terminal takes, of bounded length."""
+    safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: most + 1])
+    return safe if len(text) <= most else safe[: most - 3] + "..."

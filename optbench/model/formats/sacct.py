@@ -1,0 +1,177 @@
+"""Runs of a Slurm log as an instance in seconds, and the schedule on record.
+
+A pool stands for all devices of one type. A task is a run: it holds n devices of its type (several types: of each) for
+u = End - Start seconds at the top clock f₁ of the type's profile, and its release is Eligible. Tasks with the same types and
+numbers share a kind, with a mode per clock f of the profile's law (T, P as in power/dvfs.py, for ``options.work``):
+
+    time per unit    r(f) = T(n, f) / T(n, f₁)         1 at the top clock: the schedule on record runs there
+    energy per unit  n P(f) r(f)                       of a gang over several types: the sum, at the slowest r(f)
+
+A type without a profile has one mode: the recorded time, no power. Where every device is a core (no run holds a GPU), the type is
+``cpu``, and cores have no profile. ``ConsumedEnergyRaw`` is a whole node's and differs from job to job: it is compared with the
+model in the report and changes no mode.
+
+Devices of a type: as given, or the number of its nodes times those given per node, or the sum over its nodes of the most that
+were busy at once (a node that no run names is not seen). A run's devices lie evenly on its nodes. Time 0 is the first release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from optbench.model.formats.classical import unlinked
+from optbench.model.formats.imported import Findings, Import, Options
+from optbench.model.formats.sacct_fields import energy_j
+from optbench.model.formats.sacct_fleet import Fleet, Held, Shape, fitting, fleet_of, held_by
+from optbench.model.formats.sacct_runs import Runs, read_runs
+from optbench.model.formats.text import MisfitError
+from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
+from optbench.model.objective import Objective
+from optbench.model.schedule import Schedule
+
+# J that a second of flow time is worth where energy is modelled: the idle power of a data-centre GPU.
+FLOW_TIME_WEIGHT = 50.0
+# A mode of a kind: requirements, time and energy per unit, power, clock.
+ModeRow = tuple[Shape, float, float, float, float]
+
+def read(text: str, name: str, options: Options | None = None) -> Import:
+    """The instance, schedule and report of a log."""
+    options = options or Options()
+    findings = Findings()
+    runs = read_runs(text, findings)
+    held = held_by(runs, findings)
+    if not len(held.rows):
+        raise MisfitError(1, nothing_left(runs, findings), 1e6)
+    start, end = (np.asarray(column, dtype=float)[held.rows] for column in (runs.start, runs.end))
+    release = np.asarray(runs.release, dtype=float)[held.rows]
+    origin = float(release.min())
+    start, end, release = start - origin, end - origin, release - origin
+    fleet = fleet_of(held, start, end, options, findings)
+    kept = fitting(held, fleet, runs, findings)
+    if not len(kept):
+        raise MisfitError(1, "no run fits the devices given by counts or devices_per_node", 1e6)
+    if len(kept) < len(held.rows):
+        held = Held(held.rows[kept], [held.shapes[k] for k in kept], [held.nodes[k] for k in kept])
+        start, end, release = start[kept], end[kept], release[kept]
+    instance, mode = instance_of(name, runs, held, release, end - start, fleet)
+    schedule = Schedule(np.arange(len(start)), mode, start, end, instance.tasks.units.copy())
+    findings.verified(instance, schedule)
+    return Import(instance, schedule, findings.report("sacct", figures(runs, held, instance, schedule)))
+
+
+def nothing_left(runs: Runs, findings: Findings) -> str:
+    dropped = "; ".join(str(finding) for finding in findings.report("sacct", {}).dropped[:4])
+    return f"no run is left of {runs.rows:,} rows of jobs and {runs.steps:,} of steps: {dropped or 'there is no row of a job'}"
+
+
+def instance_of(name: str, runs: Runs, held: Held, release: Floats, length: Floats, fleet: Fleet) -> tuple[Instance, Ints]:
+    """The instance, and the mode at the top clock of each task."""
+    kinds = {shape: q for q, shape in enumerate(sorted(set(held.shapes)))}
+    kind = np.asarray([kinds[shape] for shape in held.shapes], dtype=np.int64)
+    modes = mode_table(list(kinds), fleet)
+    n = len(kind)
+    tasks = Tasks(
+        kind=kind,
+        units=length,
+        release=release,
+        deadline=np.full(n, np.inf),
+        deadline_hard=np.zeros(n, dtype=bool),
+        weight=np.ones(n),
+        memory_gb=np.zeros(n),
+        names=tuple(runs.job[row] for row in held.rows.tolist()),
+    )
+    weights = {"energy_j": 1.0, "flow_time_s": FLOW_TIME_WEIGHT} if fleet.profiles else {"flow_time_s": 1.0}
+    instance = Instance(
+        name=name,
+        domain="seconds",
+        tick_s=1.0,
+        horizon=None,
+        tasks=tasks,
+        edges=Edges(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)),
+        places=Places(("cluster",), np.asarray([-1], dtype=np.int64)),
+        pools=pool_table(fleet),
+        modes=modes,
+        links=unlinked(len(fleet.types)),
+        limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
+        objective=Objective.weighted(weights),
+        problem="sacct",
+    )
+    return instance, modes.kind_ptr[kind + 1] - 1
+
+
+def pool_table(fleet: Fleet) -> Pools:
+    types = fleet.types
+
+    def column(field: str, default: float) -> Floats:
+        return np.asarray([getattr(fleet.profiles.get(kind), field, default) for kind in types], dtype=float)
+
+    return Pools(
+        names=tuple(types),
+        place=np.zeros(len(types), dtype=np.int64),
+        count=np.asarray([fleet.counts[kind] for kind in types], dtype=np.int64),
+        idle_w=column("idle_w", 0.0),
+        sleep_w=column("sleep_w", 0.0),
+        gated=np.zeros(len(types), dtype=bool),
+        memory_gb=column("memory_gb", np.inf),
+    )
+
+
+def mode_rows(shape: Shape, fleet: Fleet) -> list[ModeRow]:
+    """The modes of one kind, clocks ascending: the last is the one on record."""
+    work = fleet.work
+    laws = [(fleet.profiles[kind], count) for kind, count in shape if kind in fleet.profiles]
+    if not laws:
+        return [(shape, 1.0, 0.0, 0.0, float("nan"))]
+    clocks = set.intersection(*(set(law.clocks) for law, _ in laws)) or {min(law.clocks[-1] for law, _ in laws)}
+    top = max(clocks)
+    out = []
+    for clock in sorted(clocks):
+        ratio = max(p.time_per_unit_s(work, n, clock) / p.time_per_unit_s(work, n, top) for p, n in laws)
+        power = sum(p.power_w(work, n, clock) for p, n in laws)
+        out.append((shape, ratio, power * ratio, power, clock))
+    return out
+
+
+def mode_table(kinds: Sequence[Shape], fleet: Fleet) -> Modes:
+    pools = {kind: p for p, kind in enumerate(fleet.types)}
+    rows = [mode_rows(shape, fleet) for shape in kinds]
+    flat = [row for choices in rows for row in choices]
+    needs = [(pools[kind], count) for shape, *_ in flat for kind, count in shape]
+    return Modes(
+        kind_names=tuple("+".join(f"{count}x{kind}" for kind, count in shape) for shape in kinds),
+        kind_ptr=np.cumsum([0] + [len(choices) for choices in rows], dtype=np.int64),
+        time_per_unit_s=np.asarray([row[1] for row in flat]),
+        energy_per_unit_j=np.asarray([row[2] for row in flat]),
+        power_w=np.asarray([row[3] for row in flat]),
+        clock=np.asarray([row[4] for row in flat]),
+        req_ptr=np.cumsum([0] + [len(row[0]) for row in flat], dtype=np.int64),
+        req_pool=np.asarray([pool for pool, _ in needs], dtype=np.int64),
+        req_count=np.asarray([count for _, count in needs], dtype=np.int64),
+    )
+
+
+def figures(runs: Runs, held: Held, instance: Instance, schedule: Schedule) -> dict[str, int | float | str]:
+    """Totals of what was read; recorded energy beside what the model gives for the same runs."""
+    start, end = schedule.start, schedule.end
+    devices = np.add.reduceat(instance.modes.req_count, instance.modes.req_ptr[:-1])[schedule.mode]
+    recorded = np.asarray([energy_j(runs.energy[row]) or 0.0 for row in held.rows.tolist()])
+    known = recorded > 0
+    states = ", ".join(f"{state.lower()} {count:,}" for state, count in sorted(runs.states.items()))
+    out: dict[str, int | float | str] = {
+        "rows of jobs": runs.rows,
+        "steps": runs.steps,
+        "tasks": instance.num_tasks,
+        "types": ", ".join(f"{count} {name}" for name, count in zip(instance.pools.names, instance.pools.count)),
+        "kinds": len(instance.modes.kind_names),
+        "span_s": float(end.max() - start.min()),
+        "device_hours": float((devices * (end - start)).sum() / 3600),
+        "states": states,
+    }
+    if known.any():
+        modelled = instance.energy_j(schedule.mode[known], schedule.units[known])
+        out |= {"tasks with energy": int(known.sum()), "recorded_energy_j": float(recorded[known].sum())}
+        out["modelled_energy_j"] = float(modelled.sum())
+    return out
+

@@ -1,0 +1,182 @@
+"""The devices behind a Slurm log: what each run held and where, how many devices of each type there are, and their profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.model.formats.imported import Findings, Options
+from optbench.model.formats.peaks import busy_peaks
+from optbench.model.formats.sacct_fields import cores_of, gpus_of, is_nothing, nodes_of
+from optbench.model.formats.sacct_runs import Runs
+from optbench.model.formats.text import MAX_POOLS, MisfitError, shorten
+from optbench.model.instance import Floats, Ints
+from optbench.power.profiles import Profile, profile, profile_names
+
+CORES = "cpu"
+MAX_DEVICES = 1 << 30
+# Names in all node lists together: beyond, they are not looked at.
+MAX_NODE_ROWS = 5_000_000
+
+# (type, devices) of one run.
+Shape = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the kept runs held: shape and nodes by row of the log's runs."""
+
+    rows: Ints
+    shapes: list[Shape]
+    nodes: list[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Types of device, how many of each, and the profiles of those that have one."""
+
+    types: tuple[str, ...]
+    counts: dict[str, int]
+    profiles: dict[str, Profile]
+    work: str
+
+
+def fleet_of(held: Held, start: Floats, end: Floats, options: Options, findings: Findings) -> Fleet:
+    types = tuple(sorted({kind for shape in set(held.shapes) for kind, _ in shape}))
+    if len(types) > MAX_POOLS:
+        raise MisfitError(1, f"{len(types):,} types of device; at most {MAX_POOLS:,} are allowed", 1e6)
+    profiles = profiles_of(types, options, findings)
+    return Fleet(types, device_counts(types, held, start, end, options, findings), profiles, options.work)
+
+
+def held_by(runs: Runs, findings: Findings) -> Held:
+    """GPUs by run, or cores where no run holds a GPU."""
+    cache: dict[str, Shape] = {text: gpus_of(text) for text in set(runs.resources)}
+    cores = not any(cache.values())
+    if cores:
+        findings.add("assumed", "no run holds a GPU: the devices are cores")
+    node_cache: dict[str, tuple[str, ...] | None] = {}
+    rows, shapes, nodes, total = [], [], [], 0
+    for row, text in enumerate(runs.resources):
+        shape = core_shape(text, runs.cores[row]) if cores else cache[text]
+        where = f"line {runs.line[row]}, job {shorten(runs.job[row])}"
+        if not shape:
+            findings.add("dropped", "runs that hold no core" if cores else "runs that hold no GPU", where)
+            continue
+        if any(count > MAX_DEVICES for _, count in shape):
+            findings.add("dropped", f"runs that hold more than {MAX_DEVICES:,} devices", where)
+            continue
+        listed = runs.nodes[row]
+        if listed not in node_cache:
+            node_cache[listed] = () if is_nothing(listed) else nodes_of(listed)
+        names = node_cache[listed]
+        if names and total + len(names) > MAX_NODE_ROWS:
+            findings.add("warnings", f"node lists after {MAX_NODE_ROWS:,} names are not looked at; the run has no node", where)
+            names = ()
+        total += len(names or ())
+        if names is None:
+            findings.add("warnings", "node lists that cannot be read; the run has no node", f"{where}: {shorten(listed)}")
+        if "+" in runs.job[row]:
+            what = "components of heterogeneous jobs, tasks of their own that need not start together"
+            findings.add("warnings", what, where)
+        rows.append(row)
+        shapes.append(shape)
+        nodes.append(names or ())
+    return Held(np.asarray(rows, dtype=np.int64), shapes, nodes)
+
+
+def core_shape(tres: str, column: str) -> Shape:
+    cores = cores_of(tres) or (int(column) if column.isascii() and column.isdigit() and len(column) < 10 else 0)
+    return ((CORES, cores),) if cores else ()
+
+
+def profiles_of(types: Sequence[str], options: Options, findings: Findings) -> dict[str, Profile]:
+    """The profile of each type: as given, else a shipped one of exactly the type's name, else none."""
+    out = {kind: shape for kind, shape in options.loaded().items() if kind in types and kind != CORES}
+    for kind in options.profiles:
+        if kind.lower() not in types or kind.lower() == CORES:
+            have = ", ".join(types)
+            findings.add("warnings", f"profile of {kind!r} is not used: the types of device are {have}"[:300])
+    shipped = {plain(name): name for name in profile_names()}
+    for kind in types:
+        if kind not in out and kind != CORES and plain(kind) in shipped and options.work in profile(shipped[plain(kind)]).kinds:
+            out[kind] = profile(shipped[plain(kind)])
+            findings.add("assumed", f"type {kind!r} is profile {out[kind].name}, by its name")
+        elif kind not in out:
+            advice = "" if kind == CORES else f"; give a profile for it (type {kind}=NAME)"
+            findings.add("assumed", f"type {kind!r} draws no power and has its recorded times only{advice}")
+    return out
+
+
+def plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def device_counts(
+    types: Sequence[str], held: Held, start: Floats, end: Floats, options: Options, findings: Findings
+) -> dict[str, int]:
+    """Devices by type."""
+    given = {kind.lower(): count for kind, count in options.counts.items()}
+    per_node = {kind.lower(): count for kind, count in options.devices_per_node.items()}
+    for kind in sorted((set(given) | set(per_node)) - set(types)):
+        findings.add("warnings", f"the number of devices of type {kind!r} is not used: the types are {', '.join(types)}"[:300])
+    nodes = sorted({node for names in set(held.nodes) for node in names})
+    index = {node: n for n, node in enumerate(nodes)}
+    users: dict[str, tuple[list[int], list[int]]] = {kind: ([], []) for kind in types}
+    for k, shape in enumerate(held.shapes):
+        for kind, count in shape:
+            users[kind][0].append(k)
+            users[kind][1].append(count)
+    out = {}
+    for kind, (mine, amount) in users.items():
+        row, node, share = spread(mine, amount, held.nodes, index, kind, findings)
+        peaks = busy_peaks(node, start[row], end[row], share, len(nodes))
+        num_nodes = int((peaks > 0).sum())
+        busiest = busy_peaks(np.zeros(len(mine), dtype=np.int64), start[mine], end[mine], np.asarray(amount), 1)[0]
+        if kind in per_node:
+            over = np.flatnonzero(peaks > per_node[kind])
+            what = f"nodes with more than {per_node[kind]} devices of type {kind!r} busy at once"
+            findings.add_rows("warnings", what, (f"{nodes[n]}: {peaks[n]}" for n in over), len(over))
+        if kind in given:
+            out[kind] = given[kind]
+        elif kind in per_node and num_nodes:
+            out[kind] = num_nodes * per_node[kind]
+        else:
+            out[kind] = int(max(peaks.sum(), busiest))
+            where = f" on each of {num_nodes:,} nodes" if num_nodes else ""
+            findings.add("assumed", f"{out[kind]:,} devices of type {kind!r}: the most that were busy at once{where}")
+    return out
+
+
+def spread(
+    mine: Sequence[int],
+    amount: Sequence[int],
+    nodes: Sequence[tuple[str, ...]],
+    index: dict[str, int],
+    kind: str,
+    findings: Findings,
+) -> tuple[Ints, Ints, Ints]:
+    """Run, node and devices, a row for each node of each run; the first nodes take what does not divide."""
+    size = np.asarray([len(nodes[k]) for k in mine], dtype=np.int64)
+    total = np.asarray(amount, dtype=np.int64)
+    row = np.repeat(np.asarray(mine, dtype=np.int64), size)
+    node = np.asarray([index[name] for k in mine for name in nodes[k]], dtype=np.int64)
+    which = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    base, rest = np.repeat(total // np.maximum(size, 1), size), np.repeat(total % np.maximum(size, 1), size)
+    uneven = int(((size > 0) & (total % np.maximum(size, 1) > 0)).sum())
+    what = f"runs whose devices of type {kind!r} do not divide by their nodes: the first nodes have one more"
+    findings.add_rows("assumed", what, (), uneven)
+    missing = int((size == 0).sum())
+    findings.add_rows("assumed", f"runs on devices of type {kind!r} without a node", (), missing)
+    return row, node, base + (which < rest)
+
+
+def fitting(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Ints:
+    """Rows whose runs fit into the devices there are."""
+    fits = np.asarray([all(count <= fleet.counts[kind] for kind, count in shape) for shape in held.shapes])
+    out = np.flatnonzero(~fits)
+    where = (f"line {runs.line[held.rows[k]]}, job {shorten(runs.job[held.rows[k]])}: {held.shapes[k]}" for k in out)
+    findings.add_rows("dropped", "runs that hold more devices than there are", where, len(out))
+    return np.flatnonzero(fits)

@@ -1,0 +1,307 @@
+"""A recorded workflow as an instance in seconds, and the schedule on record.
+
+A machine is a place with one pool, its cores; a task needs ``coreCount`` of them (rounded up) and may run on every machine that
+has as many. With u the recorded runtime, s the clock rate of the machine it ran on, and s_m that of machine m,
+
+    time on m = u · s / s_m         u where one of the two rates is not known
+    energy    = the recorded energy (or average power × u) at the recorded rate: power is the same on every machine
+
+Tasks with the same cores, rate and power share a kind. With a profile for the machines (type ``machine``, or a machine's own
+name), a machine is one device of it: there is a mode per clock f, r(f) = T(1, f) / T(1, f₁) times as long as at the top clock
+f₁, and k of C cores draw k / C of P(f); a recorded power replaces that of the top clock, and scales with P(f) / P(f₁).
+
+An edge carries the files that the parent writes and the child reads. Machines are joined by links that take no time: recorded
+runtimes include their transfers. Input files without a producer are not modelled. The schedule on record needs ``executedAt`` of
+every task (version 1.6 has it); time 0 is the earliest of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optbench.errors import FileFormatError
+from optbench.model.files.strict_json import parse_json
+from optbench.model.formats.imported import Findings, Import, Options
+from optbench.model.formats.peaks import busy_peaks
+from optbench.model.formats.text import MAX_POOLS, shorten
+from optbench.model.formats.wf_edges import edges_of
+from optbench.model.formats.wf_records import MachineRecord, TaskRecord, Workflow, read_workflow
+from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tasks
+from optbench.model.objective import Objective
+from optbench.model.schedule import Schedule
+from optbench.power.profiles import Profile
+
+MACHINE = "machine"
+# Cores of a machine whose size is neither given nor shown by what ran on it.
+DEFAULT_CORES = 16
+# J that a second of makespan is worth where energy is known.
+MAKESPAN_WEIGHT = 50.0
+MAX_PAIRS, MAX_MODES = 50_000_000, 2_000_000
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine as it is modelled; ``speed`` is 1 where its clock rate is not known."""
+
+    name: str
+    cores: int
+    speed_mhz: float | None
+    shape: Profile | None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What decides the modes of a task: cores, the rate it was recorded at, its power, its machine where it fits no other."""
+
+    cores: int
+    speed_mhz: float | None
+    power_w: float | None
+    only: int
+    takes_time: bool
+
+
+def read(text: str, name: str, options: Options | None = None) -> Import:
+    return import_workflow(parse_json(text), name, options)
+
+
+def import_workflow(data: Any, name: str, options: Options | None = None) -> Import:
+    """The instance, schedule and report of a parsed file."""
+    options = options or Options()
+    findings = Findings()
+    workflow = read_workflow(data, findings)
+    runtimes_checked(workflow, findings)
+    source, target, data_gb = edges_of(workflow, findings)
+    machines = machines_of(workflow, options, findings)
+    at = {machine.name: m for m, machine in enumerate(machines)}
+    kinds: dict[Kind, int] = {}
+    kind = [kinds.setdefault(kind_of(task, machines, at, findings), len(kinds)) for task in workflow.tasks]
+    places = sum(len(machine.shape.clocks) if machine.shape else 1 for machine in machines)
+    for what, count, most in (("tasks", len(kind), MAX_PAIRS), ("kinds of task", len(kinds), MAX_MODES)):
+        if count * places > most:
+            raise FileFormatError(f"{count:,} {what} on {places:,} machines and clocks; at most {most:,} pairs are allowed")
+    modes, at_record = modes_of(list(kinds), machines, options)
+    instance = Instance(
+        name=name,
+        domain="seconds",
+        tick_s=1.0,
+        horizon=None,
+        tasks=tasks_of(workflow.tasks, kind),
+        edges=Edges(np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64), np.asarray(data_gb, dtype=float)),
+        places=Places(("cluster", *(m.name for m in machines)), np.asarray([-1] + [0] * len(machines), dtype=np.int64)),
+        pools=pools_of(machines),
+        modes=modes,
+        links=free_links(len(machines)),
+        limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
+        objective=Objective.weighted(
+            {"energy_j": 1.0, "makespan_s": MAKESPAN_WEIGHT} if modes.energy_per_unit_j.any() else {"makespan_s": 1.0}
+        ),
+        problem="wfformat",
+    )
+    schedule = schedule_of(workflow, instance, kind, at_record, at, findings)
+    return Import(instance, schedule, findings.report("wfformat", figures(workflow, instance, schedule)))
+
+
+def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
+    """Tasks without a runtime take no time; a file without any cannot be scheduled."""
+    missing = [task for task in workflow.tasks if task.runtime_s is None]
+    if len(missing) == len(workflow.tasks):
+        why = "no task has a runtimeInSeconds" if workflow.executed else "workflow.execution is missing"
+        raise FileFormatError(f"{why}: without run times there is nothing to schedule by")
+    findings.add_rows("assumed", "tasks without a runtime take no time", (shorten(task.id) for task in missing), len(missing))
+    cores = [task for task in workflow.tasks if task.cores is None]
+    findings.add_rows("assumed", "tasks without coreCount use one core", (shorten(task.id) for task in cores), len(cores))
+
+
+def machines_of(workflow: Workflow, options: Options, findings: Findings) -> list[Machine]:
+    """Machines listed or named by tasks, with their cores as given, as used, or DEFAULT_CORES."""
+    records = {machine.name: machine for machine in workflow.machines}
+    for task in workflow.tasks:
+        if task.machine is not None and task.machine not in records:
+            findings.add("assumed", "machines that only tasks name, of unknown size and rate", shorten(task.machine))
+            records[task.machine] = MachineRecord(task.machine, None, None)
+    if not records:
+        findings.add("assumed", "the file names no machine: there is one")
+        records[MACHINE] = MachineRecord(MACHINE, None, None)
+    if len(records) > MAX_POOLS:
+        raise FileFormatError(f"{len(records):,} machines; at most {MAX_POOLS:,} are allowed")
+    profiles = options.loaded()
+    given = {name.lower(): count for name, count in (*options.devices_per_node.items(), *options.counts.items())}
+    known = {MACHINE, *(name.lower() for name in records)}
+    for name in sorted((set(profiles) | set(given)) - known):
+        findings.add("warnings", f"the option for {shorten(name)} is not used: name a machine, or {MACHINE!r} for all")
+    used = most_used(workflow, records)
+    out = []
+    for name, record in records.items():
+        cores = given.get(name.lower(), given.get(MACHINE, record.cores))
+        if cores is None:
+            cores = used.get(name, 0) or DEFAULT_CORES
+            findings.add("assumed", "machines without coreCount", f"{shorten(name)}: {cores} cores")
+        shape = profiles.get(name.lower(), profiles.get(MACHINE))
+        out.append(Machine(name, cores, record.speed_mhz, shape))
+    return out
+
+
+def most_used(workflow: Workflow, records: dict[str, MachineRecord]) -> dict[str, int]:
+    """Most cores busy at once by machine where every task has a start, else none; at least those of its largest task."""
+    index = {name: m for m, name in enumerate(records)}
+    placed = [task for task in workflow.tasks if task.machine is not None or len(records) == 1]
+    which = np.asarray([index[task.machine] if task.machine is not None else 0 for task in placed], dtype=np.int64)
+    cores = np.asarray([cores_needed(task) for task in placed], dtype=np.int64)
+    largest = np.zeros(len(records), dtype=np.int64)
+    np.maximum.at(largest, which, cores)
+    if any(task.started_at is None for task in placed):
+        return {name: int(largest[m]) if largest[m] > 1 else 0 for name, m in index.items()}
+    start = np.asarray([task.started_at for task in placed], dtype=float)
+    end = start + np.asarray([task.runtime_s or 0.0 for task in placed], dtype=float)
+    busy = end > start
+    peaks = np.maximum(busy_peaks(which[busy], start[busy], end[busy], cores[busy], len(records)), largest)
+    return {name: int(peaks[m]) for name, m in index.items()}
+
+
+def cores_needed(task: TaskRecord) -> int:
+    return max(1, math.ceil(task.cores or 1.0))
+
+
+def kind_of(task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], findings: Findings) -> Kind:
+    """The kind of a task; one that needs more cores than its machine has gets all of them."""
+    home = at[task.machine] if task.machine is not None else (0 if len(machines) == 1 else -1)
+    cores, only = cores_needed(task), -1
+    if home >= 0 and cores > machines[home].cores:
+        what = "tasks with more cores than their machine; they use all of it and run nowhere else"
+        findings.add("warnings", what, f"{shorten(task.id)}: {cores} of {machines[home].cores}")
+        cores, only = machines[home].cores, home
+    elif all(machine.cores < cores for machine in machines):
+        only = max(range(len(machines)), key=lambda m: machines[m].cores)
+        cores = machines[only].cores
+        findings.add("warnings", "tasks with more cores than any machine; they use all of the largest", shorten(task.id))
+    speed = machines[home].speed_mhz if home >= 0 else None
+    runtime = task.runtime_s or 0.0
+    power = task.power_w
+    if task.energy_j is not None and runtime > 0:
+        power = task.energy_j / runtime
+    elif task.energy_j:
+        findings.add("dropped", "energies of tasks that take no time", shorten(task.id))
+    return Kind(cores, speed, power if runtime > 0 else None, only, runtime > 0)
+
+
+def tasks_of(records: Sequence[TaskRecord], kind: Sequence[int]) -> Tasks:
+    n = len(records)
+    return Tasks(
+        kind=np.asarray(kind, dtype=np.int64),
+        units=np.asarray([task.runtime_s or 1.0 for task in records], dtype=float),
+        release=np.zeros(n),
+        deadline=np.full(n, np.inf),
+        deadline_hard=np.zeros(n, dtype=bool),
+        weight=np.ones(n),
+        memory_gb=np.zeros(n),
+        names=tuple(task.id for task in records),
+    )
+
+
+def pools_of(machines: Sequence[Machine]) -> Pools:
+    """The cores of each machine: of its profile's resting power, each has an equal share."""
+    idle = [m.shape.idle_w / m.cores if m.shape else 0.0 for m in machines]
+    sleep = [m.shape.sleep_w / m.cores if m.shape else 0.0 for m in machines]
+    return Pools(
+        names=tuple(m.name for m in machines),
+        place=np.arange(1, len(machines) + 1),
+        count=np.asarray([m.cores for m in machines], dtype=np.int64),
+        idle_w=np.asarray(idle),
+        sleep_w=np.asarray(sleep),
+        gated=np.zeros(len(machines), dtype=bool),
+        memory_gb=np.full(len(machines), np.inf),
+    )
+
+
+def free_links(size: int) -> Links:
+    return Links(np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size)))
+
+
+def modes_of(kinds: Sequence[Kind], machines: Sequence[Machine], options: Options) -> tuple[Modes, dict[tuple[int, int], int]]:
+    """The modes of every kind, and by (kind, machine) the one at the top clock."""
+    rows: list[tuple[float, float, float, int, int]] = []  # time, power, clock, machine, cores
+    ptr, top = [0], {}
+    for q, kind in enumerate(kinds):
+        for m, machine in enumerate(machines):
+            if machine.cores < kind.cores or kind.only not in (-1, m):
+                continue
+            rate = kind.speed_mhz / machine.speed_mhz if kind.speed_mhz and machine.speed_mhz else 1.0
+            for clock, slower, power in operating_points(kind, machine, options.work):
+                rows.append((rate * slower if kind.takes_time else 0.0, power if kind.takes_time else 0.0, clock, m, kind.cores))
+            top[q, m] = len(rows) - 1
+        ptr.append(len(rows))
+    columns = np.asarray(rows, dtype=float).reshape(len(rows), 5).T.copy()
+    return Modes(
+        kind_names=tuple(f"{kind.cores} cores/{q}" for q, kind in enumerate(kinds)),
+        kind_ptr=np.asarray(ptr, dtype=np.int64),
+        time_per_unit_s=columns[0],
+        energy_per_unit_j=columns[0] * columns[1],
+        power_w=columns[1],
+        clock=columns[2],
+        req_ptr=np.arange(len(rows) + 1),
+        req_pool=columns[3].astype(np.int64),
+        req_count=columns[4].astype(np.int64),
+    ), top
+
+
+def operating_points(kind: Kind, machine: Machine, work: str) -> list[tuple[float, float, float]]:
+    """Clock, time over that at the top clock, and power of a task on a machine; clocks ascending."""
+    shape = machine.shape
+    if shape is None:
+        return [(float("nan"), 1.0, kind.power_w or 0.0)]
+    top = shape.clocks[-1]
+    full_time, full_power = shape.time_per_unit_s(work, 1, top), shape.power_w(work, 1, top)
+    base = kind.power_w if kind.power_w is not None else full_power * kind.cores / machine.cores
+    return [
+        (clock, shape.time_per_unit_s(work, 1, clock) / full_time, base * shape.power_w(work, 1, clock) / full_power)
+        for clock in shape.clocks
+    ]
+
+
+def schedule_of(
+    workflow: Workflow,
+    instance: Instance,
+    kind: Sequence[int],
+    at_record: dict[tuple[int, int], int],
+    at: dict[str, int],
+    findings: Findings,
+) -> Schedule | None:
+    """When and where every task ran, if the file says it of every task."""
+    tasks = workflow.tasks
+    timeless = [task for task in tasks if task.started_at is None]
+    homeless = [task for task in tasks if task.machine is None] if len(at) > 1 else []
+    for missing, what in ((timeless, "executedAt"), (homeless, "a machine")):
+        if missing:
+            what = f"tasks without {what}: there is no schedule on record"
+            findings.add_rows("warnings", what, (shorten(task.id) for task in missing), len(missing))
+    if timeless or homeless:
+        return None
+    started = np.asarray([task.started_at for task in tasks], dtype=float)
+    start = started - started.min()
+    mode = [at_record[q, at[task.machine] if task.machine is not None else 0] for q, task in zip(kind, tasks, strict=True)]
+    schedule = Schedule.of(instance, mode, start)
+    findings.verified(instance, schedule)
+    return schedule
+
+
+def figures(workflow: Workflow, instance: Instance, schedule: Schedule | None) -> dict[str, int | float | str]:
+    out: dict[str, int | float | str] = {
+        "version": workflow.version,
+        "tasks": instance.num_tasks,
+        "dependencies": len(instance.edges.source),
+        "files": len(workflow.sizes),
+        "data_gb": float(instance.edges.data_gb.sum()),
+        "machines": instance.num_pools,
+        "cores": int(instance.pools.count.sum()),
+        "runtime_s": math.fsum(task.runtime_s or 0.0 for task in workflow.tasks),
+    }
+    if workflow.makespan_s is not None:
+        out["recorded_makespan_s"] = workflow.makespan_s
+    if schedule is not None:
+        out["makespan_of_tasks_s"] = float(schedule.end.max())
+    return out

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optbench.api import bound as bound
     from optbench.api import solve as solve
+    from optbench.bounds.explain import explain as explain
     from optbench.errors import ContradictionError as ContradictionError
     from optbench.errors import FileFormatError as FileFormatError
     from optbench.errors import ModelError as ModelError
@@ -52,6 +53,7 @@ _HOME = {
     "UnsupportedError": "optbench.errors",
     "Verdict": "optbench.model.verify",
     "bound": "optbench.api",
+    "explain": "optbench.bounds.explain",
     "load": "optbench.model.formats",
     "solve": "optbench.api",
     "verify": "optbench.model.verify",

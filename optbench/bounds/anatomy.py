@@ -12,7 +12,8 @@ The terms are summed in rational numbers and each goes to one part:
     count       that − least r in the same pools, any count of devices
     placement   that − least r of the task; transfers beyond what each mode's pool cannot avoid, and the time they take
     idle        y · slack of capacity rows: devices free while the programme would use them; makespan beyond its floor
-    waiting     y · slack of start and completion rows, r of starts: later than predecessors, transfers and heads ask for
+    waiting     y · slack of start and completion rows, r of starts and of lateness: later than predecessors,
+                transfers, heads and due dates ask for
     tariff      work in dear periods, and free devices in cheap ones
     unused      caps, limits, budgets and deadlines that the programme would use up
     relaxation  metrics above a combinatorial floor that the programme does not explain
@@ -159,7 +160,9 @@ class _Split:
             self.parts[part] += terms.of(terms.column[where[low]])
             # A negative reduced cost is paid with an upper limit: a cheap period, a budget, a latest makespan.
             self.parts[part if part == "tariff" else "unused"] += terms.of(terms.column[where[~low]])
-        self.waits += [float(Fraction(t, 2**terms.bits)) for t in terms.column[fluid.start].tolist()]
+        for block in (fluid.start, fluid.late):
+            if len(block):
+                self.waits += [float(Fraction(t, 2**terms.bits)) for t in terms.column[block].tolist()]
 
     def rows(self) -> None:
         terms = self.terms

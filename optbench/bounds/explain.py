@@ -9,9 +9,11 @@ from typing import Any
 from optbench.bounds.anatomy import Anatomy, anatomy
 from optbench.bounds.fluid_bound import FluidProof, fluid_bound
 from optbench.bounds.marginal import MarginalValue, marginal_values
+from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.instance import Instance
-from optbench.model.objective import Objective
+from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
+from optbench.model.verify import verify
 
 # Shares of the time for the programme itself, and for that of the energy alone.
 MAIN_SHARE, ENERGY_SHARE = 0.6, 0.5
@@ -20,7 +22,7 @@ PART_WORDS = {
     "count": "more or fewer devices per task than pay",
     "placement": "dearer pools, and transfers that need not be",
     "idle": "devices at rest that could work",
-    "waiting": "starts later than predecessors and data ask for",
+    "waiting": "starts and ends later than predecessors, data and due dates ask for",
     "tariff": "work in dear periods, rest in cheap ones",
     "unused": "caps, limits and deadlines not used up",
     "relaxation": "metrics above a floor that the programme does not explain",
@@ -64,22 +66,38 @@ class Explanation:
 
 
 def explain(
-    instance: Instance, schedule: Schedule, time_limit_s: float = 30.0, best_bound: float | None = None
-) -> Explanation | None:
-    """Explain a verified schedule; None where the fluid programme says nothing (preemption, no tasks, no time)."""
+    instance: Instance,
+    schedule: Schedule,
+    *,
+    metric: str | None = None,
+    time_limit_s: float = 30.0,
+    best_bound: float | None = None,
+) -> Explanation:
+    """Explain a feasible schedule: ``ob.explain(instance, result.schedule).objective.parts``.
+
+    The first level of the objective is split, or one ``metric`` alone (``energy_j``: joules). ``best_bound`` is the best bound
+    known of it, from a solver say: what it proves beyond the fluid bound is unavoidable.
+    """
     began = time.perf_counter()
-    level = instance.with_objective(instance.objective.level(0))
+    verdict = verify(instance, schedule)
+    if not verdict.feasible:
+        raise ParameterError(f"only feasible schedules are explained: {'; '.join(map(str, verdict.violations[:3]))}")
+    if metric is not None and metric not in METRICS:
+        raise UnknownNameError("metric", metric, METRICS)
+    objective = instance.objective.level(0) if metric is None else Objective.weighted({metric: 1.0})
+    level = instance.with_objective(objective)
     proof = fluid_bound(level, MAIN_SHARE * time_limit_s)
     if proof is None:
-        return None
+        why = "it is preemptive" if instance.preemptive else f"nothing was proved in {time_limit_s:g} s"
+        raise UnsupportedError(f"{instance.name!r} has no fluid bound to explain its gap by: {why}")
     found = anatomy(level, schedule, proof)
-    metrics = {metric for metric, _ in level.objective.levels[0]}
+    metrics = level.objective.metrics
     energy = None
     if "energy_j" in metrics and len(metrics) > 1:
         energy = _energy(level, schedule, ENERGY_SHARE * (time_limit_s - (time.perf_counter() - began)), proof)
     values = marginal_values(level, proof, time_limit_s - (time.perf_counter() - began))
-    unavoidable = max(0.0, min(best_bound or 0.0, found.objective) - found.bound)
-    return Explanation(level, found, energy, unavoidable, tuple(values), time.perf_counter() - began)
+    known = found.bound if best_bound is None else min(best_bound, found.objective)
+    return Explanation(level, found, energy, max(0.0, known - found.bound), tuple(values), time.perf_counter() - began)
 
 
 def _energy(instance: Instance, schedule: Schedule, time_limit_s: float, main: FluidProof) -> Anatomy | None:
@@ -106,7 +124,8 @@ def _anatomy_dict(instance: Instance, label: str, found: Anatomy) -> dict[str, A
         "parts": found.parts, "idle_by_pool": found.idle_by_pool,
         "decisions": [
             {
-                "task": instance.tasks.name(d.task), "mode": mode_words(instance, d.mode), "instead": mode_words(instance, d.instead),
+                "task": instance.tasks.name(d.task), "mode": mode_words(instance, d.mode),
+                "instead": mode_words(instance, d.instead),
                 "clock": d.clock, "count": d.count, "placement": d.placement, "waiting": d.waiting, "total": d.total,
             }
             for d in found.decisions

@@ -63,7 +63,7 @@ def marginal_values(instance: Instance, proof: FluidProof, time_limit_s: float =
     began = time.perf_counter()
     program = fluid_model(instance, proof.keep_edges).program()
     found: list[tuple[MarginalValue, Change]] = []
-    for change in changes(instance, pool_duals(program, proof)):
+    for change in changes(instance, pool_duals(program, proof, instance.num_pools)):
         if found and time.perf_counter() - began > time_limit_s:
             break
         value = floor_by_duals(change, program, proof)
@@ -124,11 +124,11 @@ def column_of(program: LinearProgram, fluid: Fluid) -> Floats:
     return out
 
 
-def pool_duals(program: LinearProgram, proof: FluidProof) -> Floats:
+def pool_duals(program: LinearProgram, proof: FluidProof, num_pools: int) -> Floats:
     """Sum of the duals of each pool's capacity rows."""
     here = np.flatnonzero(np.asarray(program.family) == "capacity")
     dual = [math.ldexp(float(proof.certificate.numerator[r]), -proof.certificate.shift) for r in here.tolist()]
-    return np.bincount(program.of[here], weights=dual, minlength=int(program.of[here].max(initial=-1)) + 1)
+    return np.bincount(program.of[here], weights=dual, minlength=num_pools).astype(float)
 
 
 def _solved_again(value: MarginalValue, change: Change, proof: FluidProof, time_left_s: float) -> MarginalValue:

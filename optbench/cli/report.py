@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from optbench.cli.output import BAD, DIM, GOOD, escape, figure, length, metric_unit, percent, show, table
 
 if TYPE_CHECKING:
+    from optbench.bounds.explain import Explanation
     from optbench.model.instance import Instance
     from optbench.model.result import Bound, Result
 
@@ -38,8 +39,10 @@ REASONS = {
 }
 
 
-def show_result(instance: Instance, result: Result, page: str | None = None) -> None:
-    """The outcome in a line, then objective and bounds, metrics, and what was written."""
+def show_result(
+    instance: Instance, result: Result, page: str | None = None, explanation: Explanation | None = None
+) -> None:
+    """The outcome in a line, then objective and bounds, metrics, where the gap comes from, and what was written."""
     size = f"{instance.num_tasks:,} tasks"
     how = f"{size}, {escape(result.solver)}, {threads(result.threads)}, seed {result.seed}"
     show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
@@ -53,6 +56,10 @@ def show_result(instance: Instance, result: Result, page: str | None = None) -> 
         show(f"[{DIM}]{escape(',  '.join(f'{key} {figure_or_text(value)}' for key, value in result.info.items()))}[/]")
     if result.status == "unknown" and not result.violations:
         show(f"[{DIM}]more time (--time-limit) or another solver (`optbench list solvers`) may find one[/]")
+    if explanation is not None:
+        from optbench.cli.explaining import show_explanation
+
+        show_explanation(explanation)
     for what, path in (("schedule", result.schedule_file), ("page", page)):
         if path:
             show(f"{what} written to [bold]{escape(path)}[/]")

@@ -110,7 +110,8 @@ def slope_of(instance: Instance, amount: float) -> float:
     proof = fluid_bound(instance) if limit is not None else None
     if limit is None or proof is None:
         return 0.0
-    more = replace(instance, limits=replace(instance.limits, metric_max={**instance.limits.metric_max, "energy_j": limit + amount}))
+    budget = {**instance.limits.metric_max, "energy_j": limit + amount}
+    more = replace(instance, limits=replace(instance.limits, metric_max=budget))
     program = fluid_model(instance, proof.keep_edges).program()
     value = floor_by_duals(Change("limit on energy_j", amount, "J", more), program, proof)
     return 0.0 if value is None else value.price
@@ -125,5 +126,5 @@ def test_pools_of_greatest_dual_come_first() -> None:
     instance = m.build()
     proof = fluid_bound(instance)
     assert proof is not None
-    weight = pool_duals(fluid_model(instance, proof.keep_edges).program(), proof)
+    weight = pool_duals(fluid_model(instance, proof.keep_edges).program(), proof, instance.num_pools)
     assert next(changes(instance, weight)).resource == "devices of b"

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from optbench import __version__
-from optbench.bench.page import gantt, paint, power, svg, tables, tariff, trajectory
+from optbench.bench.page import bands, gantt, gaps, paint, power, svg, tables, tariff, trajectory
+from optbench.bounds.explain import Explanation
 from optbench.model.instance import Instance
 from optbench.model.metrics import power_trace
 from optbench.model.result import Result
@@ -25,14 +26,22 @@ DEADLINE_ROOM = 1.3
 LIBRARIES = ("ortools", "highspy", "pyomo", "numpy")
 
 
-def write(path: str | Path, instance: Instance, results: Sequence[Result], title: str | None = None) -> Path:
-    """Write the page of these results of one instance."""
+def write(
+    path: str | Path,
+    instance: Instance,
+    results: Sequence[Result],
+    title: str | None = None,
+    explained: Sequence[Explanation | None] = (),
+) -> Path:
+    """Write the page of these results of one instance; explanations go with results by their order."""
     path = Path(path)
-    path.write_text(render(instance, results, title), encoding="utf-8")
+    path.write_text(render(instance, results, title, explained), encoding="utf-8")
     return path
 
 
-def render(instance: Instance, results: Sequence[Result], title: str | None = None) -> str:
+def render(
+    instance: Instance, results: Sequence[Result], title: str | None = None, explained: Sequence[Explanation | None] = ()
+) -> str:
     """The page as text."""
     shown = title or instance.name
     style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
@@ -40,6 +49,7 @@ def render(instance: Instance, results: Sequence[Result], title: str | None = No
         f"<header><h1>{escape(shown)}</h1><p>{escape(_facts(instance))}</p></header>",
         tables.summary(instance, results),
         _schedules(instance, results),
+        gaps.section(results, explained),
         _trajectories(instance, results),
         f"<footer>{escape(_provenance(instance, results))}</footer>",
     ]
@@ -81,7 +91,7 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
     assert result.schedule is not None
     scale = gantt.scale_of(instance, end, LEFT, WIDTH - LEFT - RIGHT)
     chart, bottom = gantt.draw(instance, result.schedule, scale, 4.0)
-    trace = power_trace(instance, result.schedule)
+    trace = bands.coarse(power_trace(instance, result.schedule))
     curve, height = power.draw(instance, trace, scale, bottom)
     strips, strip_end = tariff.draw(instance, scale, height if curve else bottom + 8)
     bottom = strip_end
@@ -98,7 +108,8 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
     if curve:
         total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
         axis |= {"t": trace.t.tolist(), "w": total.tolist(), "transfer_j": float(trace.transfer_j.sum())}
-    keys = f'<p class="legend">{_legend(instance)}</p>'
+    banded = bands.needed(instance, result.schedule)
+    keys = f'<p class="legend">{_legend(instance, banded)}</p>'
     note = f'<p class="note">{escape(power.caption(instance, result.metrics))}</p>'
     below = f'<p class="legend">{power.legend(instance, trace)}</p>{note}'
     return (
@@ -108,14 +119,14 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
     )
 
 
-def _legend(instance: Instance) -> str:
+def _legend(instance: Instance, banded: bool) -> str:
     group, names = paint.groups(instance)
     out = []
     if len(names) <= 24 and len(names) < instance.num_tasks:
         for g, name in enumerate(names):
             if (group == g).any():
                 out.append(f'<span><i class="key" style="background:{paint.colour(paint.TASKS, g)}"></i>{escape(name)}</span>')
-    if len(np.unique(instance.modes.clock[np.isfinite(instance.modes.clock)])) > 1:
+    if not banded and len(np.unique(instance.modes.clock[np.isfinite(instance.modes.clock)])) > 1:
         out.append('<span class="hint">paler: lower clock</span>')
     if np.isfinite(instance.tasks.deadline).any():
         hint = []
@@ -124,7 +135,10 @@ def _legend(instance: Instance) -> str:
         if (np.isfinite(instance.tasks.deadline) & ~instance.tasks.deadline_hard).any():
             hint.append("▽ due date")
         out.append(f'<span class="hint">{", ".join(hint)}</span>')
-    out.append('<span class="hint">point at a bar for details and dependencies</span>')
+    words = "point at a bar for details and dependencies"
+    if banded:
+        words = f"too many tasks for bars: bands are as high as the devices in use, averaged over 1/{bands.COLUMNS} of the time"
+    out.append(f'<span class="hint">{words}</span>')
     return "".join(out)
 
 

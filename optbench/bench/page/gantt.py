@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.bench.page import paint, svg
+from optbench.bench.page import bands, paint, svg
 from optbench.bench.page.lanes import Block, assign
 from optbench.bench.page.scale import TimeScale, amount
 from optbench.model.instance import Instance
@@ -21,6 +21,10 @@ LETTER = 6.4  # width of a letter of a bar's label
 WORTH_READING = 6  # letters; a name cut shorter than this says nothing
 # Dependencies are drawn (and shown under the pointer) up to this many.
 EDGES_SHOWN = 600
+# Flags are drawn of every deadline up to this many, of missed ones beyond.
+FLAGS_SHOWN = 400
+# More lanes than this share the height that there is.
+MOST_LANES = 400
 
 
 @dataclass(frozen=True)
@@ -50,28 +54,36 @@ class Chart:
 
 def draw(instance: Instance, schedule: Schedule, scale: TimeScale, top: float) -> tuple[str, float]:
     """The chart's SVG content from ``top`` on, and where it ends."""
-    blocks = assign(instance, schedule)
+    banded = bands.needed(instance, schedule)
+    blocks = [] if banded else assign(instance, schedule)
+    used = bands.peaks(instance, schedule) if banded else _used(blocks)
     has_flags = bool(np.isfinite(instance.tasks.deadline).any())
-    rows = _rows(instance, blocks, top + AXIS + (FLAGS if has_flags else 0.0))
+    rows = _rows(instance, used, top + AXIS + (FLAGS if has_flags else 0.0))
     group, _ = paint.groups(instance)
     clock = instance.modes.clock[schedule.mode]
     fills = [paint.shade(paint.colour(paint.TASKS, int(group[t])), c) for t, c in zip(schedule.task, clock)]
     chart = Chart(instance, schedule, scale, rows, blocks, fills)
-    parts = [_lanes(chart), _grid(chart, top), _transfers(chart), _bars(chart), _dependencies(chart)]
+    parts = [_lanes(chart), _grid(chart, top), _transfers(chart), _bars(chart, banded), _dependencies(chart)]
     if has_flags:
         parts.append(_flags(chart, top + AXIS))
     return "".join(parts), rows.bottom
 
 
-def _rows(instance: Instance, blocks: list[Block], top: float) -> Rows:
+def _used(blocks: list[Block]) -> dict[int, int]:
+    """Lanes in use of each pool."""
     used: dict[int, int] = {}
     for block in blocks:
         used[block.pool] = max(used.get(block.pool, 0), block.lane + block.height)
+    return used
+
+
+def _rows(instance: Instance, used: dict[int, int], top: float) -> Rows:
     declared = {p: int(n) for p, n in enumerate(instance.pools.count)}
     lanes = {p: max(declared.get(p, 0), used.get(p, 0)) for p in sorted({*declared, *used})}
     if sum(lanes.values()) > 200:  # rows for devices that are never used would hide the others
         lanes = {p: used[p] for p in lanes if p in used}
-    height = min(LANE_MOST, max(LANE_LEAST, LANES_HEIGHT / max(1, sum(lanes.values()))))
+    least = LANE_LEAST if sum(lanes.values()) <= MOST_LANES else 0.0
+    height = min(LANE_MOST, max(least, LANES_HEIGHT / max(1, sum(lanes.values()))))
     tops, y = {}, top
     for p, count in lanes.items():
         tops[p] = y
@@ -113,7 +125,10 @@ def _grid(chart: Chart, top: float) -> str:
     return "".join(out)
 
 
-def _bars(chart: Chart) -> str:
+def _bars(chart: Chart, banded: bool) -> str:
+    if banded:
+        rows = chart.rows
+        return bands.draw(chart.instance, chart.schedule, chart.scale, rows.top, rows.lanes, rows.height)
     first: dict[int, Block] = {}
     for block in chart.blocks:  # the label goes on the tallest block of a segment
         if block.segment not in first or block.height > first[block.segment].height:
@@ -198,7 +213,10 @@ def _flags(chart: Chart, top: float) -> str:
     group, _ = paint.groups(chart.instance)
     late = _late(chart)
     out.append(svg.text(scale.left - 12, top + 12, "deadlines", class_="pool-size"))
-    for i in np.flatnonzero(np.isfinite(tasks.deadline) & (tasks.deadline <= scale.end)).tolist():
+    shown = np.flatnonzero(np.isfinite(tasks.deadline) & (tasks.deadline <= scale.end))
+    if len(shown) > FLAGS_SHOWN:
+        shown = shown[late[shown]][:FLAGS_SHOWN]
+    for i in shown.tolist():
         x = scale.x(float(tasks.deadline[i]))
         words = "missed" if late[i] else "met"
         hard = bool(tasks.deadline_hard[i])

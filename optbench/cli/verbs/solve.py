@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from optbench.cli.parser import UsageError, add_time_limit, number, setting, set
 from optbench.cli.targets import add_target, instance_of
 
 if TYPE_CHECKING:
+    from optbench.bounds.explain import Explanation
     from optbench.model.instance import Instance
     from optbench.model.result import Result
 
@@ -25,6 +27,8 @@ EXAMPLES = (
 )
 
 DEFAULT_TIME_S = 60.0
+# The programmes behind an explanation of thousands of tasks take about as long.
+EXPLAIN_S = 30.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write the schedule")
     parser.add_argument("--html", metavar="FILE", help="write a page: Gantt chart, power curve, search")
     parser.add_argument(
+        "--explain", action="store_true", help=f"where the gap comes from, and what one more GPU is worth (up to {EXPLAIN_S:g} s)"
+    )
+    parser.add_argument(
         "--bank", action="store_true", help="use and keep bounds in the workspace's .optbench/ (not for comparisons)"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
@@ -61,16 +68,21 @@ def run(args: argparse.Namespace) -> int:
     if args.time_limit is None and args.work_limit is None:
         args.time_limit = DEFAULT_TIME_S
     instance = instance_of(args.target, args.format, args.seed)
-    result = _solve(args, instance)
-    result = _write_files(args, instance, result)
+    result = _write_schedule(args, instance, _solve(args, instance))
+    explanation = _explain(args, instance, result) if args.explain else None
+    if args.html:
+        from optbench.bench import page
+
+        outputs.save(page.render(instance, [result], explained=[explanation]), args.html)
     if args.json:
         from optbench.model.files import result_to_dict
 
-        emit_json(result_to_dict(result))
+        why = {"explain": None if explanation is None else explanation.to_dict()} if args.explain else {}
+        emit_json(result_to_dict(result) | why)
     elif outputs.STDOUT not in (args.output, args.html):
         from optbench.cli.report import show_result
 
-        show_result(instance, result, args.html)
+        show_result(instance, result, args.html, explanation)
     return exit_code(result)
 
 
@@ -113,17 +125,32 @@ def bank_file() -> Path:
     return folder / "bounds.sqlite"
 
 
-def _write_files(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
-    if args.html:
-        from optbench.bench import page
+def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
+    if not args.output or result.schedule is None:
+        return result
+    from optbench.model.files import schedule_to_dict
+    from optbench.model.files.strict_json import render
 
-        outputs.save(page.render(instance, [result]), args.html)
-    if args.output and result.schedule is not None:
-        from optbench.model.files import schedule_to_dict
-        from optbench.model.files.strict_json import render
+    return replace(result, schedule_file=outputs.save(render(schedule_to_dict(result.schedule, instance)), args.output))
 
-        return replace(result, schedule_file=outputs.save(render(schedule_to_dict(result.schedule, instance)), args.output))
-    return result
+
+def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Explanation | None:
+    """The explanation of a verified result; where there is none, why is said on stderr."""
+    from optbench.bounds.explain import explain
+    from optbench.cli.work import interruptible
+    from optbench.errors import UnsupportedError
+
+    if result.schedule is None or not result.verified or result.termination == "interrupted":
+        sys.stderr.write("optbench: no verified schedule to explain\n" if result.schedule is None or not result.verified else "")
+        return None
+    schedule, bound = result.schedule, result.bound[0] if isinstance(result.bound, tuple) else result.bound
+    if not (args.quiet or args.json):
+        sys.stderr.write(f"explaining the gap (up to {EXPLAIN_S:g} s)\n")
+    try:
+        return interruptible(lambda _: explain(instance, schedule, time_limit_s=EXPLAIN_S, best_bound=bound))
+    except UnsupportedError as error:
+        sys.stderr.write(f"optbench: {error}\n")
+        return None
 
 
 def exit_code(result: Result) -> int:

@@ -16,7 +16,7 @@ from optbench.model.windows import task_groups
 from optbench.sim.kernel.dispatch import CALM, PRESSED, Rule, run
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.state import TROUBLE, State, new_state, schedule_of
+from optbench.sim.kernel.state import NONE, TROUBLE, State, new_state, schedule_of
 
 # Tasks looked at in a queue before giving up, unless a rule says otherwise: what keeps a long queue from costing its length.
 DEPTH = 100
@@ -50,6 +50,7 @@ def list_rule(
     mode_cost: Any = 0.0,
     pool_cost: Any = 0.0,
     allowed: Any = CALM | PRESSED,
+    fixed: Any = NONE,
 ) -> Rule:
     """A list rule (the maths are in ``kernel.dispatch``); arrays may be given as one number for all."""
     n, modes, pools = instance.num_tasks, instance.num_modes, instance.num_pools
@@ -61,6 +62,7 @@ def list_rule(
         mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
         pool_cost=np.array(np.broadcast_to(pool_cost, pools), dtype=np.float64),
         allowed=np.array(np.broadcast_to(allowed, modes), dtype=np.int64),
+        fixed=np.array(np.broadcast_to(fixed, n), dtype=np.int64),
     )
 
 

@@ -54,7 +54,9 @@ CALM, PRESSED = 1, 2
 
 
 class Rule(NamedTuple):
-    """The numbers of a list rule. ``home`` is the queue of each task; ``allowed`` the loads in which each mode may be used."""
+    """The numbers of a list rule. ``home`` is the queue of each task; ``allowed`` the loads in which each mode may be used;
+    ``fixed`` the only mode of a task, NONE where it may choose.
+    """
 
     base: Floats
     home: Ints
@@ -63,6 +65,7 @@ class Rule(NamedTuple):
     mode_cost: Floats
     pool_cost: Floats
     allowed: Ints
+    fixed: Ints
 
 
 rule_at = table_at(Rule)
@@ -73,6 +76,35 @@ def run(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> None:
     """From time 0 until nothing happens any more, or nothing up to ``until``."""
     plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
     begin(plant, state)
+    carry_on(plant, state, rule, until)
+
+
+@njit(cache=True)
+def resume(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> None:
+    """Go on from where ``run`` stopped, by another rule; tasks that stand in a queue stand there by its keys."""
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    for queue in range(plant.size[POOLS] + 1):
+        requeue(plant, state, rule, queue)
+    dispatch(plant, state, rule)
+    carry_on(plant, state, rule, until)
+
+
+@njit(cache=True)
+def requeue(plant: Plant, state: State, rule: Rule, queue: int) -> None:
+    """Give the tasks of a queue new keys; the array of fresh tasks, empty between instants, holds them meanwhile."""
+    taken = 0
+    while state.root[queue] != NONE:
+        state.fresh[taken] = take(plant, state, queue)
+        taken += 1
+    for f in range(taken):
+        task = state.fresh[f]
+        put(plant, state, queue, task, rule.base[task] + rule.weight[READY_WEIGHT] * state.total[NOW])
+    if taken:
+        touch(state, queue)
+
+
+@njit(cache=True)
+def carry_on(plant: Plant, state: State, rule: Rule, until: float) -> None:
     while advance(plant, state, until):
         dispatch(plant, state, rule)
 
@@ -162,10 +194,20 @@ def score(plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: 
 
 
 @njit(cache=True)
+def choices(plant: Plant, rule: Rule, task: int) -> tuple[int, int]:
+    """The modes a task may take: from the first up to the second, which is not one of them."""
+    fixed, kind = rule.fixed[task], plant.kind[task]
+    if fixed >= 0:
+        return fixed, fixed + 1
+    return plant.kind_ptr[kind], plant.kind_ptr[kind + 1]
+
+
+@njit(cache=True)
 def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
     """The best mode that can begin now, or NONE."""
-    best, least, kind = NONE, math.inf, plant.kind[task]
-    for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
+    best, least = NONE, math.inf
+    first, last = choices(plant, rule, task)
+    for mode in range(first, last):
         if not (rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)):
             continue
         if plant.size[SENDS] and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]:
@@ -179,9 +221,10 @@ def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> in
 @njit(cache=True)
 def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
     """The best mode if it can begin now; NONE, with its devices reserved in the plan, if it has to wait."""
-    now, kind = state.total[NOW], plant.kind[task]
+    now = state.total[NOW]
     best, least, best_begin, best_length, last, there = NONE, math.inf, 0.0, 0.0, NONE - 1, now
-    for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
+    first, behind = choices(plant, rule, task)
+    for mode in range(first, behind):
         if not (rule.allowed[mode] & load and fits(plant, task, mode)):
             continue
         if plant.size[SENDS] and plant.primary[mode] != last:

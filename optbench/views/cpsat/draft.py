@@ -1,7 +1,7 @@
 """The decision variables of the CP model, and what else hangs on them.
 
     s_i ∈ [head_i, T − tail_i − shortest_i]      start
-    x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs``
+    x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other stands in for
     e_i = s_i + Σ_k p_ik x_ik                    end
 
 Every further variable is a function of these, and is registered with that function, so that a schedule becomes a complete
@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from optbench.errors import UnsupportedError
+from optbench.model.dominance import stand_ins
 from optbench.model.instance import Instance
 from optbench.model.metrics import slack
 from optbench.model.windows import Windows, time_horizon, windows
@@ -67,6 +69,10 @@ class Draft:
     def __post_init__(self) -> None:
         pairs = self.instance.pairs
         self.ptr: list[int] = pairs.ptr.tolist()
+        self.stand_in: list[int] = stand_ins(self.instance).tolist()
+        self.present = [None] * len(self.stand_in)
+        kept = [[r for r in range(a, b) if self.stand_in[r] == r] for a, b in pairwise(self.ptr)]
+        self._rows = [tuple(rows) for rows in kept]
         self.duration: list[int] = [int(d) for d in pairs.duration.tolist()]
         self.mode: list[int] = pairs.mode.tolist()
         self.primary: list[int] = self.instance.modes.primary[pairs.mode].tolist()
@@ -95,8 +101,13 @@ class Draft:
             draft._add_task(task)
         return draft
 
-    def rows(self, task: int) -> range:
-        return range(self.ptr[task], self.ptr[task + 1])
+    def rows(self, task: int) -> tuple[int, ...]:
+        """The task's rows of ``instance.pairs``, without those that another stands in for."""
+        return self._rows[task]
+
+    def row_of(self, task: int, mode: int) -> int:
+        """The row in which the model runs a task that a schedule has in this mode."""
+        return self.stand_in[next(row for row in range(self.ptr[task], self.ptr[task + 1]) if self.mode[row] == mode)]
 
     def integer(self, low: int, high: int, name: str, value: Value | None = None) -> cp_model.IntVar:
         """A variable of the model; an empty range makes the model infeasible."""
@@ -137,12 +148,11 @@ class Draft:
         shortest, longest = min(lengths), max(lengths)
         start = self.integer(low, latest - shortest, f"s{task}", lambda d: d.start[task])
         self.start.append(start)
-        if len(rows) == 1:
-            self.present.append(None)
-        else:
+        if len(rows) != 1:
             literals = [self.literal(f"x{task}_{self.mode[row]}", lambda d, row=row: int(d.row[task] == row)) for row in rows]  # type: ignore[misc]
             self.model.add_exactly_one(literals)
-            self.present += literals
+            for row, literal in zip(rows, literals, strict=True):
+                self.present[row] = literal
         self.end_range.append((low + shortest, max(latest, low + shortest)))
         if shortest == longest:
             self.end.append(start + shortest)

@@ -4,7 +4,8 @@
     precedence       s_j ≥ e_i + Σ_ab lag_ab y_ab,   Σ_b y_ab = z_ia,  Σ_a y_ab = z_jb   (y only between linked pools)
     power at q       Σ_{i running} δ_ik ≤ cap_q − Σ_{r under q} rest_r count_r,   δ_ik = power_ik − Σ_{r under q} rest_r n_ikr
     alike tasks      s_a ≤ s_b for a < b, where two tasks without edges differ in nothing
-    load of pool r   Σ_{i ∈ I} p_ik n_ikr x_ik ≤ count_r (M − min_I head_i − min_I tail_i)        (redundant, nested sets I)
+    load of pool r   Σ_{i ∈ I} p_ik n_ikr x_ik ≤ count_r (M − min_I head_i − min_I tail_i)        (redundant, nested sets I;
+                     M is the end of time where the model has no makespan and the set could exceed it)
 
 z_ia says that i runs with primary pool a. A negative δ (a mode that draws less than the devices it keeps from resting) is
 a demand |δ| at all times but while it runs: [0, s_i) and [e_i, T), or all of [0, T) in another mode, under a cap raised by |δ|.
@@ -186,8 +187,6 @@ def add_symmetry(draft: Draft, groups: tuple[tuple[int, ...], ...]) -> None:
 
 def add_loads(draft: Draft) -> None:
     """Work over devices, for all users of a pool and for those with late heads or long tails."""
-    if not draft.has_makespan:
-        return
     head, tail = draft.window.head.tolist(), draft.window.tail.tolist()
     for pool, count in enumerate(draft.instance.pools.count.tolist()):
         users = dict(pool_demand(draft, pool))
@@ -195,7 +194,10 @@ def add_loads(draft: Draft) -> None:
             work = sum(n * draft.duration[row] * draft.at(row) for i in chosen for row, n in users[i].items())
             spare = int(min(head[i] for i in chosen) + min(tail[i] for i in chosen))
             guard(float(count) * draft.last * 4, "loads")
-            draft.model.add(work <= count * (draft.makespan - spare))
+            if draft.has_makespan:
+                draft.model.add(work <= count * (draft.makespan - spare))
+            elif sum(max(n * draft.duration[row] for row, n in users[i].items()) for i in chosen) > count * (draft.last - spare):
+                draft.model.add(work <= count * (draft.last - spare))
 
 
 def nested_sets(users: list[tuple[float, float, int]], steps: int = 3) -> list[list[int]]:

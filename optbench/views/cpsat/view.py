@@ -50,18 +50,19 @@ class CpsatView:
         return Schedule.of(self.instance, np.asarray(mode), np.asarray(start))
 
     def decision(self, schedule: Schedule) -> Decision:
-        """A one-segment-per-task schedule in the model's terms, tasks that are alike in the order the model wants."""
+        """A one-segment-per-task schedule in the model's terms: stand-ins for modes the model leaves out, tasks that are alike
+        in the order the model wants."""
         draft, n = self.draft, self.instance.num_tasks
         row, start, end = [0] * n, [0] * n, [0] * n
         columns = (schedule.task.tolist(), schedule.mode.tolist(), schedule.start.tolist(), schedule.end.tolist())
         for task, mode, begins, ends in zip(*columns, strict=True):
-            row[task] = next(r for r in draft.rows(task) if draft.mode[r] == mode)
-            start[task], end[task] = int(begins), int(ends)
+            row[task] = draft.row_of(task, mode)
+            same = draft.mode[row[task]] == mode
+            start[task], end[task] = int(begins), int(ends) if same else int(begins) + draft.duration[row[task]]
         for group in self.alike:
             ordered = sorted((start[i], end[i], draft.mode[row[i]]) for i in group)
             for task, (begins, ends, mode) in zip(group, ordered, strict=True):
-                start[task], end[task] = begins, ends
-                row[task] = next(r for r in draft.rows(task) if draft.mode[r] == mode)
+                start[task], end[task], row[task] = begins, ends, draft.row_of(task, mode)
         return Decision(row, start, end)
 
     def hint(self, schedule: Schedule) -> None:

@@ -1,0 +1,64 @@
+"""Modes that a task never needs: another one asks for no more of anything.
+
+Mode q stands in for mode r of the same task when it has r's primary pool, no more devices of any pool, no longer duration, no
+more energy net of the rest its devices are spared (where energy counts), and δ_q ≤ δ_r, 0 ≤ δ_r at every power cap, with δ
+the power a mode adds at the place of the cap. In any feasible schedule r can then be replaced by q at the same start: it ends no
+later, so that edges, deadlines, horizon and regular metrics hold; it sends over the same links; and it draws no more under any
+cap while it runs, nor afterwards, when r would still have run. Of modes that stand in for each other the first remains.
+
+Nothing is said where costs or carbon count, since an earlier end may meet a dearer rate, nor of preemptive instances.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optbench.model.instance import Bools, Floats, Instance, Ints
+
+# Metrics that no mode with less of everything can raise.
+REGULAR = frozenset({"makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s"})
+
+
+def stand_ins(instance: Instance) -> Ints:
+    """For each row of ``instance.pairs`` the row that stands in for it: itself where nothing does better."""
+    pairs = instance.pairs
+    out = np.arange(len(pairs.task))
+    wanted = instance.objective.metrics | set(instance.limits.metric_max)
+    if instance.preemptive or not wanted <= REGULAR:
+        return out
+    uses, added_w = _uses(instance), _added_w(instance)
+    net_j = pairs.energy_j - instance.step_s * pairs.duration * instance.mode_rest_w[pairs.mode]
+    if "energy_j" not in wanted:
+        net_j = np.zeros_like(net_j)
+    for task in range(instance.num_tasks):
+        rows = np.arange(pairs.ptr[task], pairs.ptr[task + 1])
+        mode = pairs.mode[rows]
+        costs = np.column_stack((pairs.duration[rows].astype(float), net_j[rows], uses[mode], added_w[mode]))
+        better = _dominates(costs, instance.modes.primary[mode]) & (added_w[mode] >= 0).all(axis=1)
+        undominated = ~better.any(axis=0)
+        for k in np.flatnonzero(~undominated).tolist():
+            out[rows[k]] = rows[np.flatnonzero(better[:, k] & undominated)[0]]
+    return out
+
+
+def _dominates(costs: Floats, primary: Ints) -> Bools:
+    """``[q, r]``: q costs no more than r in every column and less in one, or the same and stands before it."""
+    no_more = (costs[:, None, :] <= costs[None, :, :]).all(axis=2) & (primary[:, None] == primary[None, :])
+    index = np.arange(len(primary))
+    return np.asarray(no_more & (~no_more.T | (index[:, None] < index[None, :])), dtype=bool)
+
+
+def _uses(instance: Instance) -> Floats:
+    """Devices of each pool that each mode occupies."""
+    modes = instance.modes
+    uses = np.zeros((instance.num_modes, instance.num_pools))
+    np.add.at(uses, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
+    return uses
+
+
+def _added_w(instance: Instance) -> Floats:
+    """What each mode adds to the power at each capped place, its devices' rest taken off."""
+    modes, under = instance.modes, instance.under[instance.limits.cap_place]
+    own = np.where(modes.primary >= 0, under[:, np.maximum(modes.primary, 0)], False) * modes.power_w
+    rest = _uses(instance) @ (under * instance.pools.rest_w).T
+    return np.asarray(own.T - rest, dtype=float)

@@ -1,13 +1,27 @@
-"""Shapes of random task graphs: edges (before, after) with before < after."""
+"""Shapes of task graphs: edges (before, after) with before < after; random ones, and the patterns of GPU jobs with roles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 Edges = list[tuple[int, int]]
 Rng = np.random.Generator
+# What a task is in its job: anything, preparing data, training, inference, or putting replicas' results together.
+Role = Literal["any", "prepare", "train", "infer", "reduce"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Edges, the role of each task, and what is equal: tasks of one team do the same work, edges of one bundle carry the same."""
+
+    edges: Edges
+    roles: list[Role]
+    teams: list[int]
+    bundles: list[int]
 
 
 def layered(rng: Rng, n: int) -> Edges:
@@ -52,8 +66,8 @@ def chains(rng: Rng, n: int) -> Edges:
 
 def scattered(rng: Rng, n: int) -> Edges:
     """Every pair is an edge with a probability that gives a task two successors on average."""
-    later = rng.random((n, n)) < min(1.0, 4.0 / max(1, n - 1))
-    return [(i, j) for i, j in np.argwhere(np.triu(later, 1)).tolist()]
+    share = min(1.0, 4.0 / max(1, n - 1))
+    return [(i, j) for i in range(n) for j in np.flatnonzero(rng.random(n) < share).tolist() if j > i]
 
 
 def independent(rng: Rng, n: int) -> Edges:
@@ -68,3 +82,57 @@ SHAPES: dict[str, Callable[[Rng, int], Edges]] = {
     "random": scattered,
     "independent": independent,
 }
+
+
+def plain(edges: Edges, n: int) -> Graph:
+    """A graph of tasks without roles."""
+    return Graph(edges, ["any"] * n, list(range(n)), list(range(len(edges))))
+
+
+def pipeline(n: int, stages: int) -> Graph:
+    """Jobs side by side, each a chain of the same stages: data are prepared, models trained, results inferred."""
+    last: Role = "infer" if stages > 2 else "train"
+    of_stage: list[Role] = ["prepare", *["train"] * (stages - 2), last]  # type: ignore[list-item]
+    edges = [(i, i + 1) for i in range(n - 1) if (i + 1) % stages]
+    return Graph(edges, [of_stage[i % stages] for i in range(n)], list(range(n)), list(range(len(edges))))
+
+
+def data_parallel(n: int, replicas: int, iterations: int) -> Graph:
+    """Jobs side by side: preparation, then in each iteration equal replicas on shards of the data, and one reduction.
+
+    The last job is cut to fit n tasks: fewer iterations, and fewer replicas in its last one (one alone needs no reduction).
+    """
+    out = Graph([], [], [], [])
+    while len(out.roles) < n:
+        opener = _add(out, "prepare")
+        for _ in range(iterations):
+            left = n - len(out.roles)
+            if left == 0:
+                break
+            width = min(replicas, max(1, left - 1))
+            team = [_add(out, "train", len(out.roles) - k) for k in range(width)]
+            _join(out, [(opener, task) for task in team])
+            if len(out.roles) < n:
+                opener = _add(out, "reduce")
+                _join(out, [(task, opener) for task in team])
+    return out
+
+
+def _add(graph: Graph, role: Role, team: int | None = None) -> int:
+    graph.roles.append(role)
+    graph.teams.append(len(graph.roles) - 1 if team is None else team)
+    return len(graph.roles) - 1
+
+
+def _join(graph: Graph, edges: Edges) -> None:
+    """Edges that carry the same."""
+    graph.bundles.extend([len(graph.edges)] * len(edges))
+    graph.edges.extend(edges)
+
+
+def with_preparation(graph: Graph, rng: Rng) -> Graph:
+    """The same graph, its tasks preparing data where they open something; without edges, three tasks in ten."""
+    later, earlier = {j for _, j in graph.edges}, {i for i, _ in graph.edges}
+    n = len(graph.roles)
+    opens = [i in earlier and i not in later for i in range(n)] if graph.edges else (rng.random(n) < 0.3).tolist()
+    return Graph(graph.edges, ["prepare" if opens[i] else graph.roles[i] for i in range(n)], graph.teams, graph.bundles)

@@ -27,6 +27,10 @@ SPECS = (
     "gpu_dag:shape=chains,price=yes",
     "gpu_dag:shape=random,transfers=no,gang=4,gpus=9",
     "gpu_dag:shape=independent,deadlines=tight",
+    "gpu_dag:shape=batch,carbon=yes,node_cap=0.7,nodes=2",
+    "gpu_dag:shape=pipeline,cpus=2,prepare=either,deadlines=flexible",
+    "gpu_dag:shape=data_parallel,cpus=1,pooled=no,hard=yes,sizes=mixed",
+    "gpu_dag:profiles=[K40c,C2070],sizes=small,cpus=2",
 )
 
 
@@ -98,42 +102,6 @@ def _demand(instance: Instance, task: int, pool: int) -> int:
     return int(instance.modes.req_count[rows][instance.modes.req_pool[rows] == pool].sum())
 
 
-def test_a_gpu_graph_offers_pools_counts_and_clocks() -> None:
-    instance = make("gpu_dag:tasks=30,gpus=5,types=2,clocks=3,gang=2")
-    assert instance.pools.count.tolist() == [3, 2]
-    # Two pools, one or two GPUs, three clocks.
-    assert np.diff(instance.modes.kind_ptr).tolist() == [12] * len(instance.modes.kind_names)
-    assert instance.modes.devices.max() == 2
-    # Tasks of 40 GB fit no L4 (24 GB): six modes are left.
-    big = np.flatnonzero(instance.tasks.memory_gb == 40.0)
-    assert len(big) > 0
-    assert np.diff(instance.pairs.ptr)[big].tolist() == [6] * len(big)
-
-
-def test_energies_and_powers_of_a_gpu_graph_scale_to_integers() -> None:
-    modes = make("gpu_dag").modes
-    for column in (modes.energy_per_unit_j, modes.power_w):
-        assert np.abs(column * 1e3 - np.rint(column * 1e3)).max() < 1e-6
-
-
-def test_options_of_a_gpu_graph_show_in_its_features() -> None:
-    assert "transfers" in make("gpu_dag").features
-    assert "transfers" not in make("gpu_dag:transfers=no").features
-    assert "tariffs" in make("gpu_dag:price=yes").features
-    assert "power_cap" in make("gpu_dag:power_cap=0.5").features
-    assert "deadlines" in make("gpu_dag:hard=yes").features
-    assert "due_dates" in make("gpu_dag").features
-    assert "due_dates" not in make("gpu_dag:deadlines=none").features
-
-
-def test_a_tight_deadline_is_half_a_loose_one() -> None:
-    # Only the slack differs: 1.5 against 3 times the earliest end, each rounded up.
-    loose, tight = (make(f"gpu_dag:deadlines={word}").tasks.deadline for word in ("loose", "tight"))
-    due = np.isfinite(loose)
-    assert due.any()
-    assert (np.abs(loose[due] - 2 * tight[due]) <= 1).all()
-
-
 @pytest.mark.parametrize(
     ("spec", "culprit"),
     [
@@ -143,25 +111,11 @@ def test_a_tight_deadline_is_half_a_loose_one() -> None:
         ("flexible_jobshop:spread=1", "spread is 1.0"),
         ("rcpsp:factor=1.5", "factor is 1.5; it must be from 0 to 1"),
         ("rcpsp:activities=5,complexity=8", "complexity is 8.0; networks of 5 activities"),
-        ("gpu_dag:types=7", r"types is 7; it must be from 1 to 6 \(A100-PCIe"),
-        ("gpu_dag:clocks=9", "clocks is 9; it must be from 1 to 8"),
-        ("gpu_dag:shape=star", "shape is 'star'.*layered"),
-        ("gpu_dag:power_cap=1.5", "power_cap is 1.5; it must be none, or above 0 and at most 1"),
-        ("gpu_dag:power_cap=0.01", "power_cap is 0.01, but some task needs at least"),
-        ("gpu_dag:tick_s=7,price=yes", "tick_s is 7.0; it must be a divisor of 120 s"),
-        ("gpu_dag:tick_s=0", "tick_s is 0.0"),
     ],
 )
 def test_a_bad_parameter_is_named_with_its_value(spec: str, culprit: str) -> None:
     with pytest.raises(ParameterError, match=culprit):
         make(spec)
-
-
-def test_the_least_power_cap_that_is_named_works() -> None:
-    with pytest.raises(ParameterError, match="at least") as caught:
-        make("gpu_dag:power_cap=0.01")
-    share = str(caught.value).partition("at least ")[2].split()[0]
-    assert make(f"gpu_dag:power_cap={share}").limits.cap_w[0] > 0
 
 
 def test_a_file_is_read_and_must_be_of_the_family(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""The arithmetic of caps: watts at rest and net watts of a mode, by hand and against the verifier's peak."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optbench.model.builder import Model
+from optbench.model.caps import net_power_w, resting_power_w
+from optbench.model.instance import Instance
+from optbench.model.metrics import peak_power
+from optbench.model.schedule import Schedule
+
+
+def two_nodes() -> Instance:
+    """Node a: 3 devices idling at 10 W; node b: 2 sleeping at 0.1 W; a mode on each, one on both, and one on nothing."""
+    m = Model()
+    a, b = m.place("a"), m.place("b")
+    here, there = m.pool("here", 3, idle_w=10, at=a), m.pool("there", 2, idle_w=5, sleep_w=0.1, sleeps=True, at=b)
+    modes = [
+        m.mode({here: 2}, 1, power_w=300),
+        m.mode(there, 1, power_w=70),
+        m.mode({there: 1, here: 3}, 1, power_w=50),
+        m.mode(None, 1),
+    ]
+    m.task(modes=modes)
+    m.minimize(makespan_s=1)
+    return m.build()
+
+
+def test_base_and_net_by_hand() -> None:
+    # Rest: node a 30 W, node b 0.2 W. Mode 2 draws its 50 W at b and keeps 30 W of rest at a: 30 W less there while it runs.
+    instance = two_nodes()
+    assert [resting_power_w(instance, place) for place in range(3)] == [30.2, 30.0, 0.2]
+    assert net_power_w(instance, 0).tolist() == pytest.approx([280, 69.9, 19.9, 0])
+    assert net_power_w(instance, 1).tolist() == [280, 0, -30, 0]
+    assert net_power_w(instance, 2).tolist() == pytest.approx([0, 69.9, 49.9, 0])
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_base_and_net_are_what_the_verifier_sees(place: int) -> None:
+    instance = two_nodes()
+    for mode in range(4):
+        schedule = Schedule.of(instance, np.array([mode]), np.array([0]))
+        peak, _ = peak_power(instance, np.zeros(1), schedule.end.astype(float), schedule.mode, place)
+        # Devices that draw less than their rest lower the power for a while; the peak is then the rest itself.
+        net = max(0.0, float(net_power_w(instance, place)[mode]))
+        assert peak == pytest.approx(resting_power_w(instance, place) + net, rel=1e-12)
+
+
+def test_many_requirements_are_summed_without_loss() -> None:
+    # Ten pools that rest at 0.1 W: adding them one by one gives 0.9999999999999999.
+    m = Model()
+    pools = [m.pool(f"p{i}", idle_w=0.1) for i in range(10)]
+    m.task(modes=[m.mode(dict.fromkeys(pools, 1), 1, power_w=5)])
+    m.minimize(makespan_s=1)
+    instance = m.build()
+    assert sum([0.1] * 10) != 1.0
+    assert resting_power_w(instance, 0) == 1.0
+    assert net_power_w(instance, 0).tolist() == [4.0]

@@ -1,0 +1,363 @@
+"""gpu_dag: patterns, hardware pooled and device by device, limits that bind, and refused parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import optbench as ob
+from optbench.errors import ParameterError, UnknownNameError
+from optbench.model.instance import Instance
+from optbench.model.metrics import peak_power
+from optbench.model.windows import windows
+from optbench.plugins.discovery import load_problem
+from optbench.plugins.problems._shapes import data_parallel, pipeline
+
+
+def make(spec: str, seed: int = 0) -> Instance:
+    return load_problem(spec).instance(seed)
+
+
+def best(instance: Instance) -> ob.Result:
+    """The proven optimum."""
+    result = ob.solve(instance, "cpsat", time_limit_s=60)
+    assert result.status == "optimal"
+    return result
+
+
+def optimum(instance: Instance) -> float:
+    value = best(instance).objective
+    assert isinstance(value, float)
+    return value
+
+
+def on_cpu(instance: Instance) -> np.ndarray:
+    """Which modes run on a CPU."""
+    names = instance.pools.names
+    return np.asarray([names[p].startswith("cpu") for p in instance.modes.primary.tolist()])
+
+
+# --- hardware ---------------------------------------------------------------------------------------------------
+
+
+def test_a_gpu_graph_offers_pools_counts_and_clocks() -> None:
+    instance = make("gpu_dag:tasks=30,gpus=5,types=2,clocks=3,gang=2")
+    assert instance.pools.count.tolist() == [3, 2]
+    # Two pools, one or two GPUs, three clocks.
+    assert np.diff(instance.modes.kind_ptr).tolist() == [12] * len(instance.modes.kind_names)
+    assert instance.modes.devices.max() == 2
+    # Tasks of 40 GB fit no L4 (24 GB): six modes are left.
+    big = np.flatnonzero(instance.tasks.memory_gb == 40.0)
+    assert len(big) > 0
+    assert np.diff(instance.pairs.ptr)[big].tolist() == [6] * len(big)
+
+
+def test_energies_and_powers_of_a_gpu_graph_scale_to_integers() -> None:
+    modes = make("gpu_dag").modes
+    for column in (modes.energy_per_unit_j, modes.power_w):
+        assert np.abs(column * 1e3 - np.rint(column * 1e3)).max() < 1e-6
+
+
+def test_options_of_a_gpu_graph_show_in_its_features() -> None:
+    assert "transfers" in make("gpu_dag").features
+    assert "transfers" not in make("gpu_dag:transfers=no").features
+    assert "tariffs" in make("gpu_dag:price=yes").features
+    assert "power_cap" in make("gpu_dag:power_cap=0.5").features
+    assert "deadlines" in make("gpu_dag:hard=yes").features
+    assert "due_dates" in make("gpu_dag").features
+    assert "due_dates" not in make("gpu_dag:deadlines=none").features
+
+
+def test_a_tight_deadline_is_half_a_loose_one() -> None:
+    # Only the slack differs: 1.5 against 3 times the earliest end, each rounded up.
+    loose, tight = (make(f"gpu_dag:deadlines={word}").tasks.deadline for word in ("loose", "tight"))
+    due = np.isfinite(loose)
+    assert due.any()
+    assert (np.abs(loose[due] - 2 * tight[due]) <= 1).all()
+
+
+def test_nodes_and_sockets_are_dealt_out_in_turn() -> None:
+    # 11 GPUs: 6 of the first type, 5 of the second; on two nodes each 3 + 3 and 3 + 2. Five sockets over four nodes.
+    instance = make("gpu_dag:gpus=11,types=2,nodes=2,cpus=5")
+    count = dict(zip(instance.pools.names, instance.pools.count.tolist(), strict=True))
+    assert count == {
+        "a100-pcie-0": 3, "cpu-a100-pcie-0": 2, "a100-pcie-1": 3, "cpu-a100-pcie-1": 1,
+        "l4-0": 3, "cpu-l4-0": 1, "l4-1": 2, "cpu-l4-1": 1,
+    }  # fmt: skip
+    assert instance.places.names == ("cluster", "node-a100-pcie-0", "node-a100-pcie-1", "node-l4-0", "node-l4-1")
+
+
+def test_named_profiles_take_the_place_of_the_types() -> None:
+    assert make("gpu_dag:profiles=[H200,K40c],gpus=3").pools.names == ("h200", "k40c")
+    assert make("gpu_dag:profiles=[H200,K40c],gpus=3").pools.count.tolist() == [2, 1]
+
+
+def test_device_by_device_each_gpu_is_a_pool_and_links_inside_a_node_are_faster() -> None:
+    instance = make("gpu_dag:gpus=5,types=2,pooled=no,gang=2,clocks=2")
+    assert instance.pools.count.tolist() == [1] * 5
+    assert "pooled" not in instance.features
+    # 3 + 2 GPUs: alone 5 ways, in pairs of one node 3 + 1 ways, at two clocks.
+    assert np.diff(instance.modes.kind_ptr).tolist() == [18, 18]
+    node = instance.pools.place
+    inside = (node[:, None] == node) & ~np.eye(5, dtype=bool)
+    between = node[:, None] != node
+    # 252 Gbit/s are 8 / 252 s per GB, 10 Gbit/s 0.8 s per GB.
+    assert np.unique(instance.links.s_per_gb[inside]).tolist() == [8 / 252]
+    assert np.unique(instance.links.s_per_gb[between]).tolist() == [0.8]
+
+
+FORMS = (
+    "gpu_dag:tasks=4,gpus=3,types=1,clocks=2,transfers=no",
+    "gpu_dag:tasks=5,gpus=4,types=1,clocks=2,gang=4,transfers=no,shape=batch",
+    "gpu_dag:tasks=4,gpus=4,types=1,nodes=2,clocks=2,transfers=no,shape=data_parallel,replicas=2,cpus=2,deadlines=tight",
+    "gpu_dag:tasks=4,gpus=4,types=2,clocks=2,transfers=no,shape=pipeline,node_cap=0.7,power_cap=0.6,cpus=1,prepare=either",
+)
+
+
+@pytest.mark.parametrize("spec", FORMS)
+@pytest.mark.parametrize("seed", range(2))
+def test_without_transfers_both_forms_have_the_same_optimum(spec: str, seed: int) -> None:
+    pooled, single = make(spec, seed), make(f"{spec},pooled=no", seed)
+    assert pooled.tasks.deadline.tolist() == single.tasks.deadline.tolist()
+    assert single.pools.count.max() == 1 < pooled.pools.count.max()
+    assert optimum(single) == pytest.approx(optimum(pooled), rel=1e-9)
+
+
+def test_with_transfers_device_by_device_is_never_cheaper() -> None:
+    # Data within a pool move for free, so that the pooled form relaxes the other one.
+    spec = "gpu_dag:tasks=4,gpus=3,types=1,clocks=1,gang=1,shape=data_parallel,replicas=2,iterations=1"
+    assert optimum(make(f"{spec},pooled=no")) > optimum(make(spec))
+
+
+@pytest.mark.parametrize("options", ["", ",pooled=no,gang=1", ",nodes=60,cpus=180,power_cap=0.7,node_cap=0.8"])
+def test_a_cluster_of_1500_gpus_stays_small(options: str) -> None:
+    instance = make(f"gpu_dag:tasks=5000,gpus=1500{options}")
+    gpus = [name for name in instance.pools.names if not name.startswith("cpu")]
+    assert instance.num_tasks == 5000
+    assert sum(instance.pools.count[instance.pools.names.index(name)] for name in gpus) == 1500
+    # A mode per pool, GPU count (two at most) and clock, for each of three kinds of work at most.
+    assert instance.num_modes <= 3 * 2 * 5 * instance.num_pools
+    assert "pairs" not in vars(instance), "5,000 tasks x 7,500 modes must not be written out to build the instance"
+
+
+# --- work -------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_jobs_alone() -> None:
+    instance = make("gpu_dag:shape=batch,tasks=30")
+    assert len(instance.edges.source) == 0
+    assert "transfers" not in instance.features
+    assert np.isfinite(instance.tasks.deadline).all()
+
+
+def test_a_pipeline_repeats_its_stages() -> None:
+    # Jobs of three stages, the last one cut: 0-1-2, 3-4-5, 6-7.
+    graph = pipeline(8, 3)
+    assert graph.edges == [(0, 1), (1, 2), (3, 4), (4, 5), (6, 7)]
+    assert graph.roles == ["prepare", "train", "infer", "prepare", "train", "infer", "prepare", "train"]
+    assert pipeline(4, 2).roles == ["prepare", "train"] * 2
+    instance = make("gpu_dag:shape=pipeline,tasks=8,stages=3")
+    kind = instance.tasks.kind.tolist()
+    assert kind[:3] == kind[3:6] and kind[6:] == kind[:2]
+    assert len(set(kind[:3])) == 3
+
+
+def test_data_parallel_jobs_fork_and_reduce_in_every_iteration() -> None:
+    # One job of two iterations with three replicas: 0 | 1 2 3 | 4 | 5 6 7 | 8; then 9 | 10 11 | 12, cut to 13 tasks.
+    graph = data_parallel(13, 3, 2)
+    fork_1, join_1 = [(0, 1), (0, 2), (0, 3)], [(1, 4), (2, 4), (3, 4)]
+    fork_2, join_2 = [(4, 5), (4, 6), (4, 7)], [(5, 8), (6, 8), (7, 8)]
+    assert graph.edges == [*fork_1, *join_1, *fork_2, *join_2, (9, 10), (9, 11), (10, 12), (11, 12)]
+    train = ["train"] * 3
+    assert graph.roles == ["prepare", *train, "reduce", *train, "reduce", "prepare", "train", "train", "reduce"]
+    assert graph.teams == [0, 1, 1, 1, 4, 5, 5, 5, 8, 9, 10, 10, 12]
+    assert graph.bundles == [0] * 3 + [3] * 3 + [6] * 3 + [9] * 3 + [12] * 2 + [14] * 2
+
+
+@pytest.mark.parametrize("tasks", range(1, 25))
+def test_a_data_parallel_graph_has_as_many_tasks_as_asked_for(tasks: int) -> None:
+    graph = data_parallel(tasks, 4, 3)
+    assert len(graph.roles) == len(graph.teams) == tasks
+    for task, role in enumerate(graph.roles):
+        before = [graph.roles[i] for i, j in graph.edges if j == task]
+        assert before == {"prepare": [], "reduce": ["train"] * len(before)}.get(role, before)
+        assert len(before) == 1 or role != "train"
+
+
+def test_replicas_are_equal_and_exchange_equal_volumes() -> None:
+    instance = make("gpu_dag:shape=data_parallel,tasks=40,replicas=4")
+    graph = data_parallel(40, 4, 3)
+    for column in (instance.tasks.units, instance.tasks.memory_gb, instance.tasks.kind):
+        assert all(column[i] == column[team] for i, team in enumerate(graph.teams))
+    data = instance.edges.data_gb
+    assert all(data[e] == data[bundle] > 0 for e, bundle in enumerate(graph.bundles))
+    assert len(set(instance.tasks.units.tolist())) > 10
+
+
+@pytest.mark.parametrize("shape", ["layered", "batch", "pipeline", "data_parallel"])
+@pytest.mark.parametrize("prepare", ["cpu", "either"])
+def test_preparation_runs_on_cpus_or_on_either_and_nothing_else_does(shape: str, prepare: str) -> None:
+    instance = make(f"gpu_dag:tasks=40,cpus=3,shape={shape},prepare={prepare}")
+    cpu = on_cpu(instance)
+    by_kind = [set(cpu[rows].tolist()) for rows in np.split(np.arange(len(cpu)), instance.modes.kind_ptr[1:-1])]
+    assert by_kind.count({False}) >= 2
+    assert by_kind.count({True} if prepare == "cpu" else {True, False}) == 1
+    assert len(by_kind) == by_kind.count({False}) + 1
+    preparing = [i for i, kind in enumerate(instance.tasks.kind.tolist()) if True in by_kind[kind]]
+    assert preparing
+    # What prepares data waits for nothing.
+    assert not set(preparing) & set(instance.edges.target.tolist())
+
+
+def test_without_cpus_there_are_none_and_gpus_prepare() -> None:
+    assert not on_cpu(make("gpu_dag:shape=pipeline")).any()
+
+
+def test_small_problems_run_as_fast_on_any_gpu_and_large_ones_do_not() -> None:
+    # Full, one H100 trains 15 times as fast as one T4. Of 0.1 GFLOP neither is full: times differ by less than a third.
+    ratio = {}
+    for sizes in ("small", "large"):
+        instance = make(f"gpu_dag:profiles=[H100,T4],gpus=2,sizes={sizes},clocks=1")
+        times = instance.modes.time_per_unit_s.reshape(-1, 2)
+        ratio[sizes] = (times[:, 1] / times[:, 0]).tolist()
+    assert all(2 / 3 < each < 4 / 3 for each in ratio["small"])
+    assert all(each > 4 for each in ratio["large"])
+
+
+def test_mixed_sizes_are_kinds_of_their_own() -> None:
+    # Training and inference, small, medium and large.
+    assert len(make("gpu_dag:sizes=mixed,tasks=200").modes.kind_names) == 6
+
+
+def test_of_any_size_a_task_is_10_to_60_s_of_an_a100() -> None:
+    instance = make("gpu_dag:profiles=[A100],gpus=1,clocks=1,gang=1,sizes=mixed,tasks=100")
+    # Units are whole, and one of a small training problem takes 0.043 * 94.6 = 4.1 s: half of it more or less, and a tick.
+    assert instance.pairs.duration.min() >= 10 - 3
+    assert instance.pairs.duration.max() <= 60 + 4
+
+
+# --- limits -----------------------------------------------------------------------------------------------------
+
+TINY = "gpu_dag:tasks=4,gpus=3,types=2,clocks=2,shape=batch,transfers=no"
+
+
+def top_power_w(instance: Instance, result: ob.Result, place: int) -> float:
+    schedule = result.schedule
+    assert schedule is not None
+    return peak_power(instance, schedule.start.astype(float), schedule.end.astype(float), schedule.mode, place)[0]
+
+
+def ends(instance: Instance, result: ob.Result) -> np.ndarray:
+    schedule = result.schedule
+    assert schedule is not None
+    out = np.zeros(instance.num_tasks)
+    out[schedule.task] = schedule.end
+    return out
+
+
+@pytest.mark.parametrize(("option", "places"), [("power_cap=0.5", [0]), ("node_cap=0.7", [1, 2])])
+def test_a_power_cap_binds(option: str, places: list[int]) -> None:
+    free, capped = make(TINY), make(f"{TINY},{option}")
+    assert capped.limits.cap_place.tolist() == places
+    loose, tight = best(free), best(capped)
+    cap_w = dict(zip(places, capped.limits.cap_w.tolist(), strict=True))
+    assert any(top_power_w(free, loose, place) > cap_w[place] for place in places)
+    assert all(top_power_w(capped, tight, place) <= cap_w[place] + 1e-6 for place in places)
+    assert isinstance(tight.objective, float) and isinstance(loose.objective, float)
+    assert tight.objective > loose.objective + 1
+
+
+@pytest.mark.parametrize("option", ["power_cap=1", "node_cap=1"])
+def test_all_of_the_power_binds_nothing(option: str) -> None:
+    assert optimum(make(f"{TINY},{option}")) == pytest.approx(optimum(make(TINY)), rel=1e-9)
+
+
+def test_both_caps_hold_at_once() -> None:
+    limits = make(f"{TINY},power_cap=0.6,node_cap=0.7").limits
+    assert limits.cap_place.tolist() == [0, 1, 2]
+    # Node 1 holds two A100s of 254.99 W at work, node 2 an L4 of 61.2 W: 70 % of 509.98 and of 61.2 W, rounded down to mW;
+    # 60 % of 571.18 W, rounded down to W.
+    assert limits.cap_w.tolist() == pytest.approx([342.0, 356.986, 42.84], abs=1e-3 + 1e-9)
+
+
+def test_a_hard_tight_deadline_binds() -> None:
+    spec = "gpu_dag:tasks=6,gpus=3,clocks=2,gang=1"
+    free, due = make(f"{spec},deadlines=none", 2), make(f"{spec},deadlines=tight,hard=yes", 2)
+    assert due.tasks.deadline_hard.tolist() == np.isfinite(due.tasks.deadline).tolist()
+    loose, tight = best(free), best(due)
+    assert any((ends(free, loose) > due.tasks.deadline).tolist())
+    assert all((ends(due, tight) <= due.tasks.deadline).tolist())
+    assert isinstance(tight.objective, float) and isinstance(loose.objective, float)
+    assert tight.objective > loose.objective + 1
+
+
+def test_deadlines_are_multiples_of_the_earliest_end() -> None:
+    free = make("gpu_dag:deadlines=none")
+    bounds = windows(free)
+    last = sorted(set(range(20)) - set(free.edges.source.tolist()))
+    for word, slack in (("tight", 1.5), ("loose", 3.0), ("flexible", 6.0)):
+        deadline = make(f"gpu_dag:deadlines={word}").tasks.deadline
+        assert np.flatnonzero(np.isfinite(deadline)).tolist() == last
+        assert deadline[last].tolist() == np.ceil(slack * (bounds.head + bounds.shortest)[last]).tolist()
+
+
+def test_carbon_and_price_series_are_there_and_weighed() -> None:
+    # Two minutes each; they go round again after three.
+    instance = make("gpu_dag:carbon=yes,tasks=4")
+    assert instance.tariffs is not None
+    assert instance.tariffs.times.tolist() == [0, 120, 240, 360]
+    assert instance.tariffs.carbon_g_per_kwh[0].tolist() == [350, 500, 220, 350]
+    assert instance.objective.metrics == {"carbon_g", "makespan_s", "tardiness_s"}
+    both = make("gpu_dag:carbon=yes,price=yes,tasks=4")
+    assert both.objective.metrics == {"carbon_g", "cost_usd", "makespan_s", "tardiness_s"}
+    assert both.tariffs is not None and both.tariffs.price_usd_per_kwh[0].tolist() == [0.12, 0.20, 0.16, 0.12]
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "culprit"),
+    [
+        ("gpu_dag:types=13", r"types is 13; it must be from 1 to 12 \(A100-PCIe"),
+        ("gpu_dag:clocks=9", "clocks is 9; it must be from 1 to 8"),
+        ("gpu_dag:shape=star", "shape is 'star'.*layered"),
+        ("gpu_dag:power_cap=1.5", "power_cap is 1.5; it must be none, or above 0 and at most 1"),
+        ("gpu_dag:power_cap=0.01", "power_cap is 0.01, but some task needs at least"),
+        ("gpu_dag:tick_s=7,price=yes", "tick_s is 7.0; it must be a divisor of 120 s"),
+        ("gpu_dag:tick_s=0", "tick_s is 0.0"),
+        ("gpu_dag:node_cap=0", "node_cap is 0.0; it must be none, or above 0 and at most 1"),
+        ("gpu_dag:node_cap=0.2", "node_cap is 0.2, but some task needs at least 0.[0-9]+ of the .* W or more of each node"),
+        ("gpu_dag:tick_s=7,carbon=yes", "tick_s is 7.0; it must be a divisor of 120 s"),
+        ("gpu_dag:cpus=-1", "cpus is -1; it must be at least 0"),
+        ("gpu_dag:nodes=0", "nodes is 0; it must be at least 1"),
+        ("gpu_dag:stages=1", "stages is 1; it must be at least 2"),
+        ("gpu_dag:replicas=0", "replicas is 0; it must be at least 1"),
+        ("gpu_dag:iterations=0", "iterations is 0; it must be at least 1"),
+        ("gpu_dag:sizes=huge", "sizes is 'huge'.*medium"),
+        ("gpu_dag:prepare=gpu", "prepare is 'gpu'.*either"),
+        ("gpu_dag:profiles=[A100,A100-PCIe]", r"profiles is \['A100', 'A100-PCIe'\]; it must be different profiles"),
+        (
+            "gpu_dag:gpus=900,pooled=no",
+            # 300 GPUs of a node: 300 alone and 300 * 299 / 2 pairs, times 3 types and 5 clocks.
+            "every choice of up to 2 devices of a node, at 5 clocks, makes 677,250 modes, more than 50,000",
+        ),
+    ],
+)
+def test_a_bad_parameter_is_named_with_its_value(spec: str, culprit: str) -> None:
+    with pytest.raises(ParameterError, match=culprit):
+        make(spec)
+
+
+def test_an_unknown_profile_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"'H1000'; did you mean 'H100'\?"):
+        make("gpu_dag:profiles=[H1000]")
+
+
+@pytest.mark.parametrize("cap", ["power_cap", "node_cap"])
+@pytest.mark.parametrize("options", ["", ",gpus=1", ",nodes=2,gpus=7,cpus=3", ",gpus=5,pooled=no", ",sizes=small"])
+def test_the_least_cap_that_is_named_works(cap: str, options: str) -> None:
+    with pytest.raises(ParameterError, match="at least") as caught:
+        make(f"gpu_dag:{cap}=0.01{options}")
+    share = str(caught.value).partition("at least ")[2].split()[0]
+    assert make(f"gpu_dag:{cap}={share}{options}").limits.cap_w.min() > 0

@@ -44,6 +44,7 @@ def list_rule(
     late_weight: float = 0.0,
     energy_weight: float = 0.0,
     load: float = math.inf,
+    patience: float = 0.0,
     depth: int = DEPTH,
     strict: bool = False,
     lookahead: bool = False,
@@ -56,8 +57,9 @@ def list_rule(
     n, modes, pools = instance.num_tasks, instance.num_modes, instance.num_pools
     return Rule(
         base=np.array(np.broadcast_to(base, n), dtype=np.float64),
+        after=np.zeros(n),
         home=homes(instance),
-        weight=np.array([ready_weight, end_weight, late_weight, energy_weight, load], dtype=np.float64),
+        weight=np.array([ready_weight, end_weight, late_weight, energy_weight, load, patience, math.inf], dtype=np.float64),
         option=np.array([depth, strict, lookahead], dtype=np.int64),
         mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
         pool_cost=np.array(np.broadcast_to(pool_cost, pools), dtype=np.float64),

@@ -10,6 +10,11 @@ A task takes the mode k, of those its load class allows, with the least
 Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a non-delay schedule). With it,
 a busy pool counts too, from the time its devices are expected; a task that is better off waiting reserves them for this look,
 and the next ones plan around it.
+
+With ``patience`` a task stands in its queue as soon as its last predecessor runs. A device that is free is kept for such a
+*coming* task at the head, against a ready one of length d behind it, when it comes within patience · d.
+
+A run is given up once a task ends later than ``cutoff − after_i``, where ``after_i`` is the time that is still needed then.
 """
 
 from __future__ import annotations
@@ -41,13 +46,14 @@ from optbench.sim.kernel.state import (
     NUM_FRESH,
     NUM_READY,
     NUM_TOUCHED,
+    READY,
     RUNNING,
     State,
     state_at,
 )  # fmt: skip
 
 # Entries of ``weight`` and ``option``.
-READY_WEIGHT, END_WEIGHT, LATE_WEIGHT, ENERGY_WEIGHT, LOAD = range(5)
+READY_WEIGHT, END_WEIGHT, LATE_WEIGHT, ENERGY_WEIGHT, LOAD, PATIENCE, CUTOFF = range(7)
 DEPTH, STRICT, LOOKAHEAD = range(3)
 # Bits of ``allowed``: the mode may be used while the load is low, while it is high.
 CALM, PRESSED = 1, 2
@@ -59,6 +65,7 @@ class Rule(NamedTuple):
     """
 
     base: Floats
+    after: Floats
     home: Ints
     weight: Floats
     option: Ints
@@ -75,8 +82,14 @@ rule_at = table_at(Rule)
 def run(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> None:
     """From time 0 until nothing happens any more, or nothing up to ``until``."""
     plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    make(plant, state, rule, until)
+
+
+@njit(cache=True)
+def make(plant: Plant, state: State, rule: Rule, until: float) -> bool:
+    """``run`` for compiled callers; False when it was given up."""
     begin(plant, state)
-    carry_on(plant, state, rule, until)
+    return bool(carry_on(plant, state, rule, until))
 
 
 @njit(cache=True)
@@ -104,19 +117,25 @@ def requeue(plant: Plant, state: State, rule: Rule, queue: int) -> None:
 
 
 @njit(cache=True)
-def carry_on(plant: Plant, state: State, rule: Rule, until: float) -> None:
+def carry_on(plant: Plant, state: State, rule: Rule, until: float) -> bool:
     while advance(plant, state, until):
-        dispatch(plant, state, rule)
+        if not dispatch(plant, state, rule):
+            return False
+    return True
 
 
 @njit(cache=True)
-def dispatch(plant: Plant, state: State, rule: Rule) -> None:
-    """Queue what has become ready, then look through every queue that was touched."""
+def dispatch(plant: Plant, state: State, rule: Rule) -> bool:
+    """Queue what has become ready, then look through every queue that was touched; False when the run is given up."""
     tally = state.tally
     for f in range(tally[NUM_FRESH]):
         task = state.fresh[f]
         key, home = rule.base[task] + rule.weight[READY_WEIGHT] * state.total[NOW], rule.home[task]
-        if home < plant.size[POOLS]:
+        if state.queue[task] != NONE:  # announced; it stands there already
+            touch(state, home)
+            if plant.size[SENDS]:
+                wake(plant, state, task)
+        elif home < plant.size[POOLS]:
             enter(plant, state, task, home, key, arrival(plant, state, task, home) if plant.size[SENDS] else state.total[NOW])
         else:
             put(plant, state, home, task, key)
@@ -128,24 +147,38 @@ def dispatch(plant: Plant, state: State, rule: Rule) -> None:
     for q in range(touched):
         queue = state.touched[q]
         state.is_touched[queue] = 0
-        if state.root[queue] != NONE:
-            serve(plant, state, rule, queue)
+        if state.root[queue] != NONE and not serve(plant, state, rule, queue):
+            return False
     tally[NUM_TOUCHED] = 0
+    return True
 
 
 @njit(cache=True)
-def serve(plant: Plant, state: State, rule: Rule, queue: int) -> None:
+def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
     """Start what can start, in the order of the queue; the array of fresh tasks, empty now, holds those passed over."""
-    look_ahead = rule.option[LOOKAHEAD] != 0
+    look_ahead, patience, now, soon = rule.option[LOOKAHEAD] != 0, rule.weight[PATIENCE], state.total[NOW], math.inf
     if look_ahead:
         expect(plant, state)
     load = PRESSED if is_pressed(plant, state, rule) else CALM
     passed = 0
     while state.root[queue] != NONE and passed < rule.option[DEPTH] and any_free(plant, state, queue):
         task = take(plant, state, queue)
-        mode = planned(plant, state, rule, task, load) if look_ahead else possible(plant, state, rule, task, load)
+        if look_ahead:
+            mode = planned(plant, state, rule, task, load)
+        elif state.status[task] == READY:
+            mode = possible(plant, state, rule, task, load)
+            if mode >= 0 and soon < now + patience * duration(plant, mode, state.remaining[task]):
+                state.fresh[passed] = task
+                passed += 1
+                break
+        else:
+            mode, soon = NONE, min(soon, coming_at(plant, state, task))
         if mode >= 0:
             start(plant, state, task, mode)
+            if state.end[task] + rule.after[task] > rule.weight[CUTOFF]:
+                return False
+            if patience > 0.0:
+                announce(plant, state, rule, task)
             continue
         state.fresh[passed] = task
         passed += 1
@@ -153,6 +186,28 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> None:
             break
     for f in range(passed):
         put(plant, state, queue, state.fresh[f], state.key[state.fresh[f]])
+    return True
+
+
+@njit(cache=True)
+def announce(plant: Plant, state: State, rule: Rule, task: int) -> None:
+    """Queue what waits for nothing but this running task, where its coming can be planned for."""
+    for e in range(plant.succ_ptr[task], plant.succ_ptr[task + 1]):
+        coming = plant.succ[e]
+        home = rule.home[coming]
+        planned_for = rule.option[LOOKAHEAD] != 0 if home == plant.size[POOLS] else plant.size[SENDS] == 0
+        if state.waiting[coming] == 1 and planned_for:
+            put(plant, state, home, coming, rule.base[coming] + rule.weight[READY_WEIGHT] * state.end[task])
+
+
+@njit(cache=True)
+def coming_at(plant: Plant, state: State, task: int) -> float:
+    """When an announced task becomes ready; inf where a predecessor was interrupted."""
+    there = state.total[NOW]
+    for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
+        source = plant.pred[e]
+        there = max(there, state.end[source] if state.status[source] >= RUNNING else math.inf)
+    return there
 
 
 @njit(cache=True)
@@ -221,7 +276,8 @@ def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> in
 @njit(cache=True)
 def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
     """The best mode if it can begin now; NONE, with its devices reserved in the plan, if it has to wait."""
-    now = state.total[NOW]
+    now, ready = state.total[NOW], state.status[task] == READY
+    soon = now if ready else coming_at(plant, state, task)
     best, least, best_begin, best_length, last, there = NONE, math.inf, 0.0, 0.0, NONE - 1, now
     first, behind = choices(plant, rule, task)
     for mode in range(first, behind):
@@ -230,18 +286,18 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
         if plant.size[SENDS] and plant.primary[mode] != last:
             last = plant.primary[mode]
             there = arrival(plant, state, task, last)
-        begins = max(now, there)
+        begins = max(soon, there)
         for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
             begins = max(begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1])
         length = duration(plant, mode, state.remaining[task])
         value = score(plant, state, rule, task, mode, begins, length)
         if value < least:
             best, least, best_begin, best_length = mode, value, begins, length
-    if best == NONE:
+    if best == NONE or (not ready and best_begin > now + rule.weight[PATIENCE] * best_length):
         return NONE
     for r in range(plant.req_ptr[best], plant.req_ptr[best + 1]):
         reserve(plant, state, plant.req_pool[r], plant.req_count[r], best_begin + best_length)
-    return best if best_begin <= now and has_room(plant, state, best) else NONE
+    return best if ready and best_begin <= now and has_room(plant, state, best) else NONE
 
 
 @njit(cache=True)

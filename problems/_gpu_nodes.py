@@ -45,7 +45,7 @@ class Group:
 class Cluster:
     """How many devices of which types on how many nodes."""
 
-    types: tuple[str, ...]
+    types: tuple[Profile, ...]
     gpus: int
     cpus: int
     nodes: int
@@ -57,17 +57,18 @@ class Cluster:
         ``first_only`` leaves the first node of each type: it has the most GPUs, and a socket if any of them has one.
         """
         types = self.types[: self.gpus]
-        counts = [(name, k) for q, name in enumerate(types) for k in _dealt(_dealt(self.gpus, len(types))[q], self.nodes) if k]
+        shares = zip(types, _dealt(self.gpus, len(types)), strict=True)
+        counts = [(shape, count) for shape, gpus in shares for count in _dealt(gpus, self.nodes) if count]
         sockets = _dealt(self.cpus, len(counts))
         groups: list[Group] = []
         before: list[Pool] = []
-        for i, (name, count) in enumerate(counts):
-            twins = [j for j, (other, _) in enumerate(counts) if other == name]
+        for i, (shape, count) in enumerate(counts):
+            name, twins = shape.name.lower(), [j for j, (other, _) in enumerate(counts) if other is shape]
             if first_only and i > twins[0]:
                 continue
-            label = name.lower() if len(twins) == 1 else f"{name.lower()}-{i - twins[0]}"
+            label = name if len(twins) == 1 else f"{name}-{i - twins[0]}"
             node = m.place(f"node-{label}")
-            here = [self._group(m, label, count, profile(name), node)]
+            here = [self._group(m, label, count, shape, node)]
             if sockets[i]:
                 here.append(self._group(m, f"cpu-{label}", sockets[i], profile("CPU"), node, is_cpu=True))
             mine = [pool for group in here for pool in group.pools]

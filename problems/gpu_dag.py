@@ -37,7 +37,7 @@ from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.windows import windows
 from optbench.plugins.protocol import Problem
-from optbench.power.profiles import profile
+from optbench.power.profiles import ALIASES, profile
 
 from ._files import require
 from ._gpu_caps import with_caps
@@ -99,7 +99,7 @@ class GpuDag(Problem):
         require(self.cpus >= 0, name, "cpus", self.cpus, "at least 0")
         require(self.stages >= 2, name, "stages", self.stages, "at least 2")
         require(1 <= self.types <= len(TYPES), name, "types", self.types, f"from 1 to {len(TYPES)} ({', '.join(TYPES)})")
-        different = len({profile(each).name for each in self.profiles}) == len(self.profiles)
+        different = len({ALIASES.get(each, each) for each in self.profiles}) == len(self.profiles)
         require(different, name, "profiles", list(self.profiles), "different profiles")
         require(1 <= self.clocks <= 8, name, "clocks", self.clocks, "from 1 to 8, the levels of the profiles")
         shapes = (*SHAPES, *PATTERNS)
@@ -115,17 +115,15 @@ class GpuDag(Problem):
         require(divides, name, "tick_s", self.tick_s, f"a divisor of {PERIOD_S:g} s, when prices or carbon change")
 
     def instance(self, seed: int = 0) -> Instance:
-        instance, graph = self._undue(seed, self._cluster)
+        shapes = tuple(profile(name) for name in self.profiles or TYPES[: self.types])
+        cluster = Cluster(shapes, self.gpus, self.cpus, self.nodes, self.pooled)
+        instance, graph = self._undue(seed, cluster)
         if self.deadlines != "none":
             # A pool per type offers the same earliest times as all the nodes and devices, by far fewer modes.
             few = self.pooled and self.nodes == 1
-            small = instance if few else self._undue(seed, replace(self._cluster, pooled=True), first_only=True)[0]
+            small = instance if few else self._undue(seed, replace(cluster, pooled=True), first_only=True)[0]
             instance = self._due(instance, graph, small)
         return with_caps(instance, self.power_cap, self.node_cap)
-
-    @property
-    def _cluster(self) -> Cluster:
-        return Cluster(self.profiles or TYPES[: self.types], self.gpus, self.cpus, self.nodes, self.pooled)
 
     def _undue(self, seed: int, cluster: Cluster, *, first_only: bool = False) -> tuple[Instance, Graph]:
         """The instance before deadlines and caps."""

@@ -104,6 +104,24 @@ def test_list_json_has_the_keys_of_the_design(cli: Cli) -> None:
     assert "supports:" in cli("list", "solvers", "-v").out
 
 
+def test_list_profiles_flags_what_draws_more_than_its_board(cli: Cli, tmp_path: Path) -> None:
+    shipped = {entry["name"]: entry for entry in cli("list", "profiles", "--json").json}
+    assert shipped["A100-PCIe"]["aliases"] == ["A100"]
+    assert all(entry["flags"] == [] and entry["sources"]["tdp_w"] for entry in shipped.values())
+    # The L4 site of the public coefficients: 45 + 20 + 40 = 105 W in training on a board of 72 W.
+    mine = {key: shipped["L4"][key] for key in ("idle_w", "sleep_w", "tdp_w", "memory_gb", "clocks", "sources")}
+    law = {"alpha_t": 0.0065, "beta_t": 0.06, "gamma_t": 0.0022, "alpha_p": 45, "beta_p": 20, "gamma_p": 40}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(mine | {"name": "site", "laws": {"training": law}}))
+    done = cli("list", "profiles", "L4", path)
+    assert "flagged profile 'site': training draws 105 W at clock 1, the board has 72 W" in done.out
+    assert "nameplate: NVIDIA L4 datasheet" in cli("list", "profiles", "L4", "-v").out
+    assert [flag["kind"] for flag in cli("list", "profiles", path, "--json").json[0]["flags"]] == ["training"]
+    refused = cli("list", "solvers", "L4")
+    assert refused.code == 2
+    assert "unexpected 'L4'; names go with `optbench list profiles`" in refused.err
+
+
 def test_a_broken_plugin_is_listed_with_its_reason_and_a_shadowed_one_is_named(cli: Cli, tmp_path: Path) -> None:
     assert cli("init").code == 0
     (tmp_path / "solvers" / "broken.py").write_text("import no_such_library\n")

@@ -123,7 +123,7 @@ def test_throughput_rises_with_size_up_to_the_law_without_one(name: str) -> None
 
 
 def test_small_problems_do_not_profit_from_big_gpus() -> None:
-    # Full, an H100 trains 15 times as fast as a T4 and 162 times as fast as a CPU; at 1 MFLOP no device gains a third.
+    # Full, an H100 trains 14 times as fast as a T4 and 162 times as fast as a CPU; at 1 MFLOP no device gains a third.
     def time_s(name: str, size_gflop: float | None) -> float:
         return profile(name).time_per_unit_s("training", 1, 1.0, size_gflop)
 

@@ -214,7 +214,7 @@ def test_without_cpus_there_are_none_and_gpus_prepare() -> None:
 
 
 def test_small_problems_run_as_fast_on_any_gpu_and_large_ones_do_not() -> None:
-    # Full, one H100 trains 15 times as fast as one T4. Of 0.1 GFLOP neither is full: times differ by less than a third.
+    # Full, one H100 trains 14 times as fast as one T4. Of 0.1 GFLOP neither is full: times differ by less than a third.
     ratio = {}
     for sizes in ("small", "large"):
         instance = make(f"gpu_dag:profiles=[H100,T4],gpus=2,sizes={sizes},clocks=1")

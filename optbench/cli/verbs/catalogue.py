@@ -1,8 +1,10 @@
-"""``optbench list``: what there is to solve, and with what."""
+"""``optbench list``: what there is to solve, with what, and on which devices."""
 
 from __future__ import annotations
 
 import argparse
+import warnings
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli import exits
@@ -10,22 +12,35 @@ from optbench.cli.output import BAD, DIM, emit_json, escape, show, table
 
 if TYPE_CHECKING:
     from optbench.plugins.discovery import Entry, Kind
+    from optbench.power.profiles import Profile
 
-SUMMARY = "problems, solvers and studies, with their parameters"
-DESCRIPTION = "List the plug-ins: your own of this workspace, and the built-in ones."
-EXAMPLES = ("optbench list", "optbench list solvers -v", "optbench list --json")
+SUMMARY = "problems, solvers and studies with their parameters, profiles of devices"
+DESCRIPTION = (
+    "List the plug-ins: your own of this workspace, and the built-in ones.\n"
+    "Or the profiles of devices: the shipped ones, or those you name, by name or file."
+)
+EXAMPLES = ("optbench list", "optbench list solvers -v", "optbench list profiles L4 mine.json", "optbench list --json")
+PROFILES = ("profiles", "profile")
 WHAT: dict[str, Kind] = {"problems": "problem", "solvers": "solver", "studies": "study"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    what = (*WHAT, *WHAT.values())
-    parser.add_argument("kind", metavar="KIND", nargs="?", choices=what, help=f"only {', '.join(WHAT)} (default all)")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also files, types of parameters, what solvers support")
+    what = (*WHAT, *WHAT.values(), *PROFILES)
+    kinds = f"only {', '.join(WHAT)} (default all three), or profiles"
+    parser.add_argument("kind", metavar="KIND", nargs="?", choices=what, help=kinds)
+    parser.add_argument("names", metavar="NAME", nargs="*", help="of profiles: names, or files of your own")
+    more = "also files, types of parameters, what solvers support, sources of profiles"
+    parser.add_argument("-v", "--verbose", action="store_true", help=more)
 
 
 def run(args: argparse.Namespace) -> int:
+    from optbench.errors import ParameterError
     from optbench.plugins.discovery import catalogue
 
+    if args.kind in PROFILES:
+        return _profiles(args)
+    if args.names:
+        raise ParameterError(f"list {args.kind}: unexpected {args.names[0]!r}; names go with `optbench list profiles`")
     kind = WHAT.get(args.kind, args.kind) if args.kind else None
     entries = catalogue(kind)
     if args.json:
@@ -82,3 +97,42 @@ def _show_details(entry: Entry) -> None:
         show(f"  {escape(p.name)}: {escape(p.type)}, {escape(default)}")
     if entry.supports:
         show(f"  supports: {escape(', '.join(entry.supports))}")
+
+
+def _profiles(args: argparse.Namespace) -> int:
+    from optbench.power.checks import BoardPowerWarning
+    from optbench.power.profiles import profile, profile_names
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoardPowerWarning)  # they are shown as flags
+        found = [profile(name) for name in args.names or profile_names()]
+    if args.json:
+        emit_json([_profile_json(shape) for shape in found])
+        return exits.DONE
+    columns = ("profile", "also", "board W", "idle W", "sleep W", "memory GB", "peak TFLOPS", "GB/s", "kinds of work")
+    rows = [_profile_row(shape) for shape in found]
+    show("\n[bold]profiles[/]", table(columns, rows, right=columns[2:8]))
+    for shape in found:
+        if args.verbose:
+            show(f"[bold]{escape(shape.name)}[/]")
+            for field, note in shape.sources.items():
+                show(f"  {escape(field)}: {escape(note)}")
+        for flag in shape.flags:
+            show(f"[{BAD}]flagged[/] {escape(str(flag))}")
+    return exits.DONE
+
+
+def _aliases(shape: Profile) -> list[str]:
+    from optbench.power.profiles import ALIASES
+
+    return [short for short, full in ALIASES.items() if full == shape.name]
+
+
+def _profile_row(shape: Profile) -> tuple[str, ...]:
+    values = (shape.tdp_w, shape.idle_w, shape.sleep_w, shape.memory_gb, shape.peak_tflops, shape.bandwidth_gb_s)
+    numbers = ("" if value is None else f"{value:g}" for value in values)
+    return f"[bold]{escape(shape.name)}[/]", ", ".join(_aliases(shape)), *numbers, escape(", ".join(shape.kinds))
+
+
+def _profile_json(shape: Profile) -> dict[str, Any]:
+    return {**asdict(shape), "aliases": _aliases(shape), "flags": [asdict(flag) for flag in shape.flags]}

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import slack
 from optbench.model.schedule import Schedule
@@ -38,16 +39,15 @@ class _Room:
 
     def __init__(self, instance: Instance, end: int) -> None:
         modes, pools, limits = instance.modes, instance.pools, instance.limits
-        under = instance.under[limits.cap_place]
-        resting = under @ (pools.rest_w * pools.count)
-        caps = np.asarray([cap + slack(cap) for cap in limits.cap_w.tolist()]) - resting
+        places = limits.cap_place.tolist()
+        rest_w = [resting_power_w(instance, place) for place in places]
+        caps = [cap + slack(cap) - rest for cap, rest in zip(limits.cap_w.tolist(), rest_w, strict=True)]
         self.free = np.repeat(np.concatenate((pools.count.astype(float), caps))[:, None], end, axis=1)
         self.use = np.zeros((instance.num_modes, len(self.free)))
         mode = np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))
         self.use[mode, modes.req_pool] = modes.req_count
-        home = np.maximum(modes.primary, 0)
-        own = np.where(modes.primary >= 0, under[:, home], False) * modes.power_w
-        self.use[:, instance.num_pools :] = own.T - self.use[:, : instance.num_pools] @ (under * pools.rest_w).T
+        for row, place in enumerate(places, instance.num_pools):
+            self.use[:, row] = net_power_w(instance, place)
 
     def earliest(self, mode: int, length: int, begin: int) -> int | None:
         """First start from ``begin`` on at which the mode fits for its whole length."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 
@@ -145,16 +146,10 @@ def peak_power(instance: Instance, start: Floats, end: Floats, mode: Ints, place
 
     A mode's power belongs to the place of its primary pool; every device it occupies, wherever it stands, stops resting.
     """
-    under = instance.under[place]
-    rest_w = np.where(under, instance.pools.rest_w, 0.0)
-    base = float((rest_w * instance.pools.count).sum())
-    primary = instance.modes.primary[mode]
-    own = np.where((primary >= 0) & under[np.maximum(primary, 0)], instance.modes.power_w[mode], 0.0)
-    row, pool, count = requirements(instance, mode)
-    freed = np.bincount(row, weights=rest_w[pool] * count, minlength=len(mode)).astype(float)
+    base, net = resting_power_w(instance, place), net_power_w(instance, place)[mode]
     rows = np.flatnonzero(end > start)
     shrink = 0.0 if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(end[rows]))
-    level, at = running_peak(start[rows], end[rows] - shrink, (own - freed)[rows])
+    level, at = running_peak(start[rows], end[rows] - shrink, net[rows])
     return (base + level, at) if level > 0 else (base, 0.0)
 
 

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
-import numpy as np
 from ortools.sat.python import cp_model
 
+from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.metrics import slack
 from optbench.views.cpsat.draft import Draft, Expression, Literal
 from optbench.views.cpsat.scaling import guard, scale_for, to_int
@@ -114,19 +114,12 @@ def _number(literal: Literal) -> Expression:
 def add_caps(draft: Draft) -> None:
     """Power caps: see the module."""
     instance = draft.instance
-    limits, pools, modes = instance.limits, instance.pools, instance.modes
-    for place, cap in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
-        under = instance.under[place]
-        rest_w = np.where(under, pools.rest_w, 0.0)
-        base = math.fsum((rest_w * pools.count).tolist())
+    for place, cap in zip(instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist(), strict=True):
+        base = resting_power_w(instance, place)
         if base > cap + slack(cap):
             draft.model.add_bool_or([])  # the resting devices alone break it
             continue
-        delta = []
-        for mode in range(instance.num_modes):
-            primary = int(modes.primary[mode])
-            own = float(modes.power_w[mode]) if primary >= 0 and under[primary] else 0.0
-            delta.append(own - math.fsum(float(rest_w[pool]) * n for pool, n in draft.needs[mode].items()))
+        delta = net_power_w(instance, place).tolist()
         _cap(draft, place, delta, cap - base, 0.0 if draft.inner else slack(cap))
 
 

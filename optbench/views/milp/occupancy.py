@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Floats, Ints
 from optbench.model.metrics import slack
 from optbench.views.milp.arrays import Sheet, ragged
@@ -27,15 +28,9 @@ def pool_demand(base: Frame) -> tuple[Ints, Ints, Floats]:
 def power_demand(base: Frame, place: int) -> tuple[Ints, Floats, float]:
     """At a place: pairs that change its power while they run, by how much, and what all pools at rest leave of the cap."""
     instance = base.instance
-    pairs, modes, pools = instance.pairs, instance.modes, instance.pools
-    rest_w = np.where(instance.under[place], pools.rest_w, 0.0)
-    home = modes.primary
-    own = np.where((home >= 0) & instance.under[place][np.maximum(home, 0)], modes.power_w, 0.0)
-    mode = np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))
-    freed = np.bincount(mode, weights=rest_w[modes.req_pool] * modes.req_count, minlength=instance.num_modes)
-    change = (own - freed)[pairs.mode]
+    pairs, change = instance.pairs, net_power_w(instance, place)[instance.pairs.mode]
     pair: Ints = np.flatnonzero((change != 0) & (pairs.duration > 0)).astype(np.int64)
-    return pair, np.asarray(change[pair], dtype=float), float((rest_w * pools.count).sum())
+    return pair, np.asarray(change[pair], dtype=float), resting_power_w(instance, place)
 
 
 def power_limits(base: Frame) -> list[tuple[int, Ints, Floats, float]]:

@@ -1,0 +1,48 @@
+"""The graph view: an instance as a PyG ``HeteroData``; torch and PyG are imported when a graph is made.
+
+``graph_of(instance)`` is the static graph; ``with_state`` writes a state into the last columns of each kind of node;
+``physical`` reads values back in their units. What the columns mean: ``columns.py``; what the rows are: ``tables.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optbench.views.graph.columns import COLUMNS, DYNAMIC, EDGE_TYPES, EDGES, NODE_TYPES, PAIR, STATIC, EdgeType, column
+from optbench.views.graph.scales import Scales
+from optbench.views.graph.tables import GraphTables, tables_of
+
+if TYPE_CHECKING:
+    from optbench.model.instance import Floats, Instance
+    from optbench.views.graph.hetero import InstanceGraph
+
+
+def graph_of(instance: Instance, *, links: bool = True, double: bool = False) -> InstanceGraph:
+    """The graph of an instance, in single precision unless ``double``; ``links=False`` leaves out the pool-to-pool edges."""
+    from optbench.views.graph.hetero import to_hetero
+
+    return to_hetero(tables_of(instance, links=links), double)
+
+
+def with_state(graph: InstanceGraph, **state: Any) -> InstanceGraph:
+    """The same graph in another state; the graph given is not changed.
+
+    ``task=``, ``device=``, ``node=`` and ``cluster=`` give a row of physical values (s, W, shares) for every node of the kind,
+    in the order of DYNAMIC.
+    """
+    from optbench.views.graph.hetero import in_state
+
+    return in_state(graph, state)
+
+
+def physical(graph: InstanceGraph, where: str | EdgeType, name: str) -> Floats:
+    """One column in its unit (s, J, W, GB): of a kind of node, of an edge type, or of ``"pair"``."""
+    from optbench.views.graph.hetero import physical_values
+
+    return physical_values(graph, where, name)
+
+
+__all__ = [
+    "COLUMNS", "DYNAMIC", "EDGES", "EDGE_TYPES", "NODE_TYPES", "PAIR", "STATIC", "EdgeType", "GraphTables", "Scales", "column",
+    "graph_of", "physical", "tables_of", "with_state",
+]

@@ -6,7 +6,6 @@ that are not busy draw their resting power; a transfer draws at the sender when 
 
 from __future__ import annotations
 
-from optbench.model.instance import Floats
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.plant import PERIODS, POOLS, SENDS, STEP_S, Plant
 from optbench.sim.kernel.state import (
@@ -15,6 +14,7 @@ from optbench.sim.kernel.state import (
     COST,
     FLOW,
     NOW,
+    OVERDUE,
     REST_J,
     REST_W,
     TARDY,
@@ -38,35 +38,47 @@ def accrue(plant: Plant, state: State, t: float) -> None:
 @njit(cache=True)
 def rest_at_a_price(plant: Plant, state: State, since: float, t: float) -> None:
     """Cost and carbon of resting devices over [since, t]."""
+    before, after = period_of(plant, since), period_of(plant, t)
     for pool in range(plant.size[POOLS]):
         resting_w = plant.pool_rest_w[pool] * (state.free[pool] + state.gone[pool])
         if resting_w > 0:
-            kwh = resting_w * plant.scalar[STEP_S] / J_PER_KWH
-            state.total[COST] += kwh * (integral(plant, plant.price, pool, t) - integral(plant, plant.price, pool, since))
-            state.total[CARBON] += kwh * (integral(plant, plant.carbon, pool, t) - integral(plant, plant.carbon, pool, since))
+            rest_of_pool(plant, state, pool, resting_w, before, since, after, t)
 
 
 @njit(cache=True)
-def integral(plant: Plant, rates: Floats, pool: int, t: float) -> float:
-    """∫ of a pool's rate over [0, t]."""
-    periods, out = plant.size[PERIODS], 0.0
-    for q in range(periods):
-        begin = plant.period[q]
-        if begin >= t:
-            break
-        end = plant.period[q + 1] if q + 1 < periods else t
-        out += (min(end, t) - begin) * rates[pool * periods + q]
-    return out
+def rest_of_pool(plant: Plant, state: State, pool: int, watts: float, before: int, since: float, after: int, t: float) -> None:
+    """Cost and carbon of a constant power over [since, t], which lie in the periods ``before`` and ``after``."""
+    kwh = watts * plant.scalar[STEP_S] / J_PER_KWH
+    first, last = pool * plant.size[PERIODS] + before, pool * plant.size[PERIODS] + after
+    into, out = since - plant.period[before], t - plant.period[after]
+    cost = plant.price_before[last] + out * plant.price[last] - plant.price_before[first] - into * plant.price[first]
+    carbon = plant.carbon_before[last] + out * plant.carbon[last] - plant.carbon_before[first] - into * plant.carbon[first]
+    state.total[COST] += kwh * cost
+    state.total[CARBON] += kwh * carbon
 
 
 @njit(cache=True)
-def rate_at(plant: Plant, rates: Floats, pool: int, t: float) -> float:
-    """A pool's rate at time t; a change counts from its own instant on."""
-    periods = plant.size[PERIODS]
-    q = 0
-    while q + 1 < periods and plant.period[q + 1] <= t:
-        q += 1
-    return float(rates[pool * periods + q])
+def rest_after_all(plant: Plant, state: State, mode: int, since: float, t: float) -> None:
+    """Devices that were busy with work that is lost count as resting, since no schedule shows that work."""
+    state.total[REST_J] += plant.mode_rest_w[mode] * (t - since) * plant.scalar[STEP_S]
+    if plant.size[PERIODS] > 0:
+        before, after = period_of(plant, since), period_of(plant, t)
+        for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
+            pool = plant.req_pool[r]
+            rest_of_pool(plant, state, pool, plant.pool_rest_w[pool] * plant.req_count[r], before, since, after, t)
+
+
+@njit(cache=True)
+def period_of(plant: Plant, t: float) -> int:
+    """The tariff period that holds at time t; a change counts from its own instant on."""
+    low, high = 0, plant.size[PERIODS]
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if plant.period[middle] <= t:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @njit(cache=True)
@@ -74,13 +86,17 @@ def charge(plant: Plant, state: State, pool: int, energy_j: float, begin: float,
     """Cost and carbon of energy drawn evenly over [begin, end] (in an instant where that is empty)."""
     if pool < 0:
         return
-    kwh = energy_j / J_PER_KWH
-    for rates, entry in ((plant.price, COST), (plant.carbon, CARBON)):
-        if end > begin:
-            mean = (integral(plant, rates, pool, end) - integral(plant, rates, pool, begin)) / (end - begin)
-        else:
-            mean = rate_at(plant, rates, pool, begin)
-        state.total[entry] += kwh * mean
+    kwh, before, periods = energy_j / J_PER_KWH, period_of(plant, begin), plant.size[PERIODS]
+    first = pool * periods + before
+    price, carbon = plant.price[first], plant.carbon[first]
+    if end > begin:
+        after = period_of(plant, end)
+        if after > before:
+            last, out, into, length = pool * periods + after, end - plant.period[after], begin - plant.period[before], end - begin
+            price = (plant.price_before[last] + out * plant.price[last] - plant.price_before[first] - into * price) / length
+            carbon = (plant.carbon_before[last] + out * plant.carbon[last] - plant.carbon_before[first] - into * carbon) / length
+    state.total[COST] += kwh * price
+    state.total[CARBON] += kwh * carbon
 
 
 @njit(cache=True)
@@ -120,8 +136,12 @@ def send_accounts(plant: Plant, state: State, task: int, mode: int, sign: float)
 
 @njit(cache=True)
 def finish_accounts(plant: Plant, state: State, task: int) -> None:
-    """Flow time and tardiness of a task that ends now."""
+    """Flow time and lateness of a task that ends now."""
     end, step = state.end[task], plant.scalar[STEP_S]
     state.total[FLOW] += plant.weight[task] * (end - plant.release[task]) * step
-    if plant.soft[task]:
-        state.total[TARDY] += plant.weight[task] * max(0.0, end - plant.deadline[task]) * step
+    late = end - plant.deadline[task]
+    if late > 0.0:
+        if plant.soft[task]:
+            state.total[TARDY] += plant.weight[task] * late * step
+        else:
+            state.total[OVERDUE] += late * step

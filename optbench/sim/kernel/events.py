@@ -12,20 +12,31 @@ from __future__ import annotations
 import math
 
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.accounts import accrue, finish_accounts, run_accounts, send_accounts, start_accounts
+from optbench.sim.kernel.accounts import (
+    accrue,
+    finish_accounts,
+    rest_after_all,
+    run_accounts,
+    send_accounts,
+    start_accounts,
+)  # fmt: skip
 from optbench.sim.kernel.plant import (
     CAPS,
     FAULTS,
+    HORIZON,
     POOLS,
     PREEMPTIVE,
     SENDS,
     STEP_S,
     TASKS,
-    TICK_S,
-    TICKS,
     Plant,
 )  # fmt: skip
-from optbench.sim.kernel.queues import pop_event, push_event, put
+from optbench.sim.kernel.queues import is_awaited, pop_event, push_event, put
+from optbench.sim.kernel.spans import arrival as arrival
+from optbench.sim.kernel.spans import duration as duration
+from optbench.sim.kernel.spans import fits as fits
+from optbench.sim.kernel.spans import lag as lag
+from optbench.sim.kernel.spans import whole_ticks as whole_ticks
 from optbench.sim.kernel.state import (
     BROKEN,
     DONE,
@@ -52,54 +63,6 @@ from optbench.sim.kernel.state import (
     WAITING,
     State,
 )  # fmt: skip
-
-ROUNDING_GUARD = 1e-9
-
-
-@njit(cache=True)
-def whole_ticks(value: float) -> float:
-    """``instance.round_up`` of one number, as a float."""
-    whole = math.floor(value + 0.5) if abs(value) < 4503599627370496.0 else value
-    if whole - value == 0.5:  # halves go to the even side, as in numpy
-        whole = 2.0 * math.floor(0.5 * whole)
-    if abs(value - whole) <= ROUNDING_GUARD * max(1.0, abs(value)):
-        return whole
-    return math.ceil(value)
-
-
-@njit(cache=True)
-def duration(plant: Plant, mode: int, units: float) -> float:
-    """``Instance.duration``."""
-    seconds = units * plant.time_s[mode]
-    return whole_ticks(seconds / plant.scalar[TICK_S]) if plant.size[TICKS] else seconds
-
-
-@njit(cache=True)
-def lag(plant: Plant, sender: int, receiver: int, data_gb: float) -> float:
-    """``Instance.lag``: inf without a link."""
-    if sender == receiver or sender < 0 or receiver < 0 or data_gb <= 0:
-        return 0.0
-    link = sender * plant.size[POOLS] + receiver
-    seconds = plant.latency_s[link] + data_gb * plant.s_per_gb[link]
-    if not math.isfinite(seconds):
-        return math.inf
-    return whole_ticks(seconds / plant.scalar[TICK_S]) if plant.size[TICKS] else seconds
-
-
-@njit(cache=True)
-def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
-    """When the data of a ready task is at a pool; now or earlier where nothing is missing."""
-    there = plant.release[task]
-    for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
-        source = plant.pred[e]
-        there = max(there, state.end[source] + lag(plant, plant.primary[state.mode[source]], pool, plant.pred_gb[e]))
-    return there
-
-
-@njit(cache=True)
-def fits(plant: Plant, task: int, mode: int) -> bool:
-    """``Instance.fits``, for a mode of the task's own kind."""
-    return plant.memory_gb[task] <= plant.mode_memory_gb[mode]
 
 
 @njit(cache=True)
@@ -163,6 +126,7 @@ def one_less(plant: Plant, state: State, task: int) -> None:
 @njit(cache=True)
 def make_ready(plant: Plant, state: State, task: int) -> None:
     state.status[task] = READY
+    state.end[task] = NONE
     state.fresh[state.tally[NUM_FRESH]] = task
     state.tally[NUM_FRESH] += 1
     state.tally[NUM_READY] += 1
@@ -200,11 +164,11 @@ def advance(plant: Plant, state: State, until: float = math.inf) -> bool:
     while tally[EVENTS] > 0 and state.event_time[0] <= t:
         code = pop_event(state)
         state.total[EVENT_COUNT] += 1.0
-        if code < n:
-            if state.status[code] == RUNNING and state.end[code] <= t:
+        if is_awaited(plant, state, t, code):
+            if code < n:
                 finish(plant, state, code)
-        else:
-            arrive(plant, state, code - n)
+            else:
+                arrive(plant, state, code - n)
     while tally[RELEASED] < n:
         task = plant.release_order[tally[RELEASED]]
         if plant.release[task] > t:
@@ -219,6 +183,22 @@ def advance(plant: Plant, state: State, until: float = math.inf) -> bool:
 
 
 @njit(cache=True)
+def pass_time(plant: Plant, state: State, t: float) -> None:
+    """Let time pass to t, before which nothing happens: what ends a run at a given time."""
+    if state.total[NOW] < t < next_time(plant, state):
+        accrue(plant, state, t)
+
+
+@njit(cache=True)
+def close_accounts(plant: Plant, state: State) -> None:
+    """Once everything has ended: rest up to a fixed horizon (or less, where the end is beyond it, as the verifier counts)."""
+    horizon, now = plant.scalar[HORIZON], state.total[NOW]
+    if horizon < math.inf:
+        accrue(plant, state, horizon)
+        state.total[NOW] = now
+
+
+@njit(cache=True)
 def enter(plant: Plant, state: State, task: int, queue: int, key: float, time: float) -> None:
     """Send a ready task to a queue, which it reaches at ``time``."""
     if time <= state.total[NOW]:
@@ -227,7 +207,7 @@ def enter(plant: Plant, state: State, task: int, queue: int, key: float, time: f
     else:
         state.key[task] = key
         state.queue[task] = queue
-        push_event(state, time, plant.size[TASKS] + task)
+        expect_at(plant, state, task, time)
 
 
 @njit(cache=True)
@@ -243,15 +223,20 @@ def wake(plant: Plant, state: State, task: int) -> None:
             if now < there < soon:
                 soon = there
     if soon < math.inf:
-        push_event(state, soon, plant.size[TASKS] + task)
+        expect_at(plant, state, task, soon)
+
+
+@njit(cache=True)
+def expect_at(plant: Plant, state: State, task: int, time: float) -> None:
+    """A ready task waits for an event, and for no other."""
+    state.end[task] = time
+    push_event(plant, state, time, plant.size[TASKS] + task)
 
 
 @njit(cache=True)
 def arrive(plant: Plant, state: State, task: int) -> None:
     """A task reaches the queue it was sent to; or, where it stands in one already, data reaches some pool."""
     queue = state.queue[task]
-    if state.status[task] != READY or queue == NONE:
-        return
     if is_queued(plant, state, task):
         wake(plant, state, task)
     else:
@@ -276,7 +261,7 @@ def start(plant: Plant, state: State, task: int, mode: int) -> None:
     state.tally[NUM_READY] -= 1
     occupy(plant, state, mode, 1)
     start_accounts(plant, state, task, mode, end)
-    push_event(state, end, task)
+    push_event(plant, state, end, task)
 
 
 @njit(cache=True)
@@ -312,34 +297,43 @@ def finish(plant: Plant, state: State, task: int) -> None:
 def interrupt(plant: Plant, state: State, task: int) -> bool:
     """Stop a running task now; it is ready again with what is left, or with everything where work cannot be kept.
 
-    Returns False, with ``tally[TROUBLE]`` set, where there is no room to record the part.
+    Returns False, with ``tally[TROUBLE]`` set and the task as it was, where there is no room to record the part.
     """
-    now, mode = state.total[NOW], state.mode[task]
-    whole = state.end[task] - state.start[task]
-    state.status[task] = WAITING
+    now, mode, began = state.total[NOW], state.mode[task], state.start[task]
+    elapsed, whole, left = now - began, state.end[task] - began, state.remaining[task]
+    # Units that take this long: of ticks, so many that rounding up gives the ticks that went by.
+    kept = elapsed * plant.scalar[STEP_S] / plant.time_s[mode] if plant.size[PREEMPTIVE] and elapsed > 0 else 0.0
+    if kept >= left:  # done but for a rounding of floats
+        state.end[task] = now
+        finish(plant, state, task)
+        return True
+    if kept > 0 and state.tally[NUM_PARTS] >= state.tally[PART_ROOM]:
+        state.tally[TROUBLE] = PARTS_FULL
+        return False
     state.tally[NUM_RUNNING] -= 1
     occupy(plant, state, mode, -1)
-    left, began = state.remaining[task], state.start[task]
     run_accounts(plant, state, mode, left, began, state.end[task], -1.0)
-    elapsed = now - began
-    if plant.size[PREEMPTIVE] and elapsed > 0:
-        k = state.tally[NUM_PARTS]
-        if k >= state.tally[PART_ROOM]:
-            state.tally[TROUBLE] = PARTS_FULL
-            return False
-        # Units that take this long: of ticks, so many that rounding up gives the ticks that went by.
-        units = min(left, elapsed * plant.scalar[STEP_S] / plant.time_s[mode])
-        state.part_task[k], state.part_mode[k], state.part_units[k] = task, mode, units
-        state.part_start[k], state.part_end[k] = began, now
-        state.tally[NUM_PARTS] = k + 1
-        run_accounts(plant, state, mode, units, began, now, 1.0)
-        state.remaining[task] -= units
+    if kept > 0:
+        record_part(state, task, mode, began, now, kept)
+        run_accounts(plant, state, mode, kept, began, now, 1.0)
     else:
-        state.total[LOST_J] += left * plant.energy_j[mode] * (elapsed / whole if whole > 0 else 0.0)
+        drawn_j = left * plant.energy_j[mode] * (elapsed / whole if whole > 0 else 0.0)
+        state.total[LOST_J] += drawn_j - plant.mode_rest_w[mode] * elapsed * plant.scalar[STEP_S]
+        rest_after_all(plant, state, mode, began, now)
         if plant.size[SENDS] and left == plant.units[task]:
             state.total[LOST_J] += send_accounts(plant, state, task, mode, -1.0)
     make_ready(plant, state, task)
     return True
+
+
+@njit(cache=True)
+def record_part(state: State, task: int, mode: int, began: float, ended: float, units: float) -> None:
+    """Keep what an interrupted task has done."""
+    k = state.tally[NUM_PARTS]
+    state.part_task[k], state.part_mode[k], state.part_units[k] = task, mode, units
+    state.part_start[k], state.part_end[k] = began, ended
+    state.tally[NUM_PARTS] = k + 1
+    state.remaining[task] -= units
 
 
 @njit(cache=True)

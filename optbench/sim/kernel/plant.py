@@ -23,7 +23,10 @@ TICK_S, STEP_S, HORIZON = range(3)
 
 
 class Fault(NamedTuple):
-    """From ``time`` on, ``pool`` has ``devices`` fewer (or more, where negative); work on devices that vanish is interrupted."""
+    """From ``time`` on, ``pool`` has ``devices`` fewer (or more, where negative); work on devices that vanish is interrupted.
+
+    Devices that are gone count as resting, like those that are not busy: energy is that of the schedule.
+    """
 
     time: float
     pool: int
@@ -69,7 +72,9 @@ class Plant(NamedTuple):
     cap_net_w: Floats
     period: Floats
     price: Floats
+    price_before: Floats
     carbon: Floats
+    carbon_before: Floats
     fault_time: Floats
     fault_pool: Ints
     fault_devices: Ints
@@ -129,7 +134,9 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         cap_net_w=net_w,
         period=periods,
         price=np.zeros(0) if tariffs is None else _floats(tariffs.price_usd_per_kwh.ravel()),
+        price_before=np.zeros(0) if tariffs is None else _before(periods, tariffs.price_usd_per_kwh),
         carbon=np.zeros(0) if tariffs is None else _floats(tariffs.carbon_g_per_kwh.ravel()),
+        carbon_before=np.zeros(0) if tariffs is None else _before(periods, tariffs.carbon_g_per_kwh),
         fault_time=np.array([fault.time for fault in broken], dtype=float),
         fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
         fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
@@ -141,6 +148,7 @@ def _caps(instance: Instance) -> tuple[Floats, Floats]:
     """Per cap, watts left above rest; per (mode, cap), row by row, the watts a mode adds.
 
     A mode that draws less than its devices at rest would have to be paid back when it ends: it counts as adding nothing.
+    Added watts are rounded to a grid on which sums below the cap are exact, so that nothing drifts in a million events.
     """
     limits, pools, modes = instance.limits, instance.pools, instance.modes
     under = instance.under[limits.cap_place]
@@ -150,8 +158,9 @@ def _caps(instance: Instance) -> tuple[Floats, Floats]:
     use = np.zeros((instance.num_modes, instance.num_pools))
     np.add.at(use, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
     own = np.where(modes.primary >= 0, under[:, np.maximum(modes.primary, 0)], False) * modes.power_w
-    net = own.T - use @ (under * pools.rest_w).T
-    return room, np.maximum(net, 0.0).ravel()
+    net = np.maximum(own.T - use @ (under * pools.rest_w).T, 0.0)
+    grid = 2.0 ** (np.frexp(np.maximum(room, net.max(axis=0, initial=0.0)))[1] - 52)
+    return room, (np.rint(net / grid) * grid).ravel()
 
 
 def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:
@@ -169,6 +178,12 @@ def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:
             was = f"{gone[fault.pool]} of {count[fault.pool]} devices of pool {names[fault.pool]}"
             raise ModelError(f"fault at {fault.time:g}: {was} would be gone")
     return broken
+
+
+def _before(periods: Floats, rates: Floats) -> Floats:
+    """Per pool, the integral of its rate up to the beginning of each period."""
+    sums = np.cumsum(np.diff(periods) * rates[:, :-1], axis=1)
+    return np.concatenate((np.zeros((len(rates), 1)), sums), axis=1).ravel()
 
 
 def _pointers(row: Ints, rows: int) -> Ints:

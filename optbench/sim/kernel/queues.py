@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.plant import Plant
-from optbench.sim.kernel.state import EVENT_ROOM, EVENTS, EVENTS_FULL, NONE, TROUBLE, State
+from optbench.sim.kernel.plant import TASKS, Plant
+from optbench.sim.kernel.state import EVENT_ROOM, EVENTS, EVENTS_FULL, NONE, READY, RUNNING, TROUBLE, State
 
 
 @njit(cache=True)
-def push_event(state: State, time: float, code: int) -> None:
+def push_event(plant: Plant, state: State, time: float, code: int) -> None:
     """Add an event; of events at one time the smaller code comes first."""
+    if state.tally[EVENTS] >= state.tally[EVENT_ROOM]:
+        drop_stale(plant, state)
+        if state.tally[EVENTS] >= state.tally[EVENT_ROOM]:
+            state.tally[TROUBLE] = EVENTS_FULL
+            return
+    sift_up(state, time, code)
+
+
+@njit(cache=True)
+def is_awaited(plant: Plant, state: State, time: float, code: int) -> bool:
+    """Whether the task of an event still waits for it: one that was interrupted, or waits for something else, does not."""
+    tasks = plant.size[TASKS]
+    task = code if code < tasks else code - tasks
+    status = state.status[task]
+    waits = status == RUNNING if code < tasks else status == READY and state.queue[task] != NONE
+    return bool(waits and state.end[task] == time)
+
+
+@njit(cache=True)
+def drop_stale(plant: Plant, state: State) -> None:
+    """Forget the events that nobody waits for any more."""
+    held = state.tally[EVENTS]
+    state.tally[EVENTS] = 0
+    for i in range(held):
+        time, code = state.event_time[i], state.event_code[i]
+        if is_awaited(plant, state, time, code):
+            sift_up(state, time, code)
+
+
+@njit(cache=True)
+def sift_up(state: State, time: float, code: int) -> None:
+    """Add an event to the heap, for which there is room."""
     times, codes = state.event_time, state.event_code
     i = state.tally[EVENTS]
-    if i >= state.tally[EVENT_ROOM]:
-        state.tally[TROUBLE] = EVENTS_FULL
-        return
     state.tally[EVENTS] = i + 1
     while i > 0:
         parent = (i - 1) >> 1

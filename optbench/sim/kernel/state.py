@@ -8,7 +8,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
-from optbench.sim.kernel.plant import FAULTS, POOLS, SENDS, TASKS, TICKS, Plant
+from optbench.sim.kernel.plant import POOLS, PREEMPTIVE, SENDS, TASKS, TICKS, Plant
 from optbench.sim.kernel.pointers import table_at
 
 # What a task is doing. READY: everything before it has ended and it is released; its data may still be on the way.
@@ -18,7 +18,7 @@ RELEASED, BROKEN, EVENTS, NUM_FRESH, NUM_TOUCHED, NUM_DONE, NUM_RUNNING, NUM_PAR
 # Entries of ``tally`` that stay: the room there is for events and for parts of interrupted tasks.
 EVENT_ROOM, PART_ROOM = 10, 11
 # Entries of ``total``.
-NOW, MAKESPAN, BUSY_J, TRANSFER_J, REST_J, REST_W, FLOW, TARDY, COST, CARBON, LOST_J, EVENT_COUNT = range(12)
+NOW, MAKESPAN, BUSY_J, TRANSFER_J, REST_J, REST_W, FLOW, TARDY, OVERDUE, COST, CARBON, LOST_J, EVENT_COUNT = range(13)
 # Values of ``tally[TROUBLE]``.
 PARTS_FULL, EVENTS_FULL = 1, 2
 NONE = -1
@@ -28,7 +28,9 @@ class State(NamedTuple):
     """``left``, ``right`` and ``key`` hold one heap of ready tasks per queue: queue p of pool p, the last of the whole plant.
 
     ``fresh`` lists tasks that have become ready and stand in no queue yet, ``touched`` the queues in which something can
-    have become possible. ``part_*`` are finished parts of interrupted tasks.
+    have become possible. ``part_*`` are finished parts of interrupted tasks. ``end`` of a ready task is the time of the
+    event it waits for. ``total[OVERDUE]`` is how late hard deadlines were met, ``total[LOST_J]`` what interrupted work drew in
+    vain, above the rest of its devices; both in the units of their metrics, and outside of every metric.
     """
 
     tally: Ints
@@ -64,13 +66,14 @@ class State(NamedTuple):
 state_at = table_at(State)
 
 
-def new_state(plant: Plant, parts: int | None = None) -> State:
-    """Room for a state of this plant; ``begin`` fills it. ``parts``: how many interruptions there is room for."""
-    n, p, sends = int(plant.size[TASKS]), int(plant.size[POOLS]), bool(plant.size[SENDS])
-    if parts is None:
-        parts = 64 * int(plant.size[FAULTS]) + (4 * n + 64 if plant.size[FAULTS] else 0)
-    # One end per task and one arrival of data or of the task itself at its queue, and stale ones of interrupted tasks.
-    events = (2 * n if sends else n) + parts + 8 if sends or parts else 2 * n + 8
+def new_state(plant: Plant, interruptions: int = 0) -> State:
+    """Room for a state of this plant, its faults, and so many other interruptions; ``begin`` fills it."""
+    n, p = int(plant.size[TASKS]), int(plant.size[POOLS])
+    # A fault stops at most one task per device that vanishes. Where work is not kept, there are no parts to record.
+    stopped = int(np.minimum(np.maximum(plant.fault_devices, 0), n).sum()) + interruptions
+    parts = stopped if plant.size[PREEMPTIVE] else 0
+    # Every task waits for one event at most, its end or its data; room for as many that are no longer waited for.
+    events = (2 * n if plant.size[SENDS] or stopped else n) + 8
 
     def ints(length: int) -> Ints:
         return np.zeros(length, dtype=np.int64)
@@ -78,7 +81,7 @@ def new_state(plant: Plant, parts: int | None = None) -> State:
     tally = ints(12)
     tally[[EVENT_ROOM, PART_ROOM]] = events, parts
     return State(
-        tally=tally, total=np.zeros(12), status=ints(n), waiting=ints(n), remaining=np.zeros(n), mode=ints(n),
+        tally=tally, total=np.zeros(13), status=ints(n), waiting=ints(n), remaining=np.zeros(n), mode=ints(n),
         start=np.zeros(n), end=np.zeros(n), queue=ints(n), free=ints(p), gone=ints(p),
         draw_w=np.zeros(len(plant.cap_room_w)), event_time=np.zeros(events), event_code=ints(events), fresh=ints(n),
         touched=ints(p + 1), is_touched=ints(p + 1), left=ints(n), right=ints(n), key=np.zeros(n), root=ints(p + 1),

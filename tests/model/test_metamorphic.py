@@ -14,7 +14,8 @@ from optbench.model.metrics import J_PER_KWH, power_trace
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.plugins.discovery import load_problem
+from optbench.plugins.discovery import load_problem, names
+from tests.bounds.test_fluid import in_seconds
 from tests.reference.brute_force import brute_force, task_modes
 from tests.reference.random_instances import tiny_instance
 
@@ -27,17 +28,35 @@ seeds = st.integers(0, 100_000)
 def one_by_one(instance: Instance, seed: int) -> Schedule:
     """Random modes; tasks one after the other in topological order, with random pauses; caps and limits are ignored."""
     rng = np.random.default_rng(seed)
-    mode, start = np.zeros((2, instance.num_tasks), dtype=np.int64)
-    clock = 0
+    mode, start = np.zeros(instance.num_tasks, dtype=np.int64), np.zeros(instance.num_tasks)
+    clock = 0.0
     for i in instance.order.tolist():
         mode[i] = rng.choice(task_modes(instance, i))
         before = np.flatnonzero(instance.edges.target == i)
         lags = [_lag(instance, mode, int(e)) for e in before]
-        start[i] = max(clock + int(rng.integers(0, 3)), int(instance.tasks.release[i])) + int(max(lags, default=0.0))
-        clock = int(start[i] + instance.duration(mode[i], instance.tasks.units[i]))
+        pause = float(rng.integers(0, 3)) if instance.domain == "ticks" else float(rng.choice([0.0, rng.uniform(0.0, 3.0)]))
+        start[i] = max(clock + pause, float(instance.tasks.release[i])) + max(lags, default=0.0)
+        clock = float(start[i] + instance.duration(mode[i], instance.tasks.units[i]))
     if instance.horizon is not None:
         assume(clock <= instance.horizon)
     return Schedule.of(instance, mode, start)
+
+
+def in_pieces(instance: Instance, whole: Schedule, seed: int) -> Schedule:
+    """The schedule's tasks in its order, each cut into up to three pieces in modes at random; they follow one another."""
+    rng = np.random.default_rng([seed, 1])
+    rows, clock = [], 0.0
+    for i in whole.task[np.argsort(whole.start, kind="stable")].tolist():
+        clock = max(clock, float(instance.tasks.release[i]))
+        units = rng.dirichlet(np.ones(int(rng.integers(1, 4)))) * instance.tasks.units[i]
+        for amount in units.tolist():
+            mode = int(rng.choice(task_modes(instance, i)))
+            end = clock + float(instance.duration(mode, amount))
+            rows.append((i, mode, clock, end, amount))
+            clock = end + float(rng.integers(0, 2))
+    assume(instance.horizon is None or clock <= instance.horizon)
+    table = np.asarray(rows, dtype=float)
+    return Schedule(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2], table[:, 3], table[:, 4])
 
 
 def _lag(instance: Instance, mode: np.ndarray[tuple[int, ...], np.dtype[np.int64]], e: int) -> float:
@@ -66,10 +85,21 @@ def test_doubling_all_powers_doubles_energy_cost_carbon_and_peak(seed: int) -> N
     instance = tiny_instance(seed)
     schedule = one_by_one(instance, seed)
     before, after = metrics(instance, schedule), metrics(with_doubled_powers(instance), schedule)
-    for name in (*ENERGY, "peak_power_w"):
-        assert after[name] == pytest.approx(2 * before[name], rel=1e-12)
+    # Twice a float is exact, and so is every sum of doubled terms.
+    for name in (*ENERGY, "peak_power_w", "busy_energy_j", "rest_energy_j", "transfer_energy_j"):
+        assert after[name] == 2 * before[name]
     for name in ("makespan", *TIME):
         assert after[name] == before[name]
+
+
+@given(seeds, st.booleans())
+def test_doubling_all_powers_doubles_them_in_pieces_and_in_seconds_too(seed: int, whole: bool) -> None:
+    instance = replace(in_seconds(tiny_instance(seed)), preemptive=True)
+    schedule = one_by_one(instance, seed)
+    schedule = schedule if whole else in_pieces(instance, schedule, seed)
+    before, after = metrics(instance, schedule), metrics(with_doubled_powers(instance), schedule)
+    for name in (*ENERGY, "peak_power_w"):
+        assert after[name] == 2 * before[name]
 
 
 @given(seeds)
@@ -108,16 +138,40 @@ def check_trace(instance: Instance, schedule: Schedule) -> None:
     assert trace.energy_j(instance.step_s) == pytest.approx(energy, rel=1e-9, abs=1e-9)
 
 
+    # The three sums that the energy is made of, each from its own part of the trace.
+    found, width = metrics(instance, schedule), np.diff(trace.t) * instance.step_s
+    instant = float(trace.transfer_j.sum()) - found["transfer_energy_j"]
+    for watts, joules in ((trace.busy_w, found["busy_energy_j"] - instant), (trace.rest_w, found["rest_energy_j"])):
+        assert float((watts * width).sum()) == pytest.approx(joules, rel=1e-9, abs=1e-9 * max(1.0, abs(energy)))
+
+
 @given(seeds)
 def test_power_over_time_integrates_to_the_energy(seed: int) -> None:
     instance = tiny_instance(seed)
     check_trace(instance, one_by_one(instance, seed))
 
 
-@pytest.mark.parametrize("spec", ["gpu_dag:tasks=60", "gpu_dag:tasks=60,gpus=9,gang=4,price=yes,shape=chains"])
-def test_power_over_time_integrates_to_the_energy_of_a_task_graph(spec: str) -> None:
+@given(seeds)
+def test_power_over_time_integrates_to_the_energy_in_seconds(seed: int) -> None:
+    instance = in_seconds(tiny_instance(seed))
+    check_trace(instance, one_by_one(instance, seed))
+
+
+@given(seeds, st.booleans())
+def test_power_over_time_integrates_to_the_energy_of_pieces(seed: int, ticks: bool) -> None:
+    """Every task in up to three pieces, each in a mode of its own."""
+    instance = tiny_instance(seed)
+    instance = replace(instance if ticks else in_seconds(instance), preemptive=True)
+    check_trace(instance, in_pieces(instance, one_by_one(instance, seed), seed))
+
+
+@pytest.mark.parametrize("spec", [*names("problem"), "gpu_dag:tasks=60,gpus=9,gang=4,price=yes,shape=chains"])
+def test_power_over_time_integrates_to_the_energy_in_every_family(spec: str) -> None:
     instance = load_problem(spec).instance(1)
-    check_trace(instance, one_by_one(instance, 2))
+    if not isinstance(instance, Instance):
+        pytest.skip(f"{spec} is no family of task schedules")
+    for seed in range(3):
+        check_trace(instance, one_by_one(instance, seed))
 
 
 def permuted(instance: Instance, order: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Instance:

@@ -18,7 +18,7 @@ DURATION = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d\d)(?:\.\d+)?
 SECONDS = re.compile(r"\d{1,11}", re.ASCII)
 TRES_GPU = re.compile(r"gres/gpu(?::([^=,:]+))?=(\d{1,9})", re.ASCII)
 TRES_CPU = re.compile(r"(?:^|,)cpu=(\d{1,9})(?:,|$)", re.ASCII)
-GRES_GPU = re.compile(r"(?:^|,)(?:gres[/:])?gpu(?::([^=,:(]+))?[:=](\d{1,9})(?![\w:.])", re.ASCII)
+GRES_PLACE = re.compile(r"\([^)]*\)")
 NODE_PART = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
 UNNAMED = "gpu"
 # A list that names more nodes than any cluster has is a slip or an attack.
@@ -67,15 +67,25 @@ def gpus_of(text: str) -> tuple[tuple[str, int], ...]:
     TRES lists a total beside the types: what the types leave of it has none and is called ``gpu``.
     """
     tres = "=" in text
-    found = (TRES_GPU if tres else GRES_GPU).findall(text.lower())
     by_type: dict[str, int] = {}
-    for kind, count in found:
+    for kind, count in TRES_GPU.findall(text.lower()) if tres else gres_of(text.lower()):
         by_type[kind] = by_type.get(kind, 0) + int(count)
     total = by_type.pop("", 0)
     rest = total - sum(by_type.values()) if tres else total
     if rest > 0:
         by_type[UNNAMED] = by_type.get(UNNAMED, 0) + rest
     return tuple(sorted((kind, count) for kind, count in by_type.items() if count))
+
+
+def gres_of(text: str) -> list[tuple[str, str]]:
+    """(type, count) of the GPUs in ``gpu:a100:2(IDX:0,1)``, ``gpu:2``, ``gres:gpu:a100``: no type is "", no count is one."""
+    out = []
+    for word in GRES_PLACE.sub("", text).split(","):
+        name, *rest = word.strip().removeprefix("gres:").removeprefix("gres/").split(":")
+        count = rest.pop() if rest and rest[-1].isascii() and rest[-1].isdigit() and len(rest[-1]) < 10 else "1"
+        if name == "gpu" and len(rest) < 2:
+            out.append((rest[0] if rest else "", count))
+    return out
 
 
 def cores_of(text: str) -> int:

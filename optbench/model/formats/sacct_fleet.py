@@ -93,7 +93,10 @@ def core_shape(tres: str, column: str) -> Shape:
 
 
 def profiles_of(types: Sequence[str], options: Options, findings: Findings) -> dict[str, Profile]:
-    """The profile of each type: as given, else a shipped one of exactly the type's name, else none."""
+    """The profile of each type: as given, else a shipped one of exactly the type's name, else none.
+
+    ``a100`` alone has none: whether its boards draw 300 or 400 W is for the user to say.
+    """
     out = {kind: shape for kind, shape in options.loaded().items() if kind in types and kind != CORES}
     for kind in options.profiles:
         if kind.lower() not in types or kind.lower() == CORES:
@@ -105,8 +108,9 @@ def profiles_of(types: Sequence[str], options: Options, findings: Findings) -> d
             out[kind] = profile(shipped[plain(kind)])
             findings.add("assumed", f"type {kind!r} is profile {out[kind].name}, by its name")
         elif kind not in out:
-            advice = "" if kind == CORES else f"; give a profile for it (type {kind}=NAME)"
-            findings.add("assumed", f"type {kind!r} draws no power and has its recorded times only{advice}")
+            near = " or ".join(name for name in profile_names() if plain(name).startswith(plain(kind))) or "NAME"
+            advice = "" if kind == CORES else f"; give a profile for it ({kind}={near})"
+            findings.add("assumed", f"type {kind!r} draws no power and has its recorded times only{advice}"[:300])
     return out
 
 

@@ -76,6 +76,7 @@ def import_workflow(data: Any, name: str, options: Options | None = None) -> Imp
     workflow = read_workflow(data, findings)
     runtimes_checked(workflow, findings)
     source, target, data_gb = edges_of(workflow, findings)
+    believed = starts_believed(workflow, source, target, findings)
     machines = machines_of(workflow, options, findings)
     at = {machine.name: m for m, machine in enumerate(machines)}
     kinds: dict[Kind, int] = {}
@@ -102,7 +103,7 @@ def import_workflow(data: Any, name: str, options: Options | None = None) -> Imp
         ),
         problem="wfformat",
     )
-    schedule = schedule_of(workflow, instance, kind, at_record, at, findings)
+    schedule = schedule_of(workflow, instance, kind, at_record, at, findings) if believed else None
     return Import(instance, schedule, findings.report("wfformat", figures(workflow, instance, schedule)))
 
 
@@ -115,6 +116,22 @@ def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
     findings.add_rows("assumed", "tasks without a runtime take no time", (shorten(task.id) for task in missing), len(missing))
     cores = [task for task in workflow.tasks if task.cores is None]
     findings.add_rows("assumed", "tasks without coreCount use one core", (shorten(task.id) for task in cores), len(cores))
+
+
+def starts_believed(workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings) -> bool:
+    """Forget the start times where most dependencies contradict them: some tools write there when they wrote the file."""
+    tasks = workflow.tasks
+    start = np.asarray([np.nan if task.started_at is None else task.started_at for task in tasks])
+    end = start + np.asarray([task.runtime_s or 0.0 for task in tasks])
+    wait = start[np.asarray(target, dtype=np.int64)] - end[np.asarray(source, dtype=np.int64)]
+    early, known = int((wait < 0).sum()), int(np.isfinite(wait).sum())
+    if 2 * early <= known:
+        return True
+    what = f"executedAt of a task lies before the end of its parent in {early:,} of {known:,} dependencies"
+    findings.add("warnings", f"{what}: these are no start times, and there is no schedule on record")
+    for task in tasks:
+        task.started_at = None
+    return False
 
 
 def machines_of(workflow: Workflow, options: Options, findings: Findings) -> list[Machine]:

@@ -73,6 +73,9 @@ def test_node_lists(text: str, expected: tuple[str, ...] | None) -> None:
         ("gpu:2", (("gpu", 2),)),
         ("gpu:1080:2", (("1080", 2),)),
         ("gpu:a100:2(IDX:0-1)", (("a100", 2),)),
+        ("gres/gpu:a100_1g.5gb=2", (("a100_1g.5gb", 2),)),
+        ("mps:100,gpu:a100:2(IDX:0,1),gpu:a40", (("a100", 2), ("a40", 1))),
+        ("gpu", (("gpu", 1),)),
         ("gres:gpu:v100-sxm2:4,craynetwork:0", (("v100-sxm2", 4),)),
         ("gpu:0", ()),
         ("", ()),
@@ -147,6 +150,14 @@ def test_a_type_that_is_the_name_of_a_profile_needs_no_option() -> None:
     assert result.instance.modes.power_w.max() > 0
     assert found(result.report, "assumed", "type 't4' is profile T4, by its name")[0] == 1
     assert result.instance.objective.label == "energy_j + 50 flow_time_s"
+
+
+def test_a_type_with_several_variants_is_left_to_the_user() -> None:
+    result = sacct.read(sacct_text(), "log")
+    assert not result.instance.modes.power_w.any()
+    advice = r"give a profile for it (a100=A100-PCIe or A100-SXM)"
+    assert found(result.report, "assumed", advice)[0] == 1
+    assert found(result.report, "assumed", "give a profile for it (gpu=NAME)")[0] == 1
 
 
 def test_nodes_show_how_many_devices_there_are() -> None:

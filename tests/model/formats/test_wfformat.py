@@ -125,7 +125,7 @@ def test_a_time_that_is_none_is_named() -> None:
 
 
 def test_a_record_that_breaks_a_constraint_is_reported() -> None:
-    """Merge starts at 60 s, when the right branch has 42.25 s to go."""
+    """Merge starts at 60 s, when the left branch has 12 s to go and the right one 42.25 s."""
 
     def change(_: Data, execution: Data) -> None:
         execution["tasks"][3]["executedAt"] = "2026-01-01T00:01:00Z"
@@ -133,6 +133,21 @@ def test_a_record_that_breaks_a_constraint_is_reported() -> None:
     result = imported(change)
     count, examples = found(result, "warnings", "the schedule on record breaks precedence")
     assert count == 2 and "merge_1 starts at 60" in examples[0]
+
+
+def test_times_of_writing_are_no_start_times() -> None:
+    """Published files have them, a millisecond apart: they would say that all machines have a core per task."""
+
+    def change(_: Data, execution: Data) -> None:
+        del execution["machines"]
+        for i, row in enumerate(execution["tasks"]):
+            row["executedAt"] = f"2026-01-01T00:00:00.00{i}Z"
+            row["machines"], row["coreCount"] = ["n1"], 1
+
+    result = imported(change)
+    assert result.schedule is None
+    assert found(result, "warnings", "lies before the end of its parent in 4 of 4 dependencies: these are no start times")[0] == 1
+    assert result.instance.pools.count.tolist() == [wfformat.DEFAULT_CORES]
 
 
 def test_machines_of_unknown_size() -> None:
@@ -280,7 +295,7 @@ def test_errors_name_the_place_and_the_value(text: str, message: str) -> None:
 def test_a_specification_alone_cannot_be_scheduled() -> None:
     data = workflow()
     del data["workflow"]["execution"]
-    with pytest.raises(FileFormatError, match=r"workflow\.execution is missing: without run times there is nothing to schedule by"):
+    with pytest.raises(FileFormatError, match=r"workflow\.execution is missing: without run times there is nothing"):
         parse_import(json.dumps(data), "x")
 
 

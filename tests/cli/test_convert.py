@@ -1,0 +1,52 @@
+"""``optbench convert`` of records: the report, the schedule on record, and options that do not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from optbench.testing.records import sacct_text, workflow_text
+from tests.cli.conftest import Cli
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "march.sacct"
+    path.write_text(sacct_text())
+    return path
+
+
+def test_a_log_becomes_an_instance_and_a_feasible_schedule(cli: Cli, log: Path) -> None:
+    done = cli("convert", log, "march.json", "--profile", "a100=A100-PCIe", "--schedule", "recorded.json")
+    assert done.code == 0 and "7 tasks written to march.json" in done.out and "schedule on record written" in done.out
+    assert "dropped: 1 x jobs that never started (line 8, job '101_[3-7]')" in done.err
+    assert cli("verify", "march.json", "recorded.json").code == 0
+
+
+def test_json_has_the_report(cli: Cli, log: Path, tmp_path: Path) -> None:
+    done = cli("convert", log, "march.json", "--count", "a100=4", "--json")
+    assert done.json["schedule_file"] is None and done.json["report"]["format"] == "sacct" and done.err == ""
+    assert [row["what"] for row in done.json["report"]["dropped"]][-1] == "runs that hold more devices than there are"
+    (tmp_path / "run.json").write_text(workflow_text())
+    done = cli("convert", "run.json", "out.json", "--schedule", "recorded.json", "--json")
+    assert done.json["schedule_file"] == "recorded.json" and done.json["report"]["read"]["tasks"] == 4
+    assert len(json.loads((tmp_path / "recorded.json").read_text())["segments"]["task"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("gpu_dag:tasks=4", "out.json", "--count", "gpu=3"), "go with a file of records (sacct, wfformat); 'gpu_dag:tasks=4' is"),
+        (("gpu_dag:tasks=4", "out.json", "--schedule", "s.json"), "gpu_dag:tasks=4 has no schedule on record"),
+        (("march.sacct", "out.json", "--count", "gpu=0"), "--count gpu=0: '0' is not allowed; it takes a whole number from 1"),
+        (("march.sacct", "out.json", "--profile", "a100=A1000"), "unknown profile 'A1000'; did you mean 'A100"),
+        (("march.sacct", "out.json", "--profile", "a100"), "'a100' is no setting; write key=value"),
+        (("march.sacct", "out.json", "--to", "sacct"), "--to 'sacct' can be read but not written"),
+        (("march.sacct", "-", "--schedule", "-", "--json"), "would mix; give a path"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(cli: Cli, log: Path, words: tuple[str, ...], message: str) -> None:
+    done = cli("convert", *words)
+    assert done.code == 2 and message in done.err

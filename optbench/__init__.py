@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optbench.api import bound as bound
     from optbench.api import solve as solve
+    from optbench.bench.front import Front as Front
+    from optbench.bench.front import pareto as pareto
     from optbench.bounds.explain import explain as explain
     from optbench.errors import ContradictionError as ContradictionError
     from optbench.errors import FileFormatError as FileFormatError
@@ -38,6 +40,7 @@ _HOME = {
     "Bound": "optbench.model.result",
     "ContradictionError": "optbench.errors",
     "FileFormatError": "optbench.errors",
+    "Front": "optbench.bench.front",
     "Instance": "optbench.model.instance",
     "Model": "optbench.model.builder",
     "ModelError": "optbench.errors",
@@ -55,6 +58,7 @@ _HOME = {
     "bound": "optbench.api",
     "explain": "optbench.bounds.explain",
     "load": "optbench.model.formats",
+    "pareto": "optbench.bench.front",
     "solve": "optbench.api",
     "verify": "optbench.model.verify",
 }

@@ -1,0 +1,164 @@
+"""``optbench pareto``: the front between two metrics, every point with its proof."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from optbench.cli import exits, outputs
+from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table
+from optbench.cli.parser import UsageError, add_time_limit, number, seconds, setting, settings_of
+from optbench.cli.targets import add_target, instance_of
+
+if TYPE_CHECKING:
+    from optbench.bench.front import Front, FrontPoint, FrontProgress
+
+SUMMARY = "the front between two metrics, with a certified floor under it"
+DESCRIPTION = "Least y under a limit on x, for limits over the whole range of x: every point verified and bounded."
+EXAMPLES = (
+    "optbench pareto gpu_dag:tasks=6,transfers=false --points 5 --time-limit 5s --html front.html",
+    "optbench pareto gpu_dag:tasks=5 --x energy_j --y flow_time_s --points 3 --time-limit 4s --json -o front.json",
+)
+UNTIL_COMPLETION = "completion"
+# Elsewhere than on a terminal, a point's search is written at most this often.
+LINE_EVERY_S = 5.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_target(parser)
+    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="one that takes limits (default cpsat)")
+    parser.add_argument(
+        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
+    )
+    parser.add_argument("--x", metavar="METRIC", default="makespan_s", help="the metric that is limited (default makespan_s)")
+    parser.add_argument("--y", metavar="METRIC", default="energy_j", help="the metric that is minimised (default energy_j)")
+    parser.add_argument("--points", metavar="N", type=number(int, 2), default=10, help="points, both ends included (default 10)")
+    add_time_limit(parser, 60.0, "time per point; the two ends take up to twice that")
+    parser.add_argument(
+        "--horizon", metavar="TIME", type=horizon,
+        help="until when resting devices are paid for: 1h, or 'completion' (default: what every task's cheapest mode needs)",
+    )
+    parser.add_argument("--asleep", action="store_true", help="devices that are not busy sleep, whatever their pool says")
+    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver")
+    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the front as JSON")
+    parser.add_argument("--html", metavar="FILE", help="write a page with the plot")
+    parser.add_argument("--csv", metavar="FILE", help="write the points as CSV")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+def horizon(text: str) -> float | str:
+    """A length of time, or the word for none."""
+    return text if text == UNTIL_COMPLETION else seconds(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    files = {"-o": args.output, "--html": args.html, "--csv": args.csv}
+    for option, path in files.items():
+        outputs.check_writable(option, path)
+    on_stdout = [path for path in files.values() if path == outputs.STDOUT]
+    if len(on_stdout) + args.json > 1:
+        raise UsageError("--json and a file on stdout (-), or two of them, would mix; give one of them a path")
+    front = _front(args)
+    written = _write(args, front)
+    if args.json:
+        emit_json(front.to_dict())
+    elif not on_stdout:
+        show_front(front, written)
+    if front.termination == "interrupted":
+        return exits.INTERRUPTED
+    return exits.DONE if front.points else exits.NO_SOLUTION
+
+
+def _front(args: argparse.Namespace) -> Front:
+    from optbench.bench.front import pareto
+    from optbench.cli.work import interruptible
+
+    instance = instance_of(args.target, args.format, args.seed)
+    progress = None if args.quiet or args.json else Lines()
+
+    def work(stop: threading.Event) -> Front:
+        return pareto(
+            instance, args.solver, x=args.x, y=args.y, points=args.points, time_limit_s=args.time_limit, seed=args.seed,
+            threads=args.threads, horizon_s=args.horizon, asleep=args.asleep, on_progress=progress, stop=stop,
+            **settings_of(args.param),
+        )
+
+    return interruptible(work)
+
+
+class Lines:
+    """A line on stderr for every finished point, and now and then how far the current one is."""
+
+    def __init__(self) -> None:
+        self.began = self.written = time.perf_counter()
+
+    def __call__(self, progress: FrontProgress) -> None:
+        from optbench.model.measures import gap
+
+        now = time.perf_counter()
+        if not progress.finished and now - self.written < LINE_EVERY_S:
+            return
+        self.written = now
+        under = "" if progress.limit is None else f" under {figure(progress.limit)}"
+        state = f"{progress.metric} {figure(progress.objective)}, gap {percent(gap(progress.objective, progress.bound))}"
+        words = f"point {progress.number} of {progress.points}{under}: {state}{'' if progress.finished else ' so far'}"
+        try:
+            sys.stderr.write(f"{length(now - self.began):>10}  {words}\n")
+            sys.stderr.flush()
+        except BrokenPipeError:  # nobody reads it any more; the search goes on
+            return
+
+
+def _write(args: argparse.Namespace, front: Front) -> list[str]:
+    """Write the files asked for; where they went."""
+    written = []
+    if args.output:
+        from optbench.model.files.strict_json import render
+
+        written.append(outputs.save(render(front.to_dict()), args.output))
+    if args.html:
+        from optbench.bench.page.front import render_front
+
+        written.append(outputs.save(render_front(front), args.html))
+    if args.csv:
+        written.append(outputs.save(_csv(front), args.csv))
+    return [path for path in written if path != outputs.STDOUT]
+
+
+def _csv(front: Front) -> str:
+    text = io.StringIO()
+    rows = front.to_dict()["points"]
+    writer = csv.DictWriter(text, list(rows[0]) if rows else ["limit", "x", "y"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def show_front(front: Front, written: list[str]) -> None:
+    """The front for people."""
+    from optbench.bench.page.front import declaration, verdict
+
+    show(f"\n[bold]{escape(front.instance)}[/]  [{DIM}]{escape(front.solver)}, {front.threads} thread(s), seed {front.seed}[/]")
+    show(f"[{DIM}]{escape(declaration(front))}[/]")
+    if not front.points:
+        reason = "proven infeasible" if front.infeasible else "no schedule found in time; give it more (--time-limit)"
+        show(f"[{BAD}]no front[/]: {reason}")
+        return
+    columns = (f"{front.x} ≤", front.x, front.y, "bound", "gap", "above constant", "bound from", "time")
+    show("", table(columns, [_row(point) for point in front.points], right=(*columns[:6], "time")), "")
+    show(escape(verdict(front)))
+    for path in written:
+        show(f"written to [bold]{escape(path)}[/]")
+
+
+def _row(point: FrontPoint) -> tuple[str, ...]:
+    proven = f"[{GOOD}]proven[/]" if point.proven else percent(point.gap)
+    above = percent(0.0 if point.proven else point.gap_above)
+    numbers = tuple(figure(value) for value in (point.limit, point.x, point.y, point.bound))
+    return (*numbers, proven, above, escape(point.bound_source or "-"), length(point.wall_s))

@@ -1,0 +1,143 @@
+"""Fronts whose points are known by hand, or by brute force."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import optbench as ob
+from optbench.bench.front import Front, FrontProgress, pareto
+from optbench.errors import ParameterError, UnknownNameError
+from optbench.model.instance import Instance
+from optbench.model.objective import Objective
+from optbench.model.verify import verify
+from tests.reference.brute_force import brute_force
+from tests.reference.random_instances import tiny_instance
+
+
+def one_task(*modes: tuple[float, float], idle_w: float = 0.0, others: int = 0, horizon_s: float | None = None) -> Instance:
+    """One task with modes (seconds, joules) on a device that may idle, beside ``others`` that always do."""
+    m = ob.Model("one task", horizon_s=horizon_s)
+    gpu = m.pool("gpu", idle_w=idle_w)
+    if others:
+        m.pool("others", count=others, idle_w=idle_w)
+    m.task("a", modes=[m.mode(gpu, time_s, energy_j) for time_s, energy_j in modes])
+    m.minimize(energy_j=1.0)
+    return m.build()
+
+
+def xy(front: Front) -> list[tuple[float, float]]:
+    return [(point.x, point.y) for point in front.points]
+
+
+def test_a_point_that_no_weights_reach() -> None:
+    # (10, 100), (15, 90), (20, 20): the line from the first to the last is at 60 when x is 15, below 90. With weights
+    # (w, 1), the middle costs 15 w + 90, the ends 10 w + 100 and 20 w + 20: it beats the first for w < 2, the last for w > 14.
+    instance = one_task((10, 100), (15, 90), (20, 20))
+    front = pareto(instance, points=3, time_limit_s=5)
+    assert xy(front) == [(10, 100), (15, 90), (20, 20)]
+    assert front.proven == 3 and all(point.efficient for point in front.points)
+    reached = set()
+    for weight in np.geomspace(0.01, 1000, 60).tolist():
+        result = ob.solve(instance.with_objective(Objective.weighted({"makespan_s": weight, "energy_j": 1.0})), time_limit_s=5)
+        reached.add((result.metrics["makespan_s"], result.metrics["energy_j"]))
+    assert reached == {(10, 100), (20, 20)}
+
+
+def test_with_rest_until_completion_the_front_collapses() -> None:
+    # Fast: 10 s, 1000 J; slow: 20 s, 600 J; three others idle at 20 W. Until completion the fast mode costs 1000 + 10 * 60
+    # = 1600 J, the slow one 600 + 20 * 60 = 1800 J: one point. With a horizon of 20 s everything rests that long:
+    # fast 1000 + 20 * 60 + 10 * 20 (its own device, once done) = 2400 J, slow 600 + 20 * 60 = 1800 J.
+    instance = one_task((10, 1000), (20, 600), idle_w=20, others=3)
+    collapsed = pareto(instance, points=4, time_limit_s=5, horizon_s="completion")
+    assert xy(collapsed) == [(10, 1600)]
+    assert (collapsed.horizon_s, collapsed.horizon_from) == (None, "completion")
+    front = pareto(instance, points=2, time_limit_s=5)
+    assert xy(front) == [(10, 2400), (20, 1800)]
+    assert (front.horizon_s, front.horizon_from, front.rest_energy) == (20, "cheapest_modes", "idle")
+    # Asleep (0 W, as no sleeping power is declared) only the modes' own energy is left.
+    assert xy(pareto(instance, points=2, time_limit_s=5, asleep=True)) == [(10, 1000), (20, 600)]
+
+
+def test_the_constant_is_what_no_schedule_avoids() -> None:
+    front = pareto(one_task((10, 1000), (20, 600), idle_w=20, others=3), points=2, time_limit_s=5)
+    assert front.constant == pytest.approx(1800) and front.constant <= 1800
+    assert [point.gap_above for point in front.points] == [0.0, 0.0]
+
+
+def test_more_points_are_looked_for_where_limits_meet_the_same_one() -> None:
+    # Limits 10, 40, 70, 100: nothing between 10 and 100 but the modes of 12 and 14 s, which are found on the way.
+    front = pareto(one_task((10, 100), (12, 90), (14, 80), (100, 20)), points=4, time_limit_s=5)
+    assert xy(front) == [(10, 100), (12, 90), (14, 80), (100, 20)]
+
+
+@pytest.mark.parametrize("seed", [s for s in range(60) if tiny_instance(s).num_tasks >= 3][:12])
+def test_points_and_floor_against_brute_force(seed: int) -> None:
+    instance = tiny_instance(seed)
+    front = pareto(instance, x="makespan", y="energy_j", points=3, time_limit_s=10, horizon_s="completion")
+    energy = replace(instance, horizon=None, objective=Objective.weighted({"energy_j": 1.0}))
+    if brute_force(energy) is None:
+        assert front.infeasible and front.points == ()
+        return
+    assert front.proven == len(front.points) > 0
+    for point in front.points:
+        best = brute_force(energy.with_limits(makespan=point.limit))
+        assert best is not None and point.y == pytest.approx(best.objective, rel=1e-6)
+        assert point.schedule is not None and verify(energy, point.schedule).feasible
+    for limit, low in front.floor:
+        best = brute_force(energy.with_limits(makespan=limit))
+        assert best is None or low <= best.objective * (1 + 1e-9)
+
+
+def test_progress_names_point_and_limit() -> None:
+    seen: list[FrontProgress] = []
+    pareto(one_task((10, 100), (15, 90), (20, 20)), points=3, time_limit_s=5, on_progress=seen.append)
+    done = [(p.number, p.points, p.limit, p.objective) for p in seen if p.finished]
+    assert done == [(1, 3, 10, 100), (2, 3, None, 20), (3, 3, 15, 90)]
+
+
+def test_a_stop_keeps_what_was_found() -> None:
+    stop = threading.Event()
+
+    def after_the_first_point(progress: FrontProgress) -> None:
+        if progress.finished:
+            stop.set()
+
+    instance = one_task((10, 100), (15, 90), (20, 20))
+    front = pareto(instance, points=3, time_limit_s=5, on_progress=after_the_first_point, stop=stop)
+    assert front.termination == "interrupted"
+    assert xy(front)[0] == (10, 100) and len(front.points) < 3
+
+
+def test_an_infeasible_instance_has_no_points() -> None:
+    m = ob.Model("late")
+    gpu = m.pool("gpu")
+    m.task("a", modes=[m.mode(gpu, 10, 100)], deadline_s=5)
+    m.minimize(energy_j=1.0)
+    front = pareto(m.build(), points=3, time_limit_s=5)
+    assert front.infeasible and front.points == () and front.undecided == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "culprit"),
+    [
+        ({"x": "makspan_s"}, "makspan_s"),
+        ({"x": "energy_j"}, "energy_j and energy_j"),
+        ({"x": "makespan", "y": "makespan_s"}, "makespan and makespan_s"),
+        ({"points": 1}, "points is 1"),
+        ({"time_limit_s": 0}, "time_limit_s is 0"),
+        ({"horizon_s": -3}, "horizon_s is -3"),
+        ({"horizon_s": "never"}, "'never'"),
+    ],
+)
+def test_refusals(options: dict[str, object], culprit: str) -> None:
+    with pytest.raises(ParameterError, match=culprit):
+        pareto(one_task((10, 100)), **options)  # type: ignore[arg-type]
+
+
+def test_an_unknown_solver_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="'cpsta'"):
+        pareto(one_task((10, 100)), "cpsta")

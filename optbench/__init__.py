@@ -33,21 +33,28 @@ if TYPE_CHECKING:
     from optbench.plugins.protocol import Problem as Problem
     from optbench.plugins.protocol import Run as Run
     from optbench.plugins.protocol import Solver as Solver
+    from optbench.plugins.python_policy import PythonPolicy as PythonPolicy
+    from optbench.sim.kernel.plant import Fault as Fault
+    from optbench.sim.moments import Moment as Moment
+    from optbench.simulation import simulate as simulate
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Bound": "optbench.model.result",
     "ContradictionError": "optbench.errors",
+    "Fault": "optbench.sim.kernel.plant",
     "FileFormatError": "optbench.errors",
     "Front": "optbench.bench.front",
     "Instance": "optbench.model.instance",
     "Model": "optbench.model.builder",
     "ModelError": "optbench.errors",
+    "Moment": "optbench.sim.moments",
     "Objective": "optbench.model.objective",
     "OptbenchError": "optbench.errors",
     "ParameterError": "optbench.errors",
     "Problem": "optbench.plugins.protocol",
+    "PythonPolicy": "optbench.plugins.python_policy",
     "Result": "optbench.model.result",
     "Run": "optbench.plugins.protocol",
     "Schedule": "optbench.model.schedule",
@@ -59,6 +66,7 @@ _HOME = {
     "explain": "optbench.bounds.explain",
     "load": "optbench.model.formats",
     "pareto": "optbench.bench.front",
+    "simulate": "optbench.simulation",
     "solve": "optbench.api",
     "verify": "optbench.model.verify",
 }

@@ -257,7 +257,7 @@ class _Solving:
             bounds=tuple(b for run in runs for b in sorted(run.bounds, key=lambda b: -b.value)),
             wall_s=round(self.spent_s, 6),
             time_to_first_s=_first(runs),
-            peak_memory_mb=_peak_memory_mb(),
+            peak_memory_mb=peak_memory_mb(),
             trajectory=_trajectory(runs),
             schedule=schedule,
             message=_crash(runs[-1]),
@@ -340,7 +340,7 @@ def _trajectory(runs: list[Run]) -> tuple[TrajectoryPoint, ...]:
     return tuple(points)
 
 
-def _peak_memory_mb() -> float:
+def peak_memory_mb() -> float:
     """Highest resident memory of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (1024.0**2 if sys.platform == "darwin" else 1024.0), 1)

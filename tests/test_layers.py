@@ -17,6 +17,7 @@ LAYERS = (
     ("optbench.cli", "optbench.testing"),
     ("optbench.scaffold", "optbench.doctor", "optbench.ahead"),
     ("optbench.bench",),
+    ("optbench.simulation",),
     ("optbench.api",),
     ("optbench.plugins",),
     ("optbench.learn",),

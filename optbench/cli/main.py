@@ -13,7 +13,21 @@ from optbench import __version__
 from optbench.cli import exits
 from optbench.cli.output import emit, emit_json
 from optbench.cli.parser import Parser, UsageError, add_json
-from optbench.cli.verbs import bound, catalogue, convert, data, doctor, init, new, pareto, quickstart, schema, solve, verify
+from optbench.cli.verbs import (
+    bound,
+    catalogue,
+    convert,
+    data,
+    doctor,
+    init,
+    new,
+    pareto,
+    quickstart,
+    schema,
+    simulate,
+    solve,
+    verify,
+)
 from optbench.errors import ContradictionError, OptbenchError
 from optbench.workspace import activate
 
@@ -21,6 +35,7 @@ VERBS: dict[str, ModuleType] = {
     "solve": solve,
     "verify": verify,
     "bound": bound,
+    "simulate": simulate,
     "pareto": pareto,
     "convert": convert,
     "list": catalogue,

@@ -1,0 +1,106 @@
+"""``optbench simulate``: a policy online in the event kernel, its schedule verified and bounded."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli import exits
+from optbench.cli.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
+from optbench.cli.parser import UsageError, number, seconds, setting, settings_of
+from optbench.cli.targets import add_target, instance_of
+
+if TYPE_CHECKING:
+    from optbench.simulation import Simulation
+
+SUMMARY = "run a policy online in the event kernel"
+DESCRIPTION = "Run a policy in the event kernel: it decides as time goes on, and what it leaves is verified and bounded."
+EXAMPLES = (
+    "optbench simulate gpu_dag:tasks=40 --policy fcfs",
+    "optbench simulate gpu_dag:tasks=40 --policy fcfs --horizon 10m --json",
+)
+# What DESIGN.md promises of every family, whether or not this one has it.
+ELSEWHERE = (
+    "queue_end_by_site", "queue_by_day", "j_per_unit_logged", "routing", "reference", "regret", "slo_violation",
+)  # fmt: skip
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_target(parser)
+    parser.add_argument(
+        "--policy", "-s", "--solver", metavar="POLICY", default="fcfs", help="see `optbench list solvers` (default fcfs)"
+    )
+    parser.add_argument(
+        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the policy"
+    )
+    parser.add_argument("--arrivals", metavar="FILE", help="recorded arrivals, where the problem takes them")
+    parser.add_argument("--horizon", metavar="TIME", type=seconds, help="stop then: 10m, 2h, 7d (default: when all is done)")
+    parser.add_argument(
+        "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the policy (default 0)"
+    )
+    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
+
+
+def run(args: argparse.Namespace) -> int:
+    from optbench.cli.work import interruptible
+    from optbench.simulation import simulate
+
+    if args.arrivals is not None:
+        raise UsageError(
+            f"--arrivals {args.arrivals!r}: no problem takes recorded arrivals; `optbench convert` makes an instance of them"
+        )
+    instance = instance_of(args.target, args.format, args.seed)
+    params: dict[str, Any] = settings_of(args.param)
+
+    def work(_: threading.Event) -> Simulation:
+        return simulate(instance, args.policy, seed=args.seed, threads=args.threads, horizon_s=args.horizon, params=params)
+
+    done = interruptible(work, keeps=False)
+    if args.json:
+        emit_json(document(done))
+    else:
+        show_simulation(done, instance.num_tasks)
+    return exit_code(done)
+
+
+def document(done: Simulation) -> dict[str, Any]:
+    """What ``--json`` prints: the keys of every family, null where this one has no such thing."""
+    from dataclasses import asdict, fields
+
+    values = {field.name: getattr(done, field.name) for field in fields(done) if field.name not in ("schedule", "bounds")}
+    return {**values, "bounds": [asdict(bound) for bound in done.bounds], **dict.fromkeys(ELSEWHERE)}
+
+
+def exit_code(done: Simulation) -> int:
+    """What a simulation means to a script."""
+    if not done.verified:
+        return exits.NOT_VERIFIED
+    return exits.NO_SOLUTION if done.end == "dead_end" else exits.DONE
+
+
+ENDS = {"complete": "everything done", "horizon": "stopped at the horizon", "dead_end": "nothing that is left can ever start"}
+
+
+def show_simulation(done: Simulation, num_tasks: int) -> None:
+    """For people."""
+    show(
+        f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, {escape(done.policy)}, seed {done.seed}[/]",
+        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}",
+    )
+    for violation in done.violations:
+        show(f"[{BAD}]violates[/] {escape(violation)}")
+    if done.objective is not None or done.bound is not None:
+        row = (done.objective_name, figure(done.objective), figure(done.bound), percent(done.gap))
+        show("", table(("objective", "value", "bound", "gap"), [row], right=("value", "bound", "gap")))
+    counts = [
+        (name.replace("_", " "), figure(getattr(done, name)), "")
+        for name in ("arrivals", "completed", "in_progress", "queue_end")
+    ]
+    energy = [("energy", figure(done.energy_j), "J"), ("energy per unit of work", figure(done.j_per_unit), "J")]
+    if done.lost_j:
+        energy.append(("energy of lost work", figure(done.lost_j), "J"))
+    times = [(f"{what} {name}", figure(value), "s") for what, spread in done.latency_s.items() for name, value in spread.items()]
+    metrics = [(name, figure(value), metric_unit(name)) for name, value in done.metrics.items() if name != "energy_j"]
+    think = [(f"decision {name}", figure(value), "ms") for name, value in (done.decision_ms or {}).items()]
+    show("", table(("", "value", "unit"), counts + energy + times + metrics + think, right=("value",)))

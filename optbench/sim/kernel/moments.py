@@ -1,0 +1,173 @@
+"""Moments of decision: instants at which at least one ready task can begin in at least one mode, one decision after another.
+
+A moment lists every *option* (ready task, mode) that ``can_start`` allows. A decision takes one of them, and what is left
+of the instant is the next moment; or it waits, and the next moment is the first with an option after the next event.
+Ready tasks are listed in the order in which they became ready, ties by ``plant.tie``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from optbench.model.instance import Ints
+from optbench.sim.compiled import njit
+from optbench.sim.kernel.events import (
+    advance,
+    arrival,
+    begin,
+    can_start,
+    close_accounts,
+    fits,
+    has_room,
+    next_time,
+    pass_time,
+    start,
+    wake,
+)
+from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, Plant, plant_at
+from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.queues import put, take
+from optbench.sim.kernel.state import NONE, NOW, NUM_DONE, NUM_FRESH, NUM_TOUCHED, State, state_at
+
+# Entries of ``held``.
+LISTED, OPTIONS = range(2)
+# What ``take_up`` answers when the pair cannot start.
+REFUSED = -1
+
+
+class Desk(NamedTuple):
+    """What lies before whoever decides: ready tasks, and options by task and mode."""
+
+    held: Ints
+    ready: Ints
+    option_task: Ints
+    option_mode: Ints
+
+
+desk_at = table_at(Desk)
+
+
+def new_desk(plant: Plant, options: bool = True) -> Desk:
+    """Room for every ready task and, where they are to be listed, for every option there can be at once."""
+    n = int(plant.size[TASKS])
+    most = int(np.diff(plant.kind_ptr)[plant.kind].sum()) if options else 0
+    return Desk(np.zeros(2, dtype=np.int64), *(np.zeros(room, dtype=np.int64) for room in (n, most, most)))
+
+
+@njit(cache=True)
+def open_desk(plant_row: Ints, state_row: Ints, desk_row: Ints, until: float) -> int:
+    """Time 0; the number of options at the first moment, 0 where there is none up to ``until``."""
+    plant, state, desk = plant_at(plant_row), state_at(state_row), desk_at(desk_row)
+    begin(plant, state)
+    desk.held[LISTED] = 0
+    return int(next_moment(plant, state, desk, until))
+
+
+@njit(cache=True)
+def take_up(plant_row: Ints, state_row: Ints, desk_row: Ints, task: int, mode: int, until: float) -> int:
+    """Start a task in a mode and go to the next moment; REFUSED, with nothing changed, where it cannot start."""
+    plant, state, desk = plant_at(plant_row), state_at(state_row), desk_at(desk_row)
+    if not is_option(plant, state, task, mode):
+        return REFUSED
+    choose(plant, state, desk, task, mode)
+    return int(next_moment(plant, state, desk, until))
+
+
+@njit(cache=True)
+def wait(plant_row: Ints, state_row: Ints, desk_row: Ints, until: float) -> int:
+    """Let the next event happen and go to the next moment."""
+    plant, state, desk = plant_at(plant_row), state_at(state_row), desk_at(desk_row)
+    if not advance(plant, state, until):
+        return 0
+    return int(next_moment(plant, state, desk, until))
+
+
+@njit(cache=True)
+def will_happen(plant_row: Ints, state_row: Ints) -> bool:
+    """Whether anything will happen if nothing is started: waiting for ever is no decision."""
+    return bool(next_time(plant_at(plant_row), state_at(state_row)) < math.inf)
+
+
+@njit(cache=True)
+def end_run(plant_row: Ints, state_row: Ints, until: float) -> None:
+    """Rest up to the fixed horizon when everything has ended, up to ``until`` when it has not."""
+    plant, state = plant_at(plant_row), state_at(state_row)
+    if state.tally[NUM_DONE] == plant.size[TASKS]:
+        close_accounts(plant, state)
+    elif until < math.inf:
+        pass_time(plant, state, until)
+
+
+@njit(cache=True)
+def is_option(plant: Plant, state: State, task: int, mode: int) -> bool:
+    """``can_start`` for any two numbers."""
+    if not 0 <= task < plant.size[TASKS]:
+        return False
+    kind = plant.kind[task]
+    return bool(plant.kind_ptr[kind] <= mode < plant.kind_ptr[kind + 1] and can_start(plant, state, task, mode))
+
+
+@njit(cache=True)
+def next_moment(plant: Plant, state: State, desk: Desk, until: float) -> int:
+    """Go on until there is an option; their number, 0 where there is none up to ``until``."""
+    while True:
+        list_fresh(plant, state, desk)
+        options = list_options(plant, state, desk)
+        if options > 0 or not advance(plant, state, until):
+            return options
+
+
+@njit(cache=True)
+def list_fresh(plant: Plant, state: State, desk: Desk) -> None:
+    """Add the tasks that have become ready; the queue of the whole plant, empty otherwise, sorts them."""
+    whole, tally = plant.size[POOLS], state.tally
+    for f in range(tally[NUM_FRESH]):
+        put(plant, state, whole, state.fresh[f], 0.0)
+    tally[NUM_FRESH] = 0
+    while state.root[whole] != NONE:
+        task = take(plant, state, whole)
+        desk.ready[desk.held[LISTED]] = task
+        desk.held[LISTED] += 1
+        state.queue[task] = whole  # so that the arrival of its data is an event
+        if plant.size[SENDS]:
+            wake(plant, state, task)
+    for q in range(tally[NUM_TOUCHED]):
+        state.is_touched[state.touched[q]] = 0
+    tally[NUM_TOUCHED] = 0
+
+
+@njit(cache=True)
+def list_options(plant: Plant, state: State, desk: Desk) -> int:
+    """Every option, by task in the order of the list, by mode."""
+    options = 0
+    for i in range(desk.held[LISTED]):
+        task = desk.ready[i]
+        kind, last, there = plant.kind[task], NONE - 1, 0.0
+        for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
+            if not (has_room(plant, state, mode) and fits(plant, task, mode)):
+                continue
+            if plant.size[SENDS] and plant.primary[mode] != last:
+                last = plant.primary[mode]
+                there = arrival(plant, state, task, last)
+            if there <= state.total[NOW]:
+                desk.option_task[options], desk.option_mode[options] = task, mode
+                options += 1
+    desk.held[OPTIONS] = options
+    return options
+
+
+@njit(cache=True)
+def choose(plant: Plant, state: State, desk: Desk, task: int, mode: int) -> None:
+    """Start an option and take its task off the list."""
+    last = desk.held[LISTED] - 1
+    i = 0
+    while desk.ready[i] != task:
+        i += 1
+    while i < last:
+        desk.ready[i] = desk.ready[i + 1]
+        i += 1
+    desk.held[LISTED] = last
+    start(plant, state, task, mode)

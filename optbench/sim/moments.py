@@ -1,0 +1,177 @@
+"""A run in which Python decides: the compiled kernel goes from moment to moment and lists what can start."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optbench.errors import OptbenchError
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.sim.kernel.moments import LISTED, OPTIONS, REFUSED, Desk, end_run, new_desk, open_desk, take_up, wait, will_happen
+from optbench.sim.kernel.plant import Fault, Plant, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import NOW, RUNNING, State, new_state, schedule_of
+from optbench.sim.rules import Trace
+
+# (task, mode), or None to wait for the next event.
+Decision = tuple[int, int] | None
+Decide = Callable[["Moment"], Decision]
+
+
+class DecisionError(OptbenchError):
+    """A policy has decided something that cannot be done."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimedTrace(Trace):
+    """A run whose decisions were made in Python, with the time each one took."""
+
+    decision_s: Floats
+
+
+class Moment:
+    """What a policy sees: arrays of the kernel itself, good until it has decided, and not to be written to.
+
+    Option k starts ``task[k]`` in ``mode[k]``; options are sorted by task in the order of ``ready``, then by mode.
+    """
+
+    def __init__(self, instance: Instance, plant: Plant, state: State, desk: Desk) -> None:
+        self.instance, self.plant, self.state = instance, plant, state
+        self._desk = desk
+
+    @property
+    def now(self) -> float:
+        """Time, in the instance's time domain."""
+        return float(self.state.total[NOW])
+
+    @property
+    def num_options(self) -> int:
+        return int(self._desk.held[OPTIONS])
+
+    @property
+    def task(self) -> Ints:
+        """Task of each option."""
+        return self._desk.option_task[: self.num_options]
+
+    @property
+    def mode(self) -> Ints:
+        """Mode of each option."""
+        return self._desk.option_mode[: self.num_options]
+
+    @property
+    def ready(self) -> Ints:
+        """Every task that is released and whose predecessors have ended, in the order in which they became so."""
+        return self._desk.ready[: self._desk.held[LISTED]]
+
+    @property
+    def free(self) -> Ints:
+        """Free devices of each pool."""
+        return self.state.free
+
+    @property
+    def running(self) -> Ints:
+        """Tasks that run now; ``end`` says until when."""
+        return np.flatnonzero(self.state.status == RUNNING)
+
+    @property
+    def status(self) -> Ints:
+        """WAITING, READY, RUNNING or DONE (``optbench.sim.kernel.state``) of each task."""
+        return self.state.status
+
+    @property
+    def start(self) -> Floats:
+        """Begin of each task that runs or has ended."""
+        return self.state.start
+
+    @property
+    def end(self) -> Floats:
+        """End of each task that runs or has ended."""
+        return self.state.end
+
+    @property
+    def remaining(self) -> Floats:
+        """Units that are left of each task; all of them while it runs, in the mode of ``running_mode``."""
+        return self.state.remaining
+
+    @property
+    def running_mode(self) -> Ints:
+        """Mode of each task that runs or has ended, -1 for the others."""
+        return self.state.mode
+
+    @property
+    def duration(self) -> Floats:
+        """Length of each option, in the instance's time domain."""
+        return np.asarray(self.instance.duration(self.mode, self.remaining[self.task]), dtype=float)
+
+    @property
+    def energy_j(self) -> Floats:
+        """Energy of each option."""
+        return np.asarray(self.instance.energy_j(self.mode, self.remaining[self.task]), dtype=float)
+
+    @cached_property
+    def _rows(self) -> tuple[Ints, Ints]:
+        return addresses(self.plant), addresses(self.state)
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether anything will happen if nothing is started; where it will not, one of the options must be taken."""
+        return bool(will_happen(*self._rows))
+
+
+def run_decisions(instance: Instance, decide: Decide, faults: Sequence[Fault] = (), until: float = math.inf) -> TimedTrace:
+    """Run from time 0 until everything has ended, nothing can be done any more, or nothing happens up to ``until``."""
+    plant = plant_of(instance, faults)
+    state, desk = new_state(plant), new_desk(plant)
+    moment = Moment(instance, plant, state, desk)
+    rows = addresses(plant), addresses(state), addresses(desk)
+    spent: list[float] = []
+    options = open_desk(*rows, until)
+    while options:
+        began = time.perf_counter()
+        decision = decide(moment)
+        spent.append(time.perf_counter() - began)
+        if decision is not None:
+            pair = _pair(decision)
+            options = take_up(*rows, *pair, until)
+            if options == REFUSED:
+                raise DecisionError(f"{instance.name} at {moment.now:g}: {_why_not(moment, *pair)}")
+        elif not moment.can_wait:
+            raise DecisionError(
+                f"{instance.name} at {moment.now:g}: the policy waits, but nothing will happen until it starts one of "
+                f"{moment.num_options} options; moment.can_wait tells"
+            )
+        else:
+            options = wait(*rows, until)
+    end_run(*rows[:2], until)
+    return TimedTrace(plant, state, schedule_of(instance, plant, state), np.asarray(spent))
+
+
+def _pair(decision: Any) -> tuple[int, int]:
+    try:
+        task, mode = decision
+        return int(task), int(mode)
+    except (TypeError, ValueError):
+        raise DecisionError(f"a policy decided {decision!r}; a decision is a pair (task, mode), or None to wait") from None
+
+
+def _why_not(moment: Moment, task: int, mode: int) -> str:
+    """What is wrong with a pair that cannot start."""
+    instance = moment.instance
+    if not 0 <= task < instance.num_tasks:
+        return f"there is no task {task}; tasks are 0 to {instance.num_tasks - 1}"
+    name = instance.tasks.name(task)
+    if task not in moment.ready:
+        return f"task {name} is not ready; {len(moment.ready)} tasks are, see moment.ready"
+    if not (0 <= mode < instance.num_modes and instance.modes.kind[mode] == instance.tasks.kind[task]):
+        first, last = (
+            instance.modes.kind_ptr[instance.tasks.kind[task]],
+            instance.modes.kind_ptr[instance.tasks.kind[task] + 1] - 1,
+        )
+        return f"mode {mode} is not of the kind of task {name}, whose modes are {first} to {last}"
+    return f"task {name} cannot start in mode {mode} now; {moment.num_options} options can, see moment.task and moment.mode"

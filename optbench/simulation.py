@@ -1,0 +1,242 @@
+"""``simulate`` and ``environment``: a policy, or an agent of one's own, online in the event kernel."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from optbench.api import load_target, peak_memory_mb
+from optbench.bounds.auto import lower_bounds
+from optbench.errors import ParameterError, UnsupportedError
+from optbench.model.instance import Floats, Instance, round_down
+from optbench.model.measures import Value, check_bound, gap
+from optbench.model.result import Bound
+from optbench.model.schedule import Schedule
+from optbench.model.verify import Verdict, verify
+from optbench.plugins.discovery import load_solver
+from optbench.plugins.policy import Policy
+from optbench.plugins.protocol import Problem, check_supported
+from optbench.plugins.python_policy import DecideFunction
+from optbench.sim.kernel.moments import end_run
+from optbench.sim.kernel.plant import Fault
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import (
+    BUSY_J,
+    DONE,
+    LOST_J,
+    NOW,
+    NUM_PARTS,
+    RELEASED,
+    REST_J,
+    RUNNING,
+    TRANSFER_J,
+    partial_schedule,
+)
+from optbench.sim.moments import Decision, Moment, TimedTrace
+from optbench.sim.rules import Trace
+
+Target = str | Path | Instance | Problem
+End = Literal["complete", "horizon", "dead_end"]
+PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What a policy did. ``end`` says why it ended: everything done, the horizon reached, or nothing left that can start.
+
+    ``objective`` is the verifier's, of a complete feasible schedule only. Energy of a run that was cut counts up to the
+    horizon; ``lost_j`` is what work that a fault destroyed had drawn, above the rest of its devices, and in no metric.
+    """
+
+    instance: str
+    instance_hash: str
+    problem: str | None
+    policy: str
+    seed: int
+    threads: int
+    end: End
+    now_s: float
+    arrivals: int
+    completed: int
+    in_progress: int
+    queue_end: int
+    energy_j: float
+    lost_j: float
+    units_done: float
+    j_per_unit: float | None
+    latency_s: dict[str, dict[str, float | None]]
+    objective: Value | None
+    objective_name: str
+    bound: Value | None
+    gap: Value | None
+    bounds: tuple[Bound, ...]
+    verified: bool
+    violations: tuple[str, ...]
+    metrics: dict[str, float]
+    wall_s: float
+    peak_memory_mb: float
+    decisions: int | None
+    decision_ms: dict[str, float] | None
+    schedule: Schedule
+
+
+def simulate(
+    target: Target,
+    policy: str | Policy | Callable[[Moment], Decision] = "fcfs",
+    *,
+    seed: int = 0,
+    threads: int = 1,
+    faults: Sequence[Fault] = (),
+    horizon_s: float | None = None,
+    bound: bool = True,
+    bound_time_limit_s: float = 10.0,
+    params: Mapping[str, Any] | None = None,
+) -> Simulation:
+    """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
+
+    A policy is a name, an object, or a function that is given each Moment and answers (task, mode) or None. ``params`` are
+    those of a policy that is named. ``wall_s`` is the simulation alone. Without ``horizon_s`` the run ends when everything has.
+    """
+    if seed < 0 or threads < 1:
+        raise ParameterError(f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1")
+    instance = load_target(target, seed)
+    name, player = policy_of(policy, dict(params or {}))
+    check_supported(player, name, instance)
+    until = math.inf if horizon_s is None else _in_domain(instance, horizon_s)
+    began = time.perf_counter()
+    trace = player.play(instance, np.random.default_rng(seed), faults, until)
+    wall_s = time.perf_counter() - began
+    if not isinstance(trace, TimedTrace):
+        end_run(addresses(trace.plant), addresses(trace.state), until)
+    return _report(instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0)
+
+
+def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[str, Any]) -> tuple[str, Policy]:
+    """Name and policy."""
+    if isinstance(policy, str):
+        name, solver = load_solver(policy, params)
+        if not isinstance(solver, Policy):
+            raise UnsupportedError(f"{name!r} solves offline and cannot decide as time goes on; `optbench solve` runs it")
+        return name, solver
+    if params:
+        raise ParameterError(f"{', '.join(params)}: parameters go with the name of a policy, not with an object or a function")
+    if isinstance(policy, Policy):
+        return type(policy).__name__, policy
+    return getattr(policy, "__name__", type(policy).__name__), DecideFunction(policy)
+
+
+def _in_domain(instance: Instance, horizon_s: float) -> float:
+    if not 0 < horizon_s < math.inf:
+        raise ParameterError(f"horizon_s is {horizon_s!r}; it must be a positive finite number of seconds, or None")
+    time = horizon_s / instance.step_s
+    return float(round_down(time)) if instance.domain == "ticks" else time
+
+
+def _report(
+    instance: Instance, name: str, seed: int, threads: int, trace: Trace, until: float, wall_s: float, bound_time_s: float
+) -> Simulation:
+    state, complete = trace.state, trace.schedule is not None
+    schedule = trace.schedule if trace.schedule is not None else partial_schedule(instance, trace.plant, state)
+    verdict = verify(instance, schedule)
+    # Of a part of a schedule, what is missing is no fault.
+    wrong = tuple(str(each) for each in verdict.violations if complete or each.constraint != "assignment")
+    done, running = int((state.status == DONE).sum()), int((state.status == RUNNING).sum())
+    arrivals = int(state.tally[RELEASED])
+    energy_j = verdict.metrics["energy_j"] if complete and verdict.metrics else _energy_so_far(trace)
+    units = float(schedule.units.sum())
+    bounds = _bounds(instance, verdict, bound_time_s) if complete else ()
+    lows = [max((b.value for b in bounds if b.level == k), default=None) for k in range(instance.objective.num_levels)]
+    gaps = [gap(value, low) for value, low in zip(verdict.objectives, lows, strict=False)] if complete else [None]
+    decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
+    return Simulation(
+        instance=instance.name,
+        instance_hash=instance.hash,
+        problem=instance.problem,
+        policy=name,
+        seed=seed,
+        threads=threads,
+        end="complete" if complete else "horizon" if until < math.inf and trace.state.total[NOW] >= until else "dead_end",
+        now_s=float(state.total[NOW]) * instance.step_s,
+        arrivals=arrivals,
+        completed=done,
+        in_progress=running,
+        queue_end=arrivals - done - running,
+        energy_j=energy_j,
+        lost_j=float(state.total[LOST_J]),
+        units_done=units,
+        j_per_unit=energy_j / units if units > 0 else None,
+        latency_s=_latencies(instance, trace),
+        objective=verdict.objective if complete else None,
+        objective_name=instance.objective.label,
+        bound=_value(lows),
+        gap=_value(gaps),
+        bounds=tuple(bounds),
+        verified=not wrong,
+        violations=wrong,
+        metrics=verdict.metrics if complete else {},
+        wall_s=round(wall_s, 6),
+        peak_memory_mb=peak_memory_mb(),
+        decisions=None if decision_s is None else len(decision_s),
+        decision_ms=None if decision_s is None or not len(decision_s) else _percentiles(1e3 * decision_s, ("p50", "p99")),
+        schedule=schedule,
+    )
+
+
+def _energy_so_far(trace: Trace) -> float:
+    """Energy up to now: what runs is booked whole when it begins, and counts here for the share that has gone by."""
+    plant, state = trace.plant, trace.state
+    total = state.total
+    running = np.flatnonzero(state.status == RUNNING)
+    length, left = state.end[running] - state.start[running], state.end[running] - total[NOW]
+    booked = state.remaining[running] * plant.energy_j[state.mode[running]]
+    ahead_j = float((booked * np.where(length > 0, left / np.where(length > 0, length, 1.0), 0.0)).sum())
+    return float(total[BUSY_J] + total[TRANSFER_J] + total[REST_J]) - ahead_j
+
+
+def _latencies(instance: Instance, trace: Trace) -> dict[str, dict[str, float | None]]:
+    """Of the tasks that have ended: from release to end, and at work."""
+    state, step = trace.state, instance.step_s
+    done = np.flatnonzero(state.status == DONE)
+    service = state.end - state.start
+    parts = int(state.tally[NUM_PARTS])
+    np.add.at(service, state.part_task[:parts], state.part_end[:parts] - state.part_start[:parts])
+    sojourn = state.end[done] - np.asarray(instance.tasks.release, dtype=float)[done]
+    return {"sojourn": _spread(sojourn * step), "service": _spread(service[done] * step)}
+
+
+def _spread(values: Floats) -> dict[str, float | None]:
+    if len(values) == 0:
+        return dict.fromkeys(("mean", *PERCENTILES))
+    return {"mean": float(values.mean()), **_percentiles(values, tuple(PERCENTILES))}
+
+
+def _percentiles(values: Floats, which: tuple[str, ...]) -> dict[str, float]:
+    return {name: float(np.percentile(values, PERCENTILES[name])) for name in which}
+
+
+def _bounds(instance: Instance, verdict: Verdict, time_limit_s: float) -> list[Bound]:
+    """Bounds on every level over all schedules, none of them above what was verified."""
+    if time_limit_s <= 0:
+        return []
+    levels, out = instance.objective.num_levels, []
+    for k in range(levels):
+        level = instance.with_objective(instance.objective.level(k))
+        for found in lower_bounds(level, method="auto", time_limit_s=time_limit_s / levels):
+            # An infeasible schedule may lie below a bound; of an order, a later level holds over all schedules too.
+            if verdict.objectives:
+                check_bound(verdict.objectives[k], found.value, found.source, instance.name)
+            out.append(Bound(found.value, found.source, found.proof, k))
+    return sorted(out, key=lambda each: (each.level, -each.value))
+
+
+def _value(values: Sequence[float | None]) -> Value | None:
+    known = tuple(value for value in values if value is not None)
+    if not known or len(known) != len(values):
+        return None
+    return known[0] if len(known) == 1 else known

@@ -47,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for flag, what in (("--devices-per-node", "devices of a type on one node"), ("--count", "devices of a type in all")):
         text = f"{what}; without it, the most in use at once"
         records.add_argument(flag, metavar="TYPE=N", type=setting, action="append", default=[], help=text)
+    records.add_argument("--by-node", action="store_true", help="a pool per node of a Slurm log, not per type of device")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -100,7 +101,7 @@ def import_of(args: argparse.Namespace) -> Import:
     if is_file(args.input):
         return load_import(args.input, args.format, options)
     if options is not None:
-        flags = "--profile, --work, --devices-per-node and --count"
+        flags = "--profile, --work, --devices-per-node, --count and --by-node"
         raise UsageError(f"{flags} go with a file of records (sacct, wfformat); {args.input!r} is no file")
     instance = instance_of(args.input, args.format, args.seed)
     return Import(instance, None, Report("optbench", {"tasks": instance.num_tasks}))
@@ -117,12 +118,12 @@ def options_of(args: argparse.Namespace) -> Options | None:
     """The import options given; None where there are none."""
     from optbench.model.formats import Options
 
-    given = (args.profile, args.work, args.devices_per_node, args.count)
+    given = (args.profile, args.work, args.devices_per_node, args.count, args.by_node)
     if not any(given):
         return None
     per_node = {key: count_of("--devices-per-node", key, value) for key, value in args.devices_per_node}
     counts = {key: count_of("--count", key, value) for key, value in args.count}
-    return Options(dict(args.profile), args.work or Options.work, per_node, counts)
+    return Options(dict(args.profile), args.work or Options.work, per_node, counts, args.by_node)
 
 
 def count_of(flag: str, key: str, value: str) -> int:

@@ -24,13 +24,15 @@ class Options:
 
     ``profiles`` gives a device profile (a shipped name, or a file) by the log's name of a device type; types without one
     have their recorded times and no power. ``work`` is the kind of work whose law of clocks holds.
-    ``devices_per_node`` and ``counts`` (in the whole cluster) are devices by type; what is not given is inferred.
+    ``devices_per_node`` and ``counts`` (in the whole cluster) are devices by type; what is not given is inferred. A log's pools
+    are one per type, or one per node ``by_node``.
     """
 
     profiles: Mapping[str, str] = field(default_factory=dict)
     work: str = "training"
     devices_per_node: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    by_node: bool = False
 
     def __post_init__(self) -> None:
         for name in ("devices_per_node", "counts"):

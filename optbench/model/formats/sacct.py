@@ -1,6 +1,7 @@
 """Runs of a Slurm log as an instance in seconds, and the schedule on record.
 
-A pool stands for all devices of one type. A task is a run: it holds n devices of its type (several types: of each) for
+A pool stands for all devices of one type, or (``by_node``) for those on one node; sacct_layout.py says where a run may go then.
+A task is a run: it holds n devices of its type (several types: of each) for
 u = End - Start seconds at the top clock f₁ of the type's profile, and its release is Eligible. Tasks with the same types and
 numbers share a kind, with a mode per clock f of the profile's law (T, P as in power/dvfs.py, for ``options.work``):
 
@@ -24,7 +25,8 @@ import numpy as np
 from optbench.model.formats.classical import unlinked
 from optbench.model.formats.imported import Findings, Import, Options
 from optbench.model.formats.sacct_fields import energy_j
-from optbench.model.formats.sacct_fleet import Fleet, Held, Shape, fitting, fleet_of, held_by
+from optbench.model.formats.sacct_fleet import Fleet, Shape, fleet_of, held_by
+from optbench.model.formats.sacct_layout import MAX_PAIRS, Layout, Placement, by_node, by_type, named
 from optbench.model.formats.sacct_runs import Runs, read_runs
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
@@ -33,8 +35,9 @@ from optbench.model.schedule import Schedule
 
 # J that a second of flow time is worth where energy is modelled: the idle power of a data-centre GPU.
 FLOW_TIME_WEIGHT = 50.0
-# A mode of a kind: requirements, time and energy per unit, power, clock.
-ModeRow = tuple[Shape, float, float, float, float]
+# Time and energy per unit, power, clock.
+Point = tuple[float, float, float, float]
+
 
 def read(text: str, name: str, options: Options | None = None) -> Import:
     """The instance, schedule and report of a log."""
@@ -49,16 +52,17 @@ def read(text: str, name: str, options: Options | None = None) -> Import:
     origin = float(release.min())
     start, end, release = start - origin, end - origin, release - origin
     fleet = fleet_of(held, start, end, options, findings)
-    kept = fitting(held, fleet, runs, findings)
+    layout = (by_node if options.by_node else by_type)(held, fleet, runs, findings)
+    kept = layout.kept
     if not len(kept):
-        raise MisfitError(1, "no run fits the devices given by counts or devices_per_node", 1e6)
-    if len(kept) < len(held.rows):
-        held = Held(held.rows[kept], [held.shapes[k] for k in kept], [held.nodes[k] for k in kept])
-        start, end, release = start[kept], end[kept], release[kept]
-    instance, mode = instance_of(name, runs, held, release, end - start, fleet)
+        raise MisfitError(1, nothing_left(runs, findings), 1e6)
+    rows = held.rows[kept]
+    start, end, release = start[kept], end[kept], release[kept]
+    instance, mode = instance_of(name, [runs.job[row] for row in rows], release, end - start, layout, fleet)
     schedule = Schedule(np.arange(len(start)), mode, start, end, instance.tasks.units.copy())
     findings.verified(instance, schedule)
-    return Import(instance, schedule, findings.report("sacct", figures(runs, held, instance, schedule)))
+    energies = [runs.energy[row] for row in rows]
+    return Import(instance, schedule, findings.report("sacct", figures(runs, energies, instance, schedule, fleet)))
 
 
 def nothing_left(runs: Runs, findings: Findings) -> str:
@@ -66,11 +70,18 @@ def nothing_left(runs: Runs, findings: Findings) -> str:
     return f"no run is left of {runs.rows:,} rows of jobs and {runs.steps:,} of steps: {dropped or 'there is no row of a job'}"
 
 
-def instance_of(name: str, runs: Runs, held: Held, release: Floats, length: Floats, fleet: Fleet) -> tuple[Instance, Ints]:
-    """The instance, and the mode at the top clock of each task."""
-    kinds = {shape: q for q, shape in enumerate(sorted(set(held.shapes)))}
-    kind = np.asarray([kinds[shape] for shape in held.shapes], dtype=np.int64)
-    modes = mode_table(list(kinds), fleet)
+def instance_of(
+    name: str, jobs: Sequence[str], release: Floats, length: Floats, layout: Layout, fleet: Fleet
+) -> tuple[Instance, Ints]:
+    """The instance, and the mode on record of each task: its placement at the top clock."""
+    kind = layout.kind
+    points = [operating_points(shape, fleet) for shape in layout.shapes]
+    clocks = np.asarray([len(rows) for rows in points])
+    choices = np.asarray([len(placements) for placements in layout.placements])
+    pairs = int((clocks * choices)[kind].sum())
+    if pairs > MAX_PAIRS:
+        raise MisfitError(1, f"{pairs:,} pairs of run and mode; at most {MAX_PAIRS:,} are allowed: import by type", 1e6)
+    modes = mode_table(layout, points)
     n = len(kind)
     tasks = Tasks(
         kind=kind,
@@ -80,7 +91,7 @@ def instance_of(name: str, runs: Runs, held: Held, release: Floats, length: Floa
         deadline_hard=np.zeros(n, dtype=bool),
         weight=np.ones(n),
         memory_gb=np.zeros(n),
-        names=tuple(runs.job[row] for row in held.rows.tolist()),
+        names=tuple(jobs),
     )
     weights = {"energy_j": 1.0, "flow_time_s": FLOW_TIME_WEIGHT} if fleet.profiles else {"flow_time_s": 1.0}
     instance = Instance(
@@ -90,80 +101,88 @@ def instance_of(name: str, runs: Runs, held: Held, release: Floats, length: Floa
         horizon=None,
         tasks=tasks,
         edges=Edges(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)),
-        places=Places(("cluster",), np.asarray([-1], dtype=np.int64)),
-        pools=pool_table(fleet),
+        places=Places(layout.places, np.asarray([-1] + [0] * (len(layout.places) - 1), dtype=np.int64)),
+        pools=pool_table(layout, fleet),
         modes=modes,
-        links=unlinked(len(fleet.types)),
+        links=unlinked(len(layout.pool_names)),
         limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
         objective=Objective.weighted(weights),
         problem="sacct",
     )
-    return instance, modes.kind_ptr[kind + 1] - 1
+    return instance, modes.kind_ptr[kind] + (layout.which + 1) * clocks[kind] - 1
 
 
-def pool_table(fleet: Fleet) -> Pools:
-    types = fleet.types
-
+def pool_table(layout: Layout, fleet: Fleet) -> Pools:
     def column(field: str, default: float) -> Floats:
-        return np.asarray([getattr(fleet.profiles.get(kind), field, default) for kind in types], dtype=float)
+        return np.asarray([getattr(fleet.profiles.get(kind), field, default) for kind in layout.pool_type], dtype=float)
 
     return Pools(
-        names=tuple(types),
-        place=np.zeros(len(types), dtype=np.int64),
-        count=np.asarray([fleet.counts[kind] for kind in types], dtype=np.int64),
+        names=layout.pool_names,
+        place=np.asarray(layout.pool_place, dtype=np.int64),
+        count=np.asarray(layout.pool_count, dtype=np.int64),
         idle_w=column("idle_w", 0.0),
         sleep_w=column("sleep_w", 0.0),
-        gated=np.zeros(len(types), dtype=bool),
+        gated=np.zeros(len(layout.pool_names), dtype=bool),
         memory_gb=column("memory_gb", np.inf),
     )
 
 
-def mode_rows(shape: Shape, fleet: Fleet) -> list[ModeRow]:
-    """The modes of one kind, clocks ascending: the last is the one on record."""
+def operating_points(shape: Shape, fleet: Fleet) -> list[Point]:
+    """The clocks of one shape, ascending: the last is the one on record."""
     work = fleet.work
     laws = [(fleet.profiles[kind], count) for kind, count in shape if kind in fleet.profiles]
     if not laws:
-        return [(shape, 1.0, 0.0, 0.0, float("nan"))]
+        return [(1.0, 0.0, 0.0, float("nan"))]
     clocks = set.intersection(*(set(law.clocks) for law, _ in laws)) or {min(law.clocks[-1] for law, _ in laws)}
     top = max(clocks)
     out = []
     for clock in sorted(clocks):
         ratio = max(p.time_per_unit_s(work, n, clock) / p.time_per_unit_s(work, n, top) for p, n in laws)
         power = sum(p.power_w(work, n, clock) for p, n in laws)
-        out.append((shape, ratio, power * ratio, power, clock))
+        out.append((ratio, power * ratio, power, clock))
     return out
 
 
-def mode_table(kinds: Sequence[Shape], fleet: Fleet) -> Modes:
-    pools = {kind: p for p, kind in enumerate(fleet.types)}
-    rows = [mode_rows(shape, fleet) for shape in kinds]
-    flat = [row for choices in rows for row in choices]
-    needs = [(pools[kind], count) for shape, *_ in flat for kind, count in shape]
+def mode_table(layout: Layout, points: Sequence[Sequence[Point]]) -> Modes:
+    """Placements, and in each of them the clocks."""
+    rows: list[Point] = []
+    needs: list[Placement] = []
+    ptr = [0]
+    for choices, clocks in zip(layout.placements, points, strict=True):
+        for placement in choices:
+            rows += clocks
+            needs += [placement] * len(clocks)
+        ptr.append(len(rows))
+    columns = np.asarray(rows, dtype=float).reshape(len(rows), 4).T.copy()
+    flat = np.asarray([need for placement in needs for need in placement], dtype=np.int64).reshape(-1, 2)
     return Modes(
-        kind_names=tuple("+".join(f"{count}x{kind}" for kind, count in shape) for shape in kinds),
-        kind_ptr=np.cumsum([0] + [len(choices) for choices in rows], dtype=np.int64),
-        time_per_unit_s=np.asarray([row[1] for row in flat]),
-        energy_per_unit_j=np.asarray([row[2] for row in flat]),
-        power_w=np.asarray([row[3] for row in flat]),
-        clock=np.asarray([row[4] for row in flat]),
-        req_ptr=np.cumsum([0] + [len(row[0]) for row in flat], dtype=np.int64),
-        req_pool=np.asarray([pool for pool, _ in needs], dtype=np.int64),
-        req_count=np.asarray([count for _, count in needs], dtype=np.int64),
+        kind_names=tuple(f"{named(shape)}/{q}" for q, shape in enumerate(layout.shapes)),
+        kind_ptr=np.asarray(ptr, dtype=np.int64),
+        time_per_unit_s=columns[0],
+        energy_per_unit_j=columns[1],
+        power_w=columns[2],
+        clock=columns[3],
+        req_ptr=np.cumsum([0] + [len(placement) for placement in needs], dtype=np.int64),
+        req_pool=flat[:, 0].copy(),
+        req_count=flat[:, 1].copy(),
     )
 
 
-def figures(runs: Runs, held: Held, instance: Instance, schedule: Schedule) -> dict[str, int | float | str]:
+def figures(
+    runs: Runs, energies: Sequence[str], instance: Instance, schedule: Schedule, fleet: Fleet
+) -> dict[str, int | float | str]:
     """Totals of what was read; recorded energy beside what the model gives for the same runs."""
     start, end = schedule.start, schedule.end
     devices = np.add.reduceat(instance.modes.req_count, instance.modes.req_ptr[:-1])[schedule.mode]
-    recorded = np.asarray([energy_j(runs.energy[row]) or 0.0 for row in held.rows.tolist()])
+    recorded = np.asarray([energy_j(text) or 0.0 for text in energies])
     known = recorded > 0
     states = ", ".join(f"{state.lower()} {count:,}" for state, count in sorted(runs.states.items()))
     out: dict[str, int | float | str] = {
         "rows of jobs": runs.rows,
         "steps": runs.steps,
         "tasks": instance.num_tasks,
-        "types": ", ".join(f"{count} {name}" for name, count in zip(instance.pools.names, instance.pools.count)),
+        "types": ", ".join(f"{fleet.counts[kind]} {kind}" for kind in fleet.types),
+        "nodes": len(fleet.nodes),
         "kinds": len(instance.modes.kind_names),
         "span_s": float(end.max() - start.min()),
         "device_hours": float((devices * (end - start)).sum() / 3600),

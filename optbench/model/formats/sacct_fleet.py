@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,22 +33,31 @@ class Held:
     nodes: list[tuple[str, ...]]
 
 
+# Run, node and devices, a row for each node of each run.
+Shares = tuple[Ints, Ints, Ints]
+
+
 @dataclass(frozen=True)
 class Fleet:
-    """Types of device, how many of each, and the profiles of those that have one."""
+    """Types of device, how many of each there are and on each of the nodes, and the profiles of those that have one."""
 
     types: tuple[str, ...]
-    counts: dict[str, int]
+    nodes: tuple[str, ...]
     profiles: dict[str, Profile]
     work: str
+    counts: dict[str, int] = field(default_factory=dict)
+    on_node: dict[str, Ints] = field(default_factory=dict)
+    shares: dict[str, Shares] = field(default_factory=dict)
 
 
 def fleet_of(held: Held, start: Floats, end: Floats, options: Options, findings: Findings) -> Fleet:
     types = tuple(sorted({kind for shape in set(held.shapes) for kind, _ in shape}))
     if len(types) > MAX_POOLS:
         raise MisfitError(1, f"{len(types):,} types of device; at most {MAX_POOLS:,} are allowed", 1e6)
-    profiles = profiles_of(types, options, findings)
-    return Fleet(types, device_counts(types, held, start, end, options, findings), profiles, options.work)
+    nodes = tuple(sorted({node for names in set(held.nodes) for node in names}))
+    fleet = Fleet(types, nodes, profiles_of(types, options, findings), options.work)
+    counted(fleet, held, start, end, options, findings)
+    return fleet
 
 
 def held_by(runs: Runs, findings: Findings) -> Held:
@@ -118,40 +127,38 @@ def plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def device_counts(
-    types: Sequence[str], held: Held, start: Floats, end: Floats, options: Options, findings: Findings
-) -> dict[str, int]:
-    """Devices by type."""
+def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: Options, findings: Findings) -> None:
+    """Fill in the devices of each type, and of each type on each node."""
     given = {kind.lower(): count for kind, count in options.counts.items()}
     per_node = {kind.lower(): count for kind, count in options.devices_per_node.items()}
-    for kind in sorted((set(given) | set(per_node)) - set(types)):
-        findings.add("warnings", f"the number of devices of type {kind!r} is not used: the types are {', '.join(types)}"[:300])
-    nodes = sorted({node for names in set(held.nodes) for node in names})
-    index = {node: n for n, node in enumerate(nodes)}
-    users: dict[str, tuple[list[int], list[int]]] = {kind: ([], []) for kind in types}
+    for kind in sorted((set(given) | set(per_node)) - set(fleet.types)):
+        have = ", ".join(fleet.types)
+        findings.add("warnings", f"the number of devices of type {kind!r} is not used: the types are {have}"[:300])
+    index = {node: n for n, node in enumerate(fleet.nodes)}
+    users: dict[str, tuple[list[int], list[int]]] = {kind: ([], []) for kind in fleet.types}
     for k, shape in enumerate(held.shapes):
         for kind, count in shape:
             users[kind][0].append(k)
             users[kind][1].append(count)
-    out = {}
     for kind, (mine, amount) in users.items():
-        row, node, share = spread(mine, amount, held.nodes, index, kind, findings)
-        peaks = busy_peaks(node, start[row], end[row], share, len(nodes))
+        row, node, share = fleet.shares[kind] = spread(mine, amount, held.nodes, index, kind, findings)
+        peaks = busy_peaks(node, start[row], end[row], share, len(fleet.nodes))
         num_nodes = int((peaks > 0).sum())
-        busiest = busy_peaks(np.zeros(len(mine), dtype=np.int64), start[mine], end[mine], np.asarray(amount), 1)[0]
+        fleet.on_node[kind] = peaks
         if kind in per_node:
             over = np.flatnonzero(peaks > per_node[kind])
             what = f"nodes with more than {per_node[kind]} devices of type {kind!r} busy at once"
-            findings.add_rows("warnings", what, (f"{nodes[n]}: {peaks[n]}" for n in over), len(over))
+            findings.add_rows("warnings", what, (f"{fleet.nodes[n]}: {peaks[n]}" for n in over), len(over))
+            fleet.on_node[kind] = np.where(peaks > 0, per_node[kind], 0)
         if kind in given:
-            out[kind] = given[kind]
+            fleet.counts[kind] = given[kind]
         elif kind in per_node and num_nodes:
-            out[kind] = num_nodes * per_node[kind]
+            fleet.counts[kind] = num_nodes * per_node[kind]
         else:
-            out[kind] = int(max(peaks.sum(), busiest))
+            at_once = busy_peaks(np.zeros(len(mine), dtype=np.int64), start[mine], end[mine], np.asarray(amount), 1)
+            fleet.counts[kind] = int(max(peaks.sum(), at_once[0]))
             where = f" on each of {num_nodes:,} nodes" if num_nodes else ""
-            findings.add("assumed", f"{out[kind]:,} devices of type {kind!r}: the most that were busy at once{where}")
-    return out
+            findings.add("assumed", f"{fleet.counts[kind]:,} devices of type {kind!r}: the most that were busy at once{where}")
 
 
 def spread(
@@ -161,8 +168,8 @@ def spread(
     index: dict[str, int],
     kind: str,
     findings: Findings,
-) -> tuple[Ints, Ints, Ints]:
-    """Run, node and devices, a row for each node of each run; the first nodes take what does not divide."""
+) -> Shares:
+    """A run's devices evenly on its nodes; the first nodes take what does not divide."""
     size = np.asarray([len(nodes[k]) for k in mine], dtype=np.int64)
     total = np.asarray(amount, dtype=np.int64)
     row = np.repeat(np.asarray(mine, dtype=np.int64), size)
@@ -175,12 +182,3 @@ def spread(
     missing = int((size == 0).sum())
     findings.add_rows("assumed", f"runs on devices of type {kind!r} without a node", (), missing)
     return row, node, base + (which < rest)
-
-
-def fitting(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Ints:
-    """Rows whose runs fit into the devices there are."""
-    fits = np.asarray([all(count <= fleet.counts[kind] for kind, count in shape) for shape in held.shapes])
-    out = np.flatnonzero(~fits)
-    where = (f"line {runs.line[held.rows[k]]}, job {shorten(runs.job[held.rows[k]])}: {held.shapes[k]}" for k in out)
-    findings.add_rows("dropped", "runs that hold more devices than there are", where, len(out))
-    return np.flatnonzero(fits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,7 @@ def test_the_log_by_hand() -> None:
     instance, schedule = result.instance, result.schedule
     assert instance.tasks.names == ("100", "101_1", "101_2", "102", "103", "103#2", "104+0")
     assert instance.tasks.units.tolist() == [5400, 1800, 2700, 93784, 90, 900, 600]
-    assert instance.modes.kind_names == ("1xa100", "4xa100", "8xa100", "1xgpu")
+    assert instance.modes.kind_names == ("1 a100/0", "4 a100/1", "8 a100/2", "1 gpu/3")
     assert instance.pools.names == ("a100", "gpu") and instance.pools.count.tolist() == [8, 1]
     assert schedule is not None and verify(instance, schedule).feasible
     assert instance.tasks.release.tolist() == [0, 605, 605, 1200, 1800, 2040, 2400]
@@ -124,7 +125,7 @@ def test_the_log_by_hand() -> None:
 def test_the_law_gives_the_other_clocks() -> None:
     instance = sacct.read(sacct_text(), "log", A100).instance
     law, modes = profile("A100-PCIe"), instance.modes
-    kind = modes.kind_names.index("4xa100")
+    kind = modes.kind_names.index("4 a100/1")
     rows = np.arange(modes.kind_ptr[kind], modes.kind_ptr[kind + 1])
     assert modes.clock[rows].tolist() == list(law.clocks) and modes.time_per_unit_s[rows[-1]] == 1.0
     for row in rows.tolist():
@@ -180,7 +181,7 @@ def test_oversubscribed_nodes_are_named() -> None:
 def test_a_run_larger_than_the_cluster_is_dropped() -> None:
     result = sacct.read(log("1 0 0 100 2 n1", "2 0 0 100 8 n[1-2]"), "log", Options(counts={"gpu": 4}))
     assert result.instance.tasks.names == ("1",)
-    assert found(result.report, "dropped", "more devices than there are") == (1, ("line 3, job '2': (('gpu', 8),)",))
+    assert found(result.report, "dropped", "more devices than there are") == (1, ("line 3, job '2': 8 gpu",))
 
 
 def test_odd_rows_are_counted_with_their_lines() -> None:
@@ -287,3 +288,40 @@ def test_from_a_file(tmp_path: Path) -> None:
     text = "\n".join(result.report.lines())
     assert text.startswith("read (sacct): rows of jobs 10") and "dropped: 1 x jobs that never started (line 8" in text
     assert result.report.to_dict()["warnings"][0]["count"] == 1
+
+
+def test_by_node_a_run_may_go_where_there_is_room() -> None:
+    """n1 shows 3 devices, n2 and n3 two each; the gang of 2 + 2 has run on n1 and n2 and on n2 and n3, never on n1 and n3."""
+    rows = ("1 0 0 90 3 n1", "2 0 0 90 2 n2", "3 0 0 90 2 n3", "4 0 100 200 4 n[1-2]", "5 0 200 300 4 n[2-3]", "6 0 300 400 1 n3")
+    result = sacct.read(log(*rows, "7 0 300 400 1 (null)"), "log", Options(by_node=True))
+    instance, schedule, modes = result.instance, result.schedule, result.instance.modes
+    assert instance.places.names == ("cluster", "n1", "n2", "n3") and instance.pools.place.tolist() == [1, 2, 3]
+    assert instance.pools.names == ("n1/gpu", "n2/gpu", "n3/gpu") and instance.pools.count.tolist() == [3, 2, 2]
+    needs = [
+        dict(zip(modes.req_pool[a:b].tolist(), modes.req_count[a:b].tolist(), strict=True))
+        for a, b in zip(modes.req_ptr[:-1], modes.req_ptr[1:], strict=True)
+    ]
+    by_task = [[needs[m] for m in instance.pairs.mode[instance.pairs.task == i]] for i in range(6)]
+    assert by_task[0] == [{0: 3}] and by_task[1] == by_task[2] == [{0: 2}, {1: 2}, {2: 2}]
+    assert by_task[3] == by_task[4] == [{0: 2, 1: 2}, {1: 2, 2: 2}]
+    assert by_task[5] == [{0: 1}, {1: 1}, {2: 1}]
+    assert schedule is not None and verify(instance, schedule).feasible
+    assert [needs[m] for m in schedule.mode] == [{0: 3}, {1: 2}, {2: 2}, {0: 2, 1: 2}, {1: 2, 2: 2}, {2: 1}]
+    assert found(result.report, "dropped", "cannot be placed by node") == (1, ("line 8, job '7': 1 gpu",))
+
+
+def test_by_node_and_by_type_agree_on_time_and_energy() -> None:
+    node, kind = (sacct.read(sacct_text(), "log", replace(A100, by_node=flag)) for flag in (True, False))
+    assert node.schedule is not None and kind.schedule is not None
+    ours, theirs = verify(node.instance, node.schedule), verify(kind.instance, kind.schedule)
+    assert ours.feasible and theirs.feasible
+    for name in ("makespan_s", "energy_j", "busy_energy_j", "flow_time_s"):
+        assert ours.metrics[name] == pytest.approx(theirs.metrics[name], rel=1e-12)
+    clocks = node.instance.modes.clock[node.schedule.mode]
+    assert set(clocks[np.isfinite(clocks)]) == {1.0}
+
+
+def test_by_node_what_a_node_cannot_hold_is_dropped() -> None:
+    result = sacct.read(log("1 0 0 90 3 n1", "2 0 0 90 2 n2"), "log", Options(by_node=True, devices_per_node={"gpu": 2}))
+    assert result.instance.tasks.names == ("2",)
+    assert found(result.report, "dropped", "more devices of a node than it has") == (1, ("line 2, job '1': 3 gpu",))

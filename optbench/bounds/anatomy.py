@@ -86,6 +86,10 @@ class Anatomy:
         return self.objective - self.bound
 
     @property
+    def exact_excess(self) -> Fraction:
+        return Fraction(self.objective) - Fraction(self.bound)
+
+    @property
     def parts(self) -> dict[str, float]:
         """As floats whose ``math.fsum`` is the excess: the proof's part takes their rounding."""
         out = {name: float(value) for name, value in self.exact.items()}

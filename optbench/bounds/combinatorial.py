@@ -13,6 +13,7 @@ import numpy as np
 from optbench.bounds.destructive import destructive_bound
 from optbench.bounds.forgiven import allowance
 from optbench.bounds.makespan import makespan_bounds
+from optbench.bounds.merging import merge_pools
 from optbench.bounds.metric_floors import low_sum, metric_floors
 from optbench.bounds.relaxation import Relaxation, relax
 from optbench.model.instance import Instance
@@ -33,7 +34,7 @@ def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan
     alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
     if instance.preemptive and not (alone and instance.domain == "ticks"):
         return []
-    relaxation = relax(instance)
+    relaxation = relax(merge_pools(instance).instance)
     # An edge between tasks that no link joins makes heads infinite: nothing finite bounds an infeasible instance.
     found = [(value, source) for value, source in makespan_bounds(relaxation) if np.isfinite(value)]
     if not found or not np.isfinite(relaxation.windows.critical_path):

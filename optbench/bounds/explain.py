@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from optbench.bounds.anatomy import Anatomy, anatomy
 from optbench.bounds.fluid_bound import FluidProof, fluid_bound
 from optbench.bounds.marginal import MarginalValue, marginal_values
+from optbench.bounds.merging import merge_pools
 from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective
@@ -85,19 +87,28 @@ def explain(
     if metric is not None and metric not in METRICS:
         raise UnknownNameError("metric", metric, METRICS)
     objective = instance.objective.level(0) if metric is None else Objective.weighted({metric: 1.0})
-    level = instance.with_objective(objective)
+    pooled = merge_pools(instance.with_objective(objective))
+    level, value, schedule = pooled.instance, objective.values(verdict.metrics)[0], pooled.image(schedule)
     proof = fluid_bound(level, MAIN_SHARE * time_limit_s)
     if proof is None:
         why = "it is preemptive" if instance.preemptive else f"nothing was proved in {time_limit_s:g} s"
         raise UnsupportedError(f"{instance.name!r} has no fluid bound to explain its gap by: {why}")
-    found = anatomy(level, schedule, proof)
+    found = of_original(anatomy(level, schedule, proof), value)
     metrics = level.objective.metrics
     energy = None
     if "energy_j" in metrics and len(metrics) > 1:
         energy = _energy(level, schedule, ENERGY_SHARE * (time_limit_s - (time.perf_counter() - began)), proof)
+        energy = None if energy is None else of_original(energy, verdict.metrics["energy_j"])
     values = marginal_values(level, proof, time_limit_s - (time.perf_counter() - began))
     known = found.bound if best_bound is None else min(best_bound, found.objective)
     return Explanation(level, found, energy, max(0.0, known - found.bound), tuple(values), time.perf_counter() - began)
+
+
+def of_original(found: Anatomy, objective: float) -> Anatomy:
+    """The anatomy of a merged instance's schedule as that of the original: transfers among alike pools are placement."""
+    more = Fraction(objective) - Fraction(found.objective)
+    exact = {**found.exact, "placement": found.exact["placement"] + more}
+    return replace(found, objective=objective, exact=exact)
 
 
 def _energy(instance: Instance, schedule: Schedule, time_limit_s: float, main: FluidProof) -> Anatomy | None:

@@ -12,6 +12,7 @@ import numpy as np
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, repriced, round_down
 from optbench.bounds.fluid import Fluid, fluid_model
 from optbench.bounds.linear_program import LinearProgram, solve
+from optbench.bounds.merging import merge_pools
 from optbench.bounds.pricing import solve_by_pricing
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
@@ -44,6 +45,7 @@ class FluidProof:
 
 def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | None:
     """Bound on the first level, or None when HiGHS found no duals in time."""
+    instance = merge_pools(instance).instance
     size = len(instance.pairs.task)
     if instance.num_tasks == 0 or instance.preemptive or size > min(MAX_PAIRS, PAIRS_PER_S * time_limit_s):
         return None
@@ -108,7 +110,7 @@ def choices(program: LinearProgram) -> Ints:
 
 def recheck_fluid(instance: Instance, proof: Certificate, keep_edges: bool) -> float | None:
     """What the duals prove of this instance, compiled afresh; None when they prove nothing."""
-    fluid = fluid_model(instance, keep_edges)
+    fluid = fluid_model(merge_pools(instance).instance, keep_edges)
     program = fluid.program()
     proven = proven_bound(program, proof)
     return None if proven is None else value_of(fluid, program, proven)

@@ -107,7 +107,7 @@ def test_a_dear_hour() -> None:
 
 
 def check_sum(found: Anatomy) -> None:
-    assert sum(found.exact.values()) == Fraction(found.objective) - Fraction(found.bound)
+    assert sum(found.exact.values()) == found.exact_excess == Fraction(found.objective) - Fraction(found.bound)
     assert math.fsum(found.parts.values()) == found.excess == found.objective - found.bound
     for name in PARTS[:3]:
         assert found.exact[name] >= 0

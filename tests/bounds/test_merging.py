@@ -1,0 +1,132 @@
+"""Individual devices merged for bounding: the pools they came from come back, and no bound exceeds the optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import optbench as ob
+from optbench.bounds import merging
+from optbench.bounds.auto import lower_bounds
+from optbench.bounds.merging import alike, merge_pools, merged
+from optbench.model.instance import Instance, Links, Modes, Pools
+from optbench.model.validate import validate
+from optbench.model.verify import verify
+from optbench.plugins.discovery import load_problem
+from tests.bounds.test_fluid import schedules
+from tests.reference.brute_force import brute_force
+from tests.reference.random_instances import decisions, tiny_instance
+
+
+def split(instance: Instance, lag: float) -> Instance:
+    """Every device a pool of its own, every choice of devices a mode, and links with this latency among those of one pool."""
+    old, modes = instance.pools, instance.modes
+    of = np.repeat(np.arange(instance.num_pools), old.count)
+    names = tuple(f"d{k}" for k in range(len(of)))
+    pools = Pools(names, old.place[of], np.ones(len(of), dtype=np.int64), old.idle_w[of], old.sleep_w[of], old.gated[of],
+                  old.memory_gb[of])
+    rows: list[tuple[int, tuple[int, ...]]] = []
+    for k in range(instance.num_modes):
+        needs = [(int(modes.req_pool[r]), int(modes.req_count[r])) for r in range(modes.req_ptr[k], modes.req_ptr[k + 1])]
+        choices = (combinations(np.flatnonzero(of == p).tolist(), n) for p, n in needs)
+        rows += [(k, tuple(d for part in chosen for d in part)) for chosen in product(*choices)]
+    which = np.asarray([k for k, _ in rows])
+    table = Modes(
+        modes.kind_names, np.searchsorted(modes.kind[which], np.arange(len(modes.kind_ptr))).astype(np.int64),
+        modes.time_per_unit_s[which], modes.energy_per_unit_j[which], modes.power_w[which], modes.clock[which],
+        np.concatenate(([0], np.cumsum([len(chosen) for _, chosen in rows]))).astype(np.int64),
+        np.asarray([d for _, chosen in rows for d in chosen], dtype=np.int64),
+        np.ones(sum(len(chosen) for _, chosen in rows), dtype=np.int64),
+    )
+    siblings = (of[:, None] == of[None, :]) & ~np.eye(len(of), dtype=bool)
+    parts = [np.where(siblings, lag, part[np.ix_(of, of)])
+             for part in (instance.links.latency_s, instance.links.s_per_gb, instance.links.j_per_gb)]
+    tariffs = instance.tariffs
+    if tariffs is not None:
+        tariffs = replace(tariffs, price_usd_per_kwh=tariffs.price_usd_per_kwh[of], carbon_g_per_kwh=tariffs.carbon_g_per_kwh[of])
+    return validate(replace(instance, pools=pools, modes=table, links=Links(*parts), tariffs=tariffs))
+
+
+def splittable(lag: float, most: int = 40) -> list[tuple[int, Instance, Instance]]:
+    """Tiny instances with pools of several devices, and the same device by device, small enough for brute force."""
+    out = []
+    for seed in range(1000):
+        instance = tiny_instance(seed)
+        if instance.pools.count.max() > 1:
+            devices = split(instance, lag)
+            if decisions(devices) <= 200_000:
+                out.append((seed, instance, devices))
+        if len(out) == most:
+            break
+    return out
+
+
+def test_the_pools_come_back() -> None:
+    """Where a device's siblings are linked for nothing, the merged instance is as good as the one of pools."""
+    for seed, instance, devices in splittable(lag=0.0, most=25):
+        of = np.repeat(np.arange(instance.num_pools), instance.pools.count)
+        found = merged(devices, of)
+        assert found.instance.pools.count.tolist() == instance.pools.count.tolist()
+        assert found.instance.num_modes <= instance.num_modes
+        # Two equal pools are one class too; a class never spans pools that differ.
+        classes = alike(devices)
+        assert all(len(set(classes[of == p].tolist())) == 1 for p in range(instance.num_pools)), seed
+        one, other = brute_force(validate(found.instance)), brute_force(instance)
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert one.objective == pytest.approx(other.objective, rel=1e-12), seed
+
+
+def test_a_merged_optimum_and_its_bounds_never_exceed_the_optimum() -> None:
+    fewer = 0
+    for seed, _, devices in splittable(lag=1.0):
+        optimum, found = brute_force(devices), merged(devices, alike(devices))
+        if optimum is None:
+            continue
+        fewer += found.instance.num_pools < devices.num_pools
+        slack = 1e-9 * max(1.0, abs(optimum.objective))
+        relaxed = brute_force(validate(found.instance))
+        assert relaxed is not None and relaxed.objective <= optimum.objective + slack, seed
+        for bound in lower_bounds(found.instance, time_limit_s=0.3):
+            assert bound.value <= optimum.objective + slack, (seed, bound)
+    assert fewer > 10
+
+
+def test_schedules_are_feasible_in_the_merged_instance_and_cost_no_more() -> None:
+    checked = 0
+    for seed, _, devices in splittable(lag=1.0):
+        found = merged(devices, alike(devices))
+        for schedule in schedules(devices, np.random.default_rng(seed)):
+            before, after = verify(devices, schedule), verify(found.instance, found.image(schedule))
+            assert after.feasible, (seed, after.violations)
+            assert after.objectives[0] <= before.objectives[0] * (1 + 1e-12) + 1e-12
+            checked += found.instance.num_pools < devices.num_pools
+    assert checked > 20
+
+
+def test_pools_that_differ_are_not_merged() -> None:
+    m = ob.Model()
+    pools = [m.pool(f"p{k}", idle_w=10.0 * (k == 1), memory_gb=16.0 if k == 2 else 8.0) for k in range(5)]
+    m.task(modes=[m.mode(pool, time_s=2 + (k == 3)) for k, pool in enumerate(pools)])
+    m.minimize(makespan=1.0)
+    # 0 and 4 are alike; 1 rests at 10 W, 2 has more memory, 3 is slower.
+    assert alike(m.build()).tolist() == [0, 1, 2, 3, 0]
+
+
+def test_small_instances_are_bounded_as_they_are() -> None:
+    instance = load_problem("gpu_dag:tasks=10,pooled=no").instance(0)
+    assert merge_pools(instance).instance is instance
+
+
+def test_an_explanation_of_devices_has_the_objective_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "SMALL", 0)
+    instance = load_problem("gpu_dag:tasks=12,pooled=no,gpus=8,types=2,gang=1").instance(0)
+    result = ob.solve(instance, "cpsat", time_limit_s=2.0)
+    assert result.schedule is not None
+    found = ob.explain(instance, result.schedule)
+    assert found.instance.num_pools == 2 < instance.num_pools
+    assert found.objective.objective == result.objective
+    assert sum(found.objective.exact.values()) == found.objective.exact_excess

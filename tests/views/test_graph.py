@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -308,6 +309,13 @@ def test_a_layer_runs_and_permuting_tasks_permutes_its_output(instance: Instance
     assert before["task"].shape == (instance.num_tasks, 8) and np.isfinite(before["task"]).all()
     np.testing.assert_allclose(after["task"], before["task"][order], rtol=2e-4, atol=2e-5)
     np.testing.assert_allclose(after["device"], before["device"], rtol=2e-4, atol=2e-5)
+
+
+def test_the_page_names_every_column() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "graph.md").read_text()
+    for columns in (*COLUMNS.values(), PAIR, *EDGES.values()):
+        assert [name for name in columns if f"`{name}`" not in page] == []
+    assert [edge for edge in EDGES if f"`{edge[1]}`" not in page] == []
 
 
 def test_torch_is_imported_late() -> None:

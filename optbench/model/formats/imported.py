@@ -73,8 +73,9 @@ class Report:
 
     def lines(self) -> Iterator[str]:
         """For people."""
-        figures = (f"{name} {value if isinstance(value, str) else f'{value:,.10g}'}" for name, value in self.read.items())
-        yield f"read ({self.format}): " + ", ".join(figures)
+        yield f"read ({self.format}):"
+        for name, value in self.read.items():
+            yield f"  {name}: {value if isinstance(value, str) else f'{value:,.10g}'}"
         for section in SECTIONS:
             for finding in getattr(self, section):
                 yield f"{section.removesuffix('s')}: {finding}"

@@ -286,7 +286,7 @@ def test_from_a_file(tmp_path: Path) -> None:
     result = load_import(path, options=A100)
     assert isinstance(result, Import) and result.instance.name == "march" and result.report.format == "sacct"
     text = "\n".join(result.report.lines())
-    assert text.startswith("read (sacct): rows of jobs 10") and "dropped: 1 x jobs that never started (line 8" in text
+    assert text.startswith("read (sacct):\n  rows of jobs: 10\n") and "dropped: 1 x jobs that never started (line 8" in text
     assert result.report.to_dict()["warnings"][0]["count"] == 1
 
 

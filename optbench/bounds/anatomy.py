@@ -239,6 +239,8 @@ class _Split:
         """The tasks that cost most; what several alike tasks share is divided evenly among them."""
         fluid, terms = self.fluid, self.terms
         best = first_least(fluid.groups.of, terms.reduced[fluid.share])
+        pays = np.asarray([v != 0 for v in sum(self.steps.values())[self.entry].tolist()], dtype=bool)
+        instead = np.where(pays, fluid.groups.mode[best[self.group]], self.schedule.mode)
         size = fluid.groups.size
         cost = {name: np.asarray([float(terms.price(v)) for v in step[self.entry].tolist()]) for name, step in self.steps.items()}
         cost["placement"] = cost["placement"] + (self.sends / size)[self.group]
@@ -247,7 +249,7 @@ class _Split:
         rows = [k for k in np.argsort(-total, kind="stable")[:top].tolist() if total[k] > 0]
         return tuple(
             Decision(
-                int(self.schedule.task[k]), int(self.schedule.mode[k]), int(fluid.groups.mode[best[self.group[k]]]),
+                int(self.schedule.task[k]), int(self.schedule.mode[k]), int(instead[k]),
                 float(cost["clock"][k]), float(cost["count"][k]), float(cost["placement"][k]), float(waiting[k]),
             )
             for k in rows

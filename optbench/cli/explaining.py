@@ -28,7 +28,7 @@ def show_explanation(explanation: Explanation) -> None:
     if found.decisions:
         show("the dearest decisions, and what the programme's prices would choose", "", decisions_table(explanation), "")
     if explanation.marginal_values:
-        show("one more of each resource: no schedule then costs less than the floor, which is the price below the bound", "",
+        show("one more of each resource: no schedule is then below the floor; the price is what the bound falls by", "",
              values_table(explanation), "")
 
 

@@ -239,7 +239,9 @@ class _Split:
         """The tasks that cost most; what several alike tasks share is divided evenly among them."""
         fluid, terms = self.fluid, self.terms
         best = first_least(fluid.groups.of, terms.reduced[fluid.share])
-        pays = np.asarray([v != 0 for v in sum(self.steps.values())[self.entry].tolist()], dtype=bool)
+        pays = np.zeros(len(self.entry), dtype=bool)
+        for step in self.steps.values():
+            pays |= np.asarray([v != 0 for v in step[self.entry].tolist()], dtype=bool)
         instead = np.where(pays, fluid.groups.mode[best[self.group]], self.schedule.mode)
         size = fluid.groups.size
         cost = {name: np.asarray([float(terms.price(v)) for v in step[self.entry].tolist()]) for name, step in self.steps.items()}

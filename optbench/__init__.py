@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from optbench.plugins.python_policy import PythonPolicy as PythonPolicy
     from optbench.sim.kernel.plant import Fault as Fault
     from optbench.sim.moments import Moment as Moment
+    from optbench.simulation import environment as environment
     from optbench.simulation import simulate as simulate
 
 __version__ = "0.1.0"
@@ -63,6 +64,7 @@ _HOME = {
     "UnsupportedError": "optbench.errors",
     "Verdict": "optbench.model.verify",
     "bound": "optbench.api",
+    "environment": "optbench.simulation",
     "explain": "optbench.bounds.explain",
     "load": "optbench.model.formats",
     "pareto": "optbench.bench.front",

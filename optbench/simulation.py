@@ -19,7 +19,7 @@ from optbench.model.measures import Value, check_bound, gap
 from optbench.model.result import Bound
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
-from optbench.plugins.discovery import load_solver
+from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
 from optbench.plugins.python_policy import DecideFunction
@@ -115,6 +115,24 @@ def simulate(
     if not isinstance(trace, TimedTrace):
         end_run(addresses(trace.plant), addresses(trace.state), until)
     return _report(instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0)
+
+
+def environment(target: Target, num_envs: int | None = None, **options: Any) -> Any:
+    """A Gymnasium environment over a target (``SchedulingEnv``), or ``num_envs`` of them in lockstep (``FleetEnv``).
+
+    A problem makes a new instance per reset; a file or an instance is played again and again.
+    """
+    from optbench.views.env import FleetEnv, SchedulingEnv
+
+    source = problem_or_instance(target)
+    return SchedulingEnv(source, **options) if num_envs is None else FleetEnv(source, num_envs, **options)
+
+
+def problem_or_instance(target: Target) -> Instance | Problem:
+    """A problem where the target is one, else the instance that it names."""
+    if isinstance(target, str) and target.partition(":")[0].partition("[")[0] in names("problem") and not Path(target).exists():
+        return load_problem(target)
+    return target if isinstance(target, Problem) else load_target(target)
 
 
 def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[str, Any]) -> tuple[str, Policy]:

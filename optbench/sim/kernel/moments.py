@@ -160,6 +160,27 @@ def list_options(plant: Plant, state: State, desk: Desk) -> int:
 
 
 @njit(cache=True)
+def any_option(plant: Plant, state: State, desk: Desk) -> bool:
+    """Whether a ready task can start."""
+    i, found = 0, False
+    while i < desk.held[LISTED] and not found:
+        found = any_mode(plant, state, desk.ready[i])
+        i += 1
+    return found
+
+
+@njit(cache=True)
+def any_mode(plant: Plant, state: State, task: int) -> bool:
+    """Whether a ready task can start in some mode."""
+    kind = plant.kind[task]
+    for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
+        room = has_room(plant, state, mode) and fits(plant, task, mode)
+        if room and (not plant.size[SENDS] or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]):
+            return True
+    return False
+
+
+@njit(cache=True)
 def choose(plant: Plant, state: State, desk: Desk, task: int, mode: int) -> None:
     """Start an option and take its task off the list."""
     last = desk.held[LISTED] - 1

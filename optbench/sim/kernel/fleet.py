@@ -1,0 +1,149 @@
+"""Many environments in lockstep: one compiled call takes one action in each, and goes on to its next moment of decision.
+
+The reward is minus the increase of the objective's level that counts, so that the rewards of a complete episode sum to minus
+its value. The cost is the increase of
+
+    overdue seconds of hard deadlines / span + Σ excess over a metric's limit / limit + time beyond the horizon / horizon
+      + tasks that can never start any more
+
+which is 0 at the end exactly where deadlines, limits and horizon hold and every task has ended.
+"""
+
+from __future__ import annotations
+
+import math
+
+from optbench.model.instance import Floats, Ints
+from optbench.sim.compiled import njit
+from optbench.sim.kernel.events import advance, begin, close_accounts
+from optbench.sim.kernel.moments import LISTED, Desk, any_option, choose, desk_at, list_fresh
+from optbench.sim.kernel.observe import COSTS, MODES, SPAN, WORTH, View, look, view_at
+from optbench.sim.kernel.plant import HORIZON, STEP_S, TASKS, Plant, plant_at
+from optbench.sim.kernel.state import (
+    BUSY_J,
+    CARBON,
+    COST,
+    FLOW,
+    NOW,
+    NUM_DONE,
+    OVERDUE,
+    REST_J,
+    TARDY,
+    TRANSFER_J,
+    State,
+    state_at,
+)  # fmt: skip
+
+# Columns of the answers.
+REWARD, COST_STEP, STATUS, ILLEGAL, TIME = range(5)
+# Values of STATUS. Where there is nothing to decide from the start, the first action, whatever it is, ends the episode.
+ALIVE, FINISHED, DEAD_END, STILLBORN = range(4)
+
+
+@njit(cache=True)
+def open_all(plants: Ints, states: Ints, desks: Ints, views: Ints, chosen: Ints, obs: Floats, mask: Ints, out: Floats) -> None:
+    """Begin the chosen environments: time 0, then the first moment of decision."""
+    for b in chosen:
+        plant, state, desk, view = plant_at(plants[b]), state_at(states[b]), desk_at(desks[b]), view_at(views[b])
+        begin(plant, state)
+        desk.held[LISTED] = 0
+        view.book[WORTH], view.book[COSTS] = 0.0, 0.0
+        found = next_decision(plant, state, desk)
+        look(plant, state, desk, view, obs[b], mask[b])
+        out[b, :] = 0.0
+        out[b, TIME] = state.total[NOW]
+        if not found:
+            out[b, STATUS] = STILLBORN
+            mask[b, mask.shape[1] - 1] = True
+
+
+@njit(cache=True)
+def step_all(
+    plants: Ints, states: Ints, desks: Ints, views: Ints, chosen: Ints, actions: Ints, obs: Floats, mask: Ints, out: Floats
+) -> None:
+    """One action in each of the chosen environments; those that are over stay as they are."""
+    for b in chosen:
+        out[b, REWARD], out[b, COST_STEP], out[b, ILLEGAL] = 0.0, 0.0, 0.0
+        if out[b, STATUS] == ALIVE or out[b, STATUS] == STILLBORN:
+            plant, state, desk, view = plant_at(plants[b]), state_at(states[b]), desk_at(desks[b]), view_at(views[b])
+            step_one(plant, state, desk, view, actions[b], obs[b], mask[b], out[b])
+
+
+@njit(cache=True)
+def step_one(plant: Plant, state: State, desk: Desk, view: View, action: int, obs: Floats, mask: Ints, out: Floats) -> None:
+    """Take an action, where it is legal, and go to the next moment of decision."""
+    found = False
+    if out[STATUS] == ALIVE:
+        if not 0 <= action < len(mask) or not mask[action]:
+            out[ILLEGAL] = 1.0
+            return
+        if action == len(mask) - 1:
+            advance(plant, state)
+        else:
+            task = view.slot[action // view.shape[MODES]]
+            choose(plant, state, desk, task, plant.kind_ptr[plant.kind[task]] + action % view.shape[MODES])
+        found = next_decision(plant, state, desk)
+    unfinished = 0.0
+    if found:
+        out[STATUS] = ALIVE
+    elif state.tally[NUM_DONE] == plant.size[TASKS]:
+        out[STATUS] = FINISHED
+        close_accounts(plant, state)
+    else:
+        out[STATUS] = DEAD_END
+        unfinished = plant.size[TASKS] - state.tally[NUM_DONE]
+    worth, costs = worth_of(plant, state, view), costs_of(plant, state, view) + unfinished
+    out[REWARD], out[COST_STEP], out[TIME] = view.book[WORTH] - worth, costs - view.book[COSTS], state.total[NOW]
+    view.book[WORTH], view.book[COSTS] = worth, costs
+    look(plant, state, desk, view, obs, mask)
+
+
+@njit(cache=True)
+def next_decision(plant: Plant, state: State, desk: Desk) -> bool:
+    """Go on until some ready task can start; False when nothing happens any more."""
+    while True:
+        list_fresh(plant, state, desk)
+        if any_option(plant, state, desk):
+            return True
+        if not advance(plant, state):
+            return False
+
+
+@njit(cache=True)
+def metric_so_far(plant: Plant, state: State, metric: int) -> float:
+    """The k-th of METRICS; the makespan counts as time passes, lateness and flow when a task ends, work when it begins."""
+    total = state.total
+    if metric == 0:
+        return total[NOW]
+    if metric == 1:
+        return total[NOW] * plant.scalar[STEP_S]
+    if metric == 2:
+        return total[BUSY_J] + total[TRANSFER_J] + total[REST_J]
+    if metric == 3:
+        return total[FLOW]
+    if metric == 4:
+        return total[TARDY]
+    return total[COST] if metric == 5 else total[CARBON]
+
+
+@njit(cache=True)
+def worth_of(plant: Plant, state: State, view: View) -> float:
+    """The objective so far."""
+    out = 0.0
+    for metric in range(7):
+        if view.worth[metric] != 0.0:
+            out += view.worth[metric] * metric_so_far(plant, state, metric)
+    return out
+
+
+@njit(cache=True)
+def costs_of(plant: Plant, state: State, view: View) -> float:
+    """Everything by which constraints of the whole schedule are broken so far."""
+    out, horizon = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[STEP_S]), plant.scalar[HORIZON]
+    for metric in range(7):
+        limit = view.limit[metric]
+        if limit < math.inf:
+            out += max(0.0, metric_so_far(plant, state, metric) - limit) / (limit if limit > 0 else 1.0)
+    if horizon < math.inf:
+        out += max(0.0, state.total[NOW] - horizon) / horizon
+    return out

@@ -1,0 +1,118 @@
+"""Environments of any sizes in lockstep, without Gymnasium's ceremony: rows of addresses, one compiled call per step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.schedule import Schedule
+from optbench.model.verify import Verdict, verify
+from optbench.sim.kernel.fleet import COST_STEP, DEAD_END, FINISHED, ILLEGAL, REWARD, STATUS, TIME, open_all, step_all
+from optbench.sim.kernel.moments import Desk, new_desk
+from optbench.sim.kernel.observe import View
+from optbench.sim.kernel.plant import Fault, Plant, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import State, new_state, schedule_of
+from optbench.views.env.layout import Layout, Observation, new_view
+
+
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """One environment of a batch: the instance and the tables that the kernel works on."""
+
+    instance: Instance
+    faults: tuple[Fault, ...]
+    plant: Plant
+    state: State
+    desk: Desk
+    view: View
+
+    def schedule(self) -> Schedule | None:
+        """What was made; None while a task has not ended."""
+        return schedule_of(self.instance, self.plant, self.state)
+
+    def verdict(self) -> Verdict | None:
+        """What the verifier says of it."""
+        schedule = self.schedule()
+        return None if schedule is None else verify(self.instance, schedule)
+
+    def longest(self) -> int:
+        """Steps within which any episode of legal actions ends: each one starts a task or lets an event happen."""
+        n, pools = self.instance.num_tasks, self.instance.num_pools
+        stopped = int(np.minimum(np.maximum(self.plant.fault_devices, 0), n).sum())
+        return (n + stopped) * (3 + pools) + len(self.plant.fault_time) + 1
+
+
+class Batch:
+    """``num`` seats; ``seat`` fills one, ``open`` begins episodes, ``step`` takes an action in each.
+
+    ``observations``, ``masks`` and the columns of ``out`` are the kernel's own memory: they change with the next call.
+    """
+
+    def __init__(self, layout: Layout, num: int, level: int = 0) -> None:
+        self.layout, self.level = layout, level
+        self.seats: list[Seat | None] = [None] * num
+        self._rows: list[NDArray[np.int64]] = [
+            np.zeros((num, len(table._fields)), dtype=np.int64) for table in (Plant, State, Desk, View)
+        ]
+        self._numbers = np.zeros((num, layout.width), dtype=np.float32)
+        self.masks: Bools = np.zeros((num, layout.actions), dtype=np.bool_)
+        self.out: Floats = np.zeros((num, TIME + 1))
+        self.observations: Observation = layout.parts(self._numbers)
+        self._all = np.arange(num)
+
+    def seat(self, b: int, instance: Instance, faults: Sequence[Fault] = ()) -> Seat:
+        """Put an instance into a seat; ``open`` begins its episode. One that sits there already stays."""
+        there = self.seats[b]
+        if there is not None and there.instance is instance and there.faults == tuple(faults):
+            return there
+        self.layout.check(instance)
+        plant = plant_of(instance, faults)
+        view = new_view(instance, plant, self.layout, self.level)
+        seat = Seat(instance, tuple(faults), plant, new_state(plant), new_desk(plant, options=False), view)
+        for rows, table in zip(self._rows, (seat.plant, seat.state, seat.desk, seat.view), strict=True):
+            rows[b] = addresses(table)
+        self.seats[b] = seat
+        return seat
+
+    def __getitem__(self, b: int) -> Seat:
+        seat = self.seats[b]
+        assert seat is not None, f"nothing was put into seat {b}"
+        return seat
+
+    def open(self, chosen: Ints | None = None) -> None:
+        """Begin an episode in the chosen seats, or in all."""
+        open_all(*self._rows, self._all if chosen is None else chosen, self._numbers, self.masks, self.out)
+
+    def step(self, actions: Any, chosen: Ints | None = None) -> None:
+        """Take ``actions[b]`` in every chosen seat b, or in all; those whose episode is over stay as they are."""
+        taken = np.ascontiguousarray(actions, dtype=np.int64)
+        step_all(*self._rows, self._all if chosen is None else chosen, taken, self._numbers, self.masks, self.out)
+
+    @property
+    def rewards(self) -> Floats:
+        return self.out[:, REWARD]
+
+    @property
+    def costs(self) -> Floats:
+        return self.out[:, COST_STEP]
+
+    @property
+    def illegal(self) -> Bools:
+        """Whether the last action changed nothing because it was not allowed."""
+        return np.asarray(self.out[:, ILLEGAL] > 0)
+
+    @property
+    def over(self) -> Bools:
+        """Everything has ended, or nothing that is left can ever start."""
+        return np.asarray((self.out[:, STATUS] == FINISHED) | (self.out[:, STATUS] == DEAD_END))
+
+    @property
+    def times(self) -> Floats:
+        """Now, in each instance's time domain."""
+        return self.out[:, TIME]

@@ -1,0 +1,136 @@
+"""The shape of what an agent sees and does: the same for every instance that fits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from optbench.errors import OptbenchError
+from optbench.model.instance import Instance
+from optbench.model.objective import METRICS
+from optbench.model.windows import windows
+from optbench.sim.kernel.observe import LIMIT, OPTION_FEATURES, OVERALL_FEATURES, POOL_FEATURES, TASK_FEATURES, View
+from optbench.sim.kernel.plant import Plant
+
+Rows = NDArray[np.float32]
+Observation = dict[str, Rows]
+SLOTS = 32
+
+
+class EnvError(OptbenchError):
+    """An environment that cannot be made, or an action that it does not allow."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Slots for ready tasks, modes per kind and pools that there is room for."""
+
+    slots: int
+    modes: int
+    pools: int
+
+    def __post_init__(self) -> None:
+        for name in ("slots", "modes", "pools"):
+            value = getattr(self, name)
+            if value < (0 if name == "pools" else 1):
+                raise EnvError(f"{name} is {value!r}; it must be a positive integer")
+
+    @property
+    def actions(self) -> int:
+        """Slot by mode, and waiting."""
+        return self.slots * self.modes + 1
+
+    @property
+    def wait(self) -> int:
+        """The action that waits for the next event."""
+        return self.slots * self.modes
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each part of an observation; what the last axis holds is named in ``optbench.sim.kernel.observe``."""
+        return {
+            "tasks": (self.slots, len(TASK_FEATURES)),
+            "options": (self.slots, self.modes, len(OPTION_FEATURES)),
+            "pools": (self.pools, len(POOL_FEATURES)),
+            "overall": (len(OVERALL_FEATURES),),
+        }
+
+    @property
+    def width(self) -> int:
+        """Numbers in one observation."""
+        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+
+    def observation_space(self) -> spaces.Space[Observation]:
+        boxes = {name: spaces.Box(-LIMIT, LIMIT, shape, np.float32) for name, shape in self.shapes.items()}
+        return spaces.Dict(boxes)  # type: ignore[arg-type,return-value]
+
+    def action_space(self) -> spaces.Discrete:
+        return spaces.Discrete(self.actions)
+
+    def parts(self, rows: Rows) -> Observation:
+        """Rows of numbers, the last axis as named parts; the same memory."""
+        out, begin = {}, 0
+        for name, shape in self.shapes.items():
+            end = begin + int(np.prod(shape))
+            out[name] = rows[..., begin:end].reshape(*rows.shape[:-1], *shape)
+            begin = end
+        return out
+
+    def check(self, instance: Instance) -> None:
+        """Refuse an instance that does not fit."""
+        most = int(np.diff(instance.modes.kind_ptr).max(initial=1))
+        for name, needed in (("modes", most), ("pools", instance.num_pools)):
+            room = getattr(self, name)
+            if needed > room:
+                what = f"{name} of one kind" if name == "modes" else name
+                raise EnvError(f"{instance.name!r} has {needed} {what}, there is room for {room}; make it with {name}={needed}")
+
+
+def layout_of(*instances: Instance, slots: int | None = None) -> Layout:
+    """Room for all of these instances; as many slots as the largest has tasks, at most 32, unless given."""
+    modes = max((int(np.diff(each.modes.kind_ptr).max(initial=1)) for each in instances), default=1)
+    pools = max((each.num_pools for each in instances), default=1)
+    if slots is None:
+        slots = min(SLOTS, max((each.num_tasks for each in instances), default=1))
+    return Layout(max(1, slots), modes, pools)
+
+
+def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> View:
+    """Sizes, scales and prices of one instance under a layout."""
+    levels = instance.objective.num_levels
+    if not 0 <= level < levels:
+        raise EnvError(f"level is {level}; the objective of {instance.name!r} has levels 0 to {levels - 1}")
+    known, pairs, n = windows(instance), instance.pairs, instance.num_tasks
+    least = np.full(n, np.inf)
+    np.minimum.at(least, pairs.task, pairs.energy_j)
+    devices = max(1, int(plant.pool_count.sum()))
+    span = max(known.critical_path, float(known.shortest.sum()) / devices)
+    worth = dict(instance.objective.levels[level])
+    return View(
+        shape=np.array([layout.slots, layout.modes, layout.pools], dtype=np.int64),
+        scale=np.array([
+            _or_one(span), _mean(known.shortest), _mean(least), _mean(plant.weight), _mean(plant.pool_rest_w),
+            _mean(plant.price), _mean(plant.carbon),
+        ]),
+        tail=known.tail.astype(np.float64),
+        shortest=known.shortest.astype(np.float64),
+        worth=np.array([worth.get(name, 0.0) for name in METRICS]),
+        limit=np.array([float(instance.limits.metric_max.get(name, np.inf)) for name in METRICS]),
+        slot=np.zeros(layout.slots, dtype=np.int64),
+        later=np.zeros(layout.slots, dtype=np.int64),
+        book=np.zeros(2),
+    )  # fmt: skip
+
+
+def _mean(values: Any) -> float:
+    """Mean of the numbers that are finite and not zero."""
+    known = values[np.isfinite(values) & (values > 0)]
+    return float(known.mean()) if len(known) else 1.0
+
+
+def _or_one(value: float) -> float:
+    return value if np.isfinite(value) and value > 0 else 1.0

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from optbench.errors import FileFormatError
 
-# A million tasks are about 50 MB. Parsed JSON may need 25 times its size in memory, split plain text 35 times; of a log of jobs
-# (400,000 rows are about 64 MB) only a few columns are kept.
+# A million tasks are about 50 MB. Parsed JSON may need 25 times its size in memory, split plain text 35 times; a log of jobs four
+# times (a million rows are about 150 MB, and only a few columns are kept).
 MAX_JSON_BYTES = 64 << 20
-MAX_LOG_BYTES = 64 << 20
+MAX_LOG_BYTES = 256 << 20
 MAX_TEXT_BYTES = 16 << 20
 HEAD_BYTES = 4096
 LIMIT_VARIABLE = "OPTBENCH_MAX_FILE_MB"

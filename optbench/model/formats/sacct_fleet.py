@@ -39,7 +39,10 @@ Shares = tuple[Ints, Ints, Ints]
 
 @dataclass(frozen=True)
 class Fleet:
-    """Types of device, how many of each there are and on each of the nodes, and the profiles of those that have one."""
+    """Types of device, how many of each there are and on each of the nodes, and the profiles of those that have one.
+
+    ``given`` are the types whose number the user gave.
+    """
 
     types: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -48,6 +51,7 @@ class Fleet:
     counts: dict[str, int] = field(default_factory=dict)
     on_node: dict[str, Ints] = field(default_factory=dict)
     shares: dict[str, Shares] = field(default_factory=dict)
+    given: list[str] = field(default_factory=list)
 
 
 def fleet_of(held: Held, start: Floats, end: Floats, options: Options, findings: Findings) -> Fleet:
@@ -152,6 +156,7 @@ def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: Optio
             fleet.on_node[kind] = np.where(peaks > 0, per_node[kind], 0)
         if kind in given:
             fleet.counts[kind] = given[kind]
+            fleet.given.append(kind)
         elif kind in per_node and num_nodes:
             fleet.counts[kind] = num_nodes * per_node[kind]
         else:

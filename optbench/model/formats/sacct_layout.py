@@ -66,6 +66,8 @@ def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Layout:
     pools = [(n, kind) for n in range(len(fleet.nodes)) for kind in fleet.types if fleet.on_node[kind][n] > 0]
     if len(pools) > MAX_POOLS:
         raise MisfitError(1, f"{len(pools):,} pools by node; at most {MAX_POOLS:,} are allowed: import by type", 1e6)
+    if fleet.given:
+        findings.add("warnings", f"counts of {', '.join(fleet.given)} are not used by node; give devices_per_node")
     index = {pool: p for p, pool in enumerate(pools)}
     parts: list[dict[int, list[tuple[str, int]]]] = [{} for _ in held.shapes]
     for kind in fleet.types:

@@ -240,7 +240,7 @@ def span_of(layout: Layout, row: Sequence[str], where: str, findings: Findings) 
         findings.add("dropped", "jobs that ran for 0 s", where)
         end = None
     elif elapsed is not None and abs(end - begin - elapsed) > 1:
-        what = "jobs whose Elapsed is not End - Start (suspended?); End - Start is taken"
+        what = "jobs whose Elapsed is not End - Start (suspended, or clocks were changed?); End - Start is taken"
         findings.add("warnings", what, f"{where}: {elapsed} s, not {end - begin} s")
     return (begin, end) if end is not None else (None, None)
 

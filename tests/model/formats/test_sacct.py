@@ -325,3 +325,27 @@ def test_by_node_what_a_node_cannot_hold_is_dropped() -> None:
     result = sacct.read(log("1 0 0 90 3 n1", "2 0 0 90 2 n2"), "log", Options(by_node=True, devices_per_node={"gpu": 2}))
     assert result.instance.tasks.names == ("2",)
     assert found(result.report, "dropped", "more devices of a node than it has") == (1, ("line 2, job '1': 3 gpu",))
+
+
+@pytest.mark.parametrize("by_node", [False, True])
+def test_what_is_inferred_from_a_log_holds_its_schedule(by_node: bool) -> None:
+    """Random runs on one to three nodes, two types, some back to back: the record is feasible, and loses no run."""
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        rows = []
+        for job in range(30):
+            start = 10 * int(rng.integers(0, 60))
+            nodes = ",".join(f"n{n}" for n in rng.permutation(5)[: rng.integers(1, 4)])
+            gpus = f"{rng.integers(1, 9)}" if rng.random() < 0.7 else "5,gres/gpu:l4=3"
+            rows.append(f"{job} {rng.integers(0, start + 1)} {start} {start + 10 * rng.integers(1, 9)} {gpus} {nodes}")
+        result = sacct.read(log(*rows), "log", Options(by_node=by_node))
+        assert result.schedule is not None and result.instance.num_tasks == 30
+        verdict = verify(result.instance, result.schedule)
+        assert verdict.feasible, verdict.violations
+        assert not result.report.dropped and not result.report.warnings
+
+
+def test_counts_are_not_used_by_node() -> None:
+    result = sacct.read(log("1 0 0 90 3 n1"), "log", Options(by_node=True, counts={"gpu": 9}))
+    assert result.instance.pools.count.tolist() == [3]
+    assert found(result.report, "warnings", "counts of gpu are not used by node; give devices_per_node")[0] == 1

@@ -63,8 +63,8 @@ class Explanation:
         }
 
     def saves_at_most(self, value: MarginalValue) -> float:
-        """What a schedule with one unit more can be better than this one."""
-        return max(0.0, self.objective.objective - value.floor)
+        """What a schedule with one unit more can be better than this one; below 0 each of them is worse."""
+        return self.objective.objective - value.floor
 
 
 def explain(

@@ -96,6 +96,8 @@ def step_one(plant: Plant, state: State, desk: Desk, view: View, action: int, ob
     out[REWARD], out[COST_STEP], out[TIME] = view.book[WORTH] - worth, costs - view.book[COSTS], state.total[NOW]
     view.book[WORTH], view.book[COSTS] = worth, costs
     look(plant, state, desk, view, obs, mask)
+    if not found:  # what is over takes any action; a row without a legal one would be no distribution
+        mask[len(mask) - 1] = True
 
 
 @njit(cache=True)

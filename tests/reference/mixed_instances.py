@@ -1,0 +1,92 @@
+"""Random instances of every family and form, and the same instance with its tasks in another order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from optbench.model.instance import Instance, Ints, Tariffs
+from optbench.plugins.discovery import load_problem
+from tests.reference.random_instances import in_whole_seconds, tiny_instance
+
+Rng = np.random.Generator
+SHAPES = ("layered", "fork_join", "chains", "random", "independent", "batch", "pipeline", "data_parallel")
+KINDS = 8
+
+
+def mixed_instance(seed: int) -> Instance:
+    """The instance of this seed: tiny ones (in ticks, in seconds), shops, projects, and task graphs of every shape."""
+    rng = np.random.default_rng([seed, 3])
+    kind = seed % KINDS
+    if kind < 2:
+        return _tiny(seed, continuous=kind == 1)
+    if kind == 2:
+        return load_problem(f"jobshop:jobs={rng.integers(2, 7)},machines={rng.integers(2, 6)}").instance(seed)
+    if kind == 3:
+        spec = f"flexible_jobshop:jobs={rng.integers(2, 6)},machines={rng.integers(2, 5)},operations={rng.integers(2, 5)}"
+        return load_problem(spec).instance(seed)
+    if kind == 4:
+        return load_problem(f"rcpsp:activities={rng.integers(6, 20)},resources={rng.integers(1, 5)}").instance(seed)
+    return _task_graph(rng, seed, kind)
+
+
+def _tiny(seed: int, continuous: bool) -> Instance:
+    instance = tiny_instance(seed)
+    both = in_whole_seconds(instance)
+    return both[1] if continuous and both is not None else instance
+
+
+def _task_graph(rng: Rng, seed: int, kind: int) -> Instance:
+    """A GPU task graph with everything that can be switched on; kinds 6 and 7 in seconds, kind 7 of individual devices."""
+    params: dict[str, Any] = {
+        "tasks": int(rng.integers(4, 16)),
+        "gpus": int(rng.integers(3, 7)),
+        "types": int(rng.integers(1, 4)),
+        "shape": str(rng.choice(SHAPES)),
+        "price": bool(rng.random() < 0.5),
+        "carbon": bool(rng.random() < 0.5),
+        "deadlines": str(rng.choice(["none", "flexible", "tight"])),
+        "hard": bool(rng.random() < 0.3),
+        "cpus": int(rng.integers(0, 3)),
+        "power_cap": float(rng.uniform(0.6, 1.0)) if rng.random() < 0.5 else None,
+        "pooled": kind != 7,
+    }
+    instance = load_problem("gpu_dag", params).instance(seed)
+    n, tasks = instance.num_tasks, instance.tasks
+    release: Any = rng.integers(0, 60, n) * (rng.random(n) < 0.3)
+    instance = replace(instance, tasks=replace(tasks, release=release.astype(np.asarray(tasks.release).dtype)))
+    if kind != 5:
+        instance = in_seconds(instance, rng)
+    return instance
+
+
+def in_seconds(instance: Instance, rng: Rng) -> Instance:
+    """The same work in continuous time, with odd times, a fixed horizon far out, and preemption allowed."""
+    step, n = instance.step_s, instance.num_tasks
+    tasks, tariffs = instance.tasks, instance.tariffs
+    release = np.asarray(tasks.release, dtype=float) * step + rng.random(n) * (np.asarray(tasks.release) > 0)
+    return replace(
+        instance,
+        domain="seconds",
+        tick_s=1.0,
+        horizon=1e5,
+        preemptive=True,
+        tasks=replace(tasks, release=release, deadline=tasks.deadline * step),
+        tariffs=None if tariffs is None else Tariffs(tariffs.times * step, tariffs.price_usd_per_kwh, tariffs.carbon_g_per_kwh),
+    )
+
+
+def permuted(instance: Instance, order: Ints) -> Instance:
+    """Task i of the result is task ``order[i]``; edges are listed in another order too."""
+    tasks, edges = instance.tasks, instance.edges
+    names = None if tasks.names is None else tuple(tasks.names[i] for i in order.tolist())
+    columns = ("kind", "units", "release", "deadline", "deadline_hard", "weight", "memory_gb")
+    place = np.argsort(order)
+    flip = slice(None, None, -1)
+    return replace(
+        instance,
+        tasks=replace(tasks, names=names, **{name: getattr(tasks, name)[order] for name in columns}),
+        edges=replace(edges, source=place[edges.source][flip], target=place[edges.target][flip], data_gb=edges.data_gb[flip]),
+    )

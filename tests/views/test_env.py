@@ -1,0 +1,306 @@
+"""The environment is the kernel is the verifier; one at a time is many in lockstep."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import optbench as ob
+from optbench.model.instance import Bools
+from optbench.model.objective import METRICS, Objective
+from optbench.plugins.discovery import load_problem
+from optbench.sim.kernel.observe import TASK_FEATURES
+from optbench.sim.kernel.plant import Fault
+from optbench.views.env import Batch, FleetEnv, Layout, SchedulingEnv, layout_of, play_batch
+from optbench.views.env.layout import EnvError, Observation
+from tests.reference.kernel_runs import at_random, by_keys, disagreements, driven, play, totals, whole_trace, why_not_dead
+from tests.reference.mixed_instances import mixed_instance, permuted
+
+
+def two_tasks() -> ob.Instance:
+    """a (2 s) and b (3 s) on one device that idles at 10 W and works at 50 W, released at 0 and 1."""
+    m = ob.Model("two tasks")
+    gpu = m.pool("gpu", idle_w=10)
+    m.task("a", modes=[m.mode(gpu, time_s=2, energy_j=100)])
+    m.task("b", modes=[m.mode(gpu, time_s=3, energy_j=150)], release_s=1)
+    m.minimize(energy_j=1.0, makespan_s=7.0)
+    return m.build()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_environment_kernel_and_verifier_agree(seed: int) -> None:
+    instance = mixed_instance(seed)
+    env = SchedulingEnv(instance, slots=3 if seed % 3 == 0 else instance.num_tasks)
+    episode = play(env, at_random(np.random.default_rng(seed)))
+    plant, state = driven(instance, episode.decisions)
+    assert whole_trace(instance, plant, state) == whole_trace(instance, env.seat.plant, env.seat.state)
+    assert totals(state) == pytest.approx(totals(env.seat.state), rel=1e-9, abs=1e-12)
+    if episode.schedule is None:
+        assert why_not_dead(instance, plant, state) == []
+        return
+    assert disagreements(instance, env.seat.state, episode.schedule) == []
+    if episode.objective is not None:
+        first = episode.objective[0] if isinstance(episode.objective, tuple) else episode.objective
+        assert episode.reward == pytest.approx(-float(str(first)), rel=1e-9)
+    assert (episode.cost <= 1e-9) == (episode.objective is not None)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
+    instance = mixed_instance(seed)
+    one, two = (play(SchedulingEnv(instance), at_random(np.random.default_rng(seed))) for _ in range(2))
+    assert one.decisions == two.decisions and one.observations == two.observations
+    seats = one.env.seat, two.env.seat
+    assert whole_trace(instance, seats[0].plant, seats[0].state) == whole_trace(instance, seats[1].plant, seats[1].state)
+    assert seats[0].state.total.tobytes() == seats[1].state.total.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_permuting_the_tasks_permutes_the_trace(seed: int) -> None:
+    instance, rng = mixed_instance(seed), np.random.default_rng(seed)
+    order, n = rng.permutation(instance.num_tasks), instance.num_tasks
+    keys = rng.random((n, int(np.diff(instance.modes.kind_ptr).max())))
+    one = play(SchedulingEnv(instance, slots=n), by_keys(keys)).env.seat
+    two = play(SchedulingEnv(permuted(instance, order), slots=n), by_keys(keys[order])).env.seat
+    for column in ("status", "mode", "start", "end"):
+        assert getattr(one.state, column)[order].tolist() == getattr(two.state, column).tolist()
+
+
+def test_rewards_are_the_objective_step_by_step() -> None:
+    """a at 0, the end of a at 2 with b at once: 7 · 5 s, 250 J, and the device is never idle."""
+    env = SchedulingEnv(two_tasks(), slots=2)
+    env.reset(seed=0)
+    # a is the only option at 0: its 100 J are booked, and time goes on to its end at 2: 7 · 2.
+    _, reward, over, cut, info = env.step(0)
+    assert (reward, over, cut, info["time"]) == (-114.0, False, False, 2.0)
+    _, reward, over, cut, info = env.step(0)
+    assert (reward, over, cut) == (-171.0, True, False)
+    assert info["objective"] == 285.0 and info["verdict"].feasible and info["cost"] == 0.0
+
+
+def test_waiting_lets_the_next_event_happen() -> None:
+    env = SchedulingEnv(two_tasks(), slots=2)
+    _, info = env.reset(seed=0)
+    # Slots by mode, then waiting: only a is there, and something will happen, b's release at 1.
+    assert info["action_mask"].tolist() == [True, False, True]
+    _, reward, _, _, info = env.step(env.layout.wait)
+    assert info["time"] == 1.0 and reward == -17.0  # one second at 10 W and at 7 per second
+    # Nothing is left to happen by itself: one of the two must be taken.
+    assert info["action_mask"].tolist() == [True, True, False]
+
+
+def test_what_is_not_allowed_changes_nothing() -> None:
+    env = SchedulingEnv(two_tasks(), slots=2)
+    seen, _ = env.reset(seed=0)
+    again, reward, over, cut, info = env.step(1)
+    assert info["illegal"] and (reward, over, cut, info["cost"]) == (0.0, False, False, 0.0)
+    assert all((seen[name] == again[name]).all() for name in seen)
+    assert not env.step(0)[4]["illegal"]
+
+
+def test_what_is_not_allowed_raises_where_it_is_asked_to() -> None:
+    env = SchedulingEnv(two_tasks(), slots=2, illegal="error")
+    env.reset(seed=0)
+    with pytest.raises(EnvError, match=r"action 1 is not allowed now; allowed are \[0, 2\]"):
+        env.step(1)
+
+
+def test_an_episode_of_nothing_but_mistakes_is_truncated() -> None:
+    env = SchedulingEnv(two_tasks(), slots=2, max_steps=3)
+    env.reset(seed=0)
+    assert [env.step(1)[2:4] for _ in range(3)] == [(False, False), (False, False), (False, True)]
+
+
+def test_costs_are_what_constraints_are_broken_by() -> None:
+    """One device, 2 s each: the second ends at 4, one second after its deadline, with 200 J of the 160 J allowed."""
+    m = ob.Model("late")
+    gpu = m.pool("gpu")
+    for _ in range(2):
+        m.task(modes=[m.mode(gpu, time_s=2, energy_j=100)], deadline_s=3)
+    m.limit(energy_j=160)
+    m.minimize(makespan_s=1.0)
+    env = SchedulingEnv(m.build(), slots=2)
+    env.reset(seed=0)
+    assert env.step(0)[4]["cost"] == 0.0
+    # The span is 4 s, the load of the one device.
+    _, _, over, _, info = env.step(0)
+    assert over and info["cost"] == pytest.approx(1 / 4 + 40 / 160)
+    assert not info["verdict"].feasible and info["objective"] is None
+
+
+def test_a_dead_end_terminates() -> None:
+    """Both devices vanish for ever before the task can start."""
+    env = SchedulingEnv(two_tasks(), slots=2, faults=(Fault(0.0, 0, 1),))
+    _, info = env.reset(seed=0)
+    assert info["action_mask"].tolist() == [False, False, True]
+    _, reward, over, _, info = env.step(2)
+    assert over and info["verdict"] is None and info["schedule"] is None and info["cost"] == 2.0
+    assert reward == -(10.0 + 7.0) * 1.0  # the second until b's release, the last event
+
+
+@pytest.mark.parametrize("spec", ["gpu_dag:tasks=6", "jobshop:jobs=3,machines=3", "rcpsp:activities=6"])
+def test_gymnasium_finds_nothing_to_say(spec: str) -> None:
+    made = EnvSpec("optbench/Scheduling-v0", "optbench.views.env:SchedulingEnv", kwargs={"source": load_problem(spec)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make(made).unwrapped)
+
+
+def test_observations_stay_in_their_space() -> None:
+    for seed in range(8, 24):
+        env = SchedulingEnv(mixed_instance(seed), slots=4)
+        choose = at_random(np.random.default_rng(seed))
+        seen, info = env.reset(seed=0)
+        over = False
+        while not over:
+            assert env.observation_space.contains(seen)
+            seen, _, over, _, info = env.step(choose(env, np.flatnonzero(info["action_mask"])))
+
+
+def test_observations_say_what_they_are() -> None:
+    seen, _ = SchedulingEnv(two_tasks(), slots=2).reset(seed=0)
+    row = dict(zip(TASK_FEATURES, seen["tasks"][0].tolist(), strict=True))
+    # a: 2 s, the mean is 2.5; nothing follows it.
+    assert (row["present"], row["startable"], row["left"], row["tail"]) == (1.0, 1.0, 1.0, 0.0)
+    assert row["shortest"] == pytest.approx(2 / 2.5)
+    assert not seen["tasks"][1].any()
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_many_in_lockstep_are_many_one_by_one(mode: AutoresetMode) -> None:
+    problem = load_problem("gpu_dag:tasks=5,price=yes")
+    fleet = FleetEnv(problem, 3, slots=4, autoreset_mode=mode)
+    single = SyncVectorEnv([lambda: SchedulingEnv(problem, slots=4)] * 3, autoreset_mode=mode)
+    rng = np.random.default_rng(0)
+    (seen, info), (other, _) = fleet.reset(seed=5), single.reset(seed=5)
+    for _ in range(60):
+        assert all((seen[name] == other[name]).all() for name in seen)
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in info["action_mask"]])
+        seen, *values, info = fleet.step(actions)
+        other, *others, told = single.step(actions)
+        for value, right in zip(values, others, strict=True):
+            assert value.tolist() == right.tolist()
+        if mode is AutoresetMode.NEXT_STEP:
+            assert (info["action_mask"] == told["action_mask"]).all() and (info["cost"] == told["cost"]).all()
+            assert objectives(info) == objectives(told)
+        else:
+            assert objectives(info.get("final_info", {})) == objectives(told.get("final_info", {}))
+
+
+def objectives(info: dict[str, Any]) -> Any:
+    """Per environment, of the episodes that have just ended."""
+    return info["objective"].tolist() if "objective" in info else None
+
+
+def test_without_autoreset_what_is_over_stays_over_until_it_is_reset() -> None:
+    fleet = FleetEnv(two_tasks(), 2, slots=2, autoreset_mode=AutoresetMode.DISABLED)
+    fleet.reset(seed=0)
+    fleet.step(np.array([0, 2]))
+    assert fleet.step(np.array([0, 0]))[2].tolist() == [True, False]
+    assert fleet.step(np.array([0, 0]))[1].tolist()[0] == 0.0
+    _, info = fleet.reset(options={"reset_mask": np.array([True, False])})
+    assert info["time"][0] == 0.0 and info["time"][1] > 0.0
+
+
+def test_instances_of_different_sizes_step_together() -> None:
+    instances = [mixed_instance(seed) for seed in range(16)]
+    layout = layout_of(*instances)
+    batch = Batch(layout, len(instances))
+    for b, instance in enumerate(instances):
+        batch.seat(b, instance)
+    batch.open()
+    while not batch.over.all():
+        batch.step(batch.masks.argmax(axis=1))
+    for b, instance in enumerate(instances):
+        env = SchedulingEnv(instance, slots=layout.slots, modes=layout.modes, pools=layout.pools)
+        alone = play(env, lambda _, legal: int(legal[0])).env.seat
+        assert whole_trace(instance, alone.plant, alone.state) == whole_trace(instance, batch[b].plant, batch[b].state)
+
+
+def test_a_network_decides_in_a_batch_as_it_does_one_by_one() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    instances = [load_problem(f"gpu_dag:tasks={tasks}").instance(tasks) for tasks in (4, 6, 9, 12, 7)]
+    layout = layout_of(*instances, slots=6)
+    generator = torch.Generator().manual_seed(7)
+    # In doubles, so that sums in another order do not decide between two actions.
+    first, second = (
+        torch.randn(shape, generator=generator, dtype=torch.float64) for shape in ((layout.width, 16), (16, layout.actions))
+    )
+
+    def decide(seen: Observation, masks: Bools) -> Any:
+        rows = torch.as_tensor(np.concatenate([part.reshape(len(masks), -1) for part in seen.values()], axis=1)).double()
+        scores = torch.tanh(rows @ first) @ second
+        return scores.masked_fill(~torch.as_tensor(masks), -torch.inf).argmax(dim=1).numpy()
+
+    together = play_batch(instances, decide, layout=layout)
+    for instance, played in zip(instances, together, strict=True):
+        (alone,) = play_batch([instance], decide, layout=layout)
+        assert played.actions.tolist() == alone.actions.tolist()
+        assert played.verdict is not None and played.verdict.feasible
+        assert played.reward == pytest.approx(-played.verdict.objectives[0], rel=1e-9)
+
+
+def test_a_batched_policy_is_told_what_it_did_wrong() -> None:
+    with pytest.raises(EnvError, match=r"two tasks: action 1 is not allowed now; allowed are \[0, 2\]"):
+        play_batch([two_tasks()], lambda seen, masks: np.ones(len(masks)), layout=Layout(2, 1, 1))
+    with pytest.raises(EnvError, match=r"shape \(\)"):
+        play_batch([two_tasks()], lambda seen, masks: 0)
+
+
+def test_an_order_of_objectives_rewards_the_level_that_is_asked_for() -> None:
+    instance = two_tasks().with_objective(Objective.in_order("makespan_s", "energy_j"))
+    rewards = [play(SchedulingEnv(instance, level=level), lambda _, legal: int(legal[0])).reward for level in (0, 1)]
+    assert rewards == [-5.0, -250.0]
+    with pytest.raises(EnvError, match=r"level is 2; .* levels 0 to 1"):
+        SchedulingEnv(instance, level=2).reset()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_metric_can_be_the_reward(metric: str) -> None:
+    for seed in (0, 5, 6, 13):
+        instance = mixed_instance(seed)
+        instance = replace(
+            instance.with_objective(Objective.weighted({metric: 1.0})), limits=replace(instance.limits, metric_max={})
+        )
+        episode = play(SchedulingEnv(instance), at_random(np.random.default_rng(seed)))
+        if episode.schedule is not None:
+            right = ob.verify(instance, episode.schedule).metrics[metric]
+            assert episode.reward == pytest.approx(-right, rel=1e-9, abs=1e-12)
+
+
+def test_a_problem_makes_a_new_instance_per_reset() -> None:
+    env = ob.environment("gpu_dag:tasks=5")
+    names = []
+    for seed in (3, None, None, 3):
+        env.reset(seed=seed)
+        names.append(env.instance.name)
+    assert names[0] == names[3] == "gpu_dag-5x6-3" and len(set(names)) == 3
+
+
+def test_an_instance_that_does_not_fit_is_refused() -> None:
+    env = SchedulingEnv(two_tasks(), modes=30)
+    with pytest.raises(EnvError, match="has 3 pools, there is room for 1; make it with pools=3"):
+        env.reset(options={"instance": load_problem("gpu_dag:tasks=4").instance(0)})
+    with pytest.raises(EnvError, match="slots is 0"):
+        Layout(0, 1, 1)
+    with pytest.raises(EnvError, match="illegal is 'maybe'"):
+        SchedulingEnv(two_tasks(), illegal="maybe")
+
+
+def test_steps_out_of_turn_are_refused() -> None:
+    env = SchedulingEnv(two_tasks())
+    with pytest.raises(EnvError, match="before reset"):
+        env.step(0)
+    play(env, lambda _, legal: int(legal[0]))
+    with pytest.raises(EnvError, match="the episode is over"):
+        env.step(0)

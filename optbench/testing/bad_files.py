@@ -14,6 +14,8 @@ from optbench.testing.inputs import originals
 TEXTS = originals()
 JOB_SHOP, NATIVE, LOG, WORKFLOW = (TEXTS[name] for name in ("jobshop", "optbench", "sacct", "wfformat"))
 HUGE_BYTES = 200 << 20
+# A job that runs and runs.
+LOG_HEAD, LOG_ROW = b"JobID|Start|End|AllocTRES\n", b"100|2024-03-01T00:00:00|Unknown|billing=4,cpu=4,gres/gpu:a100=4,mem=64G\n"
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ CASES = (
     Case("15 MB of digits, within the limit", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n", 15 << 20)),
     Case("15 MB of digits on one line, within the limit", repeated(b"10 10 ", b"12345678 ", 15 << 20)),
     Case("15 MB of empty lines, within the limit", repeated(b"x\n", b"\n", 15 << 20)),
-    Case("63 MB of log, within the limit", repeated(b"JobID|Start|End|AllocTRES\n", b"1|2|3|\n", 63 << 20)),
+    Case("250 MB of log, within the limit", repeated(LOG_HEAD, LOG_ROW, 250 << 20)),
     Case("log of six billion nodes, within the limit", many_nodes, 0),
     Case("63 MB of JSON numbers, within the limit", repeated(b'{"format": [', b"0,1,2,3,", 63 << 20)),
     Case("63 MB of JSON objects, within the limit", repeated(b'[', b"{},", 63 << 20)),

@@ -43,7 +43,8 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 
 PARTS = ("clock", "count", "placement", "idle", "waiting", "tariff", "unused", "relaxation", "proof")
-MODE_PARTS = PARTS[:3]
+# Decisions that cost less than this part of the objective are rounding.
+WORTH_NAMING = 1e-9
 # Rows by family: the part their slack goes to. What is in no list is an equation, or equals its terms up to rounding.
 ROW_PART = {
     "capacity": "idle", "rest": "idle",
@@ -114,7 +115,7 @@ def anatomy(instance: Instance, schedule: Schedule, proof: FluidProof, top: int 
     priced = np.flatnonzero(lp.cost)
     cost = sum((Fraction(float(lp.cost[j])) * Fraction(float(point[j])) for j in priced.tolist()), Fraction(0))
     parts["proof"] += Fraction(objective) - cost + proof.proven - Fraction(proof.bound.value)
-    return Anatomy(objective, proof.bound.value, proof.bound.source, parts, split.idle_by_pool(), split.decisions(top))
+    return Anatomy(objective, proof.bound.value, proof.bound.source, parts, split.idle_by_pool(), split.decisions(top, objective))
 
 
 class _Split:
@@ -235,20 +236,19 @@ class _Split:
             out[name] = out.get(name, Fraction(0)) + Fraction(self.terms.row[row], 2**self.terms.bits)
         return {name: float(value) for name, value in out.items()}
 
-    def decisions(self, top: int) -> tuple[Decision, ...]:
+    def decisions(self, top: int, objective: float) -> tuple[Decision, ...]:
         """The tasks that cost most; what several alike tasks share is divided evenly among them."""
         fluid, terms = self.fluid, self.terms
         best = first_least(fluid.groups.of, terms.reduced[fluid.share])
-        pays = np.zeros(len(self.entry), dtype=bool)
-        for step in self.steps.values():
-            pays |= np.asarray([v != 0 for v in step[self.entry].tolist()], dtype=bool)
-        instead = np.where(pays, fluid.groups.mode[best[self.group]], self.schedule.mode)
         size = fluid.groups.size
         cost = {name: np.asarray([float(terms.price(v)) for v in step[self.entry].tolist()]) for name, step in self.steps.items()}
+        least = WORTH_NAMING * max(1.0, abs(objective))
+        pays = cost["clock"] + cost["count"] + cost["placement"] > least
+        instead = np.where(pays, fluid.groups.mode[best[self.group]], self.schedule.mode)
         cost["placement"] = cost["placement"] + (self.sends / size)[self.group]
         waiting = (self.waits / size)[self.group]
         total = np.asarray(cost["clock"] + cost["count"] + cost["placement"] + waiting)
-        rows = [k for k in np.argsort(-total, kind="stable")[:top].tolist() if total[k] > 0]
+        rows = [k for k in np.argsort(-total, kind="stable")[:top].tolist() if total[k] > least]
         return tuple(
             Decision(
                 int(self.schedule.task[k]), int(self.schedule.mode[k]), int(instead[k]),

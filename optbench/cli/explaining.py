@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from optbench.bounds.marginal import MarginalValue
 
 # Parts below this share of the objective are rounding.
-NOTHING = 1e-9
+NOTHING = 1e-7
 SHOWN = 10
 
 

@@ -21,7 +21,7 @@ def test_parts_are_bars_as_long_as_their_shares() -> None:
     assert "Where the gap comes from" in html
     section = gaps.section([result], [why])
     widths = [float(w) for w in re.findall(r'<rect x="150" y="[\d.]+" width="([\d.]+)"[^>]*?rx="2" fill="[^"]+"/>', section)]
-    shares = [v / why.objective.excess for v in why.objective.parts.values() if abs(v) > 1e-9 * why.objective.objective]
+    shares = [v / why.objective.excess for v in why.objective.parts.values() if abs(v) > 1e-7 * why.objective.objective]
     assert widths == pytest.approx([max(1.0, gaps.BAR * share) for share in shares], abs=0.06)
     for value in why.marginal_values:
         assert value.resource in section

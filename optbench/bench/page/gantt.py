@@ -22,7 +22,7 @@ WORTH_READING = 6  # letters; a name cut shorter than this says nothing
 # Dependencies are drawn (and shown under the pointer) up to this many.
 EDGES_SHOWN = 600
 # Flags are drawn of every deadline up to this many, of missed ones beyond.
-FLAGS_SHOWN = 400
+FLAGS_SHOWN = 150
 # More lanes than this share the height that there is.
 MOST_LANES = 400
 

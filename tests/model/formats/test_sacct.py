@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
+from optbench.model.files.reading import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte_limit
 from optbench.model.formats import Import, Options, Report, load_import, parse_import, sacct
 from optbench.model.formats.sacct_fields import cores_of, duration_s, energy_j, gpus_of, nodes_of, time_s
 from optbench.model.verify import verify
@@ -349,3 +350,8 @@ def test_counts_are_not_used_by_node() -> None:
     result = sacct.read(log("1 0 0 90 3 n1"), "log", Options(by_node=True, counts={"gpu": 9}))
     assert result.instance.pools.count.tolist() == [3]
     assert found(result.report, "warnings", "counts of gpu are not used by node; give devices_per_node")[0] == 1
+
+
+def test_a_log_may_be_larger_than_other_texts() -> None:
+    assert byte_limit(b"JobID|Start|End\n") == byte_limit(b"\n\"JobIDRaw\",\"Start\"\n") == MAX_LOG_BYTES
+    assert byte_limit(b"2 2\n# JobID\n") == MAX_TEXT_BYTES < MAX_LOG_BYTES

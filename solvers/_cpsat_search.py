@@ -9,18 +9,59 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
+from optbench.model.instance import Instance
+from optbench.model.measures import gap
+from optbench.model.result import OPTIMAL_GAP
 from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build
 
 # How often a stop request is looked for while CP-SAT searches.
 POLL_S = 0.05
+# One thread with neither work limit nor heuristics of our own: CP-SAT as it is; then tasks that share nothing, for a bound; then
+# neighbourhoods interleaved with two that prove; then bounds from below alone. Shares of what is left when each begins.
+PLAIN_SHARE, UNSHARED_SHARE, MIXED_SHARE = 0.35, 0.15, 0.65
+# Source of the bounds of the whole model.
+WHOLE = "cpsat"
+MIXED = ("default_lp", "lb_tree_search")
+FROM_BELOW = ("lb_tree_search",)
+# With less time than this the stages are not worth their starts.
+STAGED_S = 4.0
+
+
+def search_in_stages(view: CpsatView, run: Run) -> bool:
+    """What one thread does best one after the other; whether nothing is left to search."""
+    if search(view, run, seconds=PLAIN_SHARE * run.time_left()) or bound_unshared(view.instance, run):
+        return True
+    if search(view, run, seconds=MIXED_SHARE * run.time_left(), workers=MIXED, interleaved=True):
+        return True
+    return search(view, run, workers=FROM_BELOW)
+
+
+def bound_unshared(instance: Instance, run: Run) -> bool:
+    """The bound of the same tasks with nothing shared at any one time; whether it leaves nothing to search."""
+    view = build(instance, shared=False)
+    relaxed = _Search(view, run, source="cpsat:unshared")
+    status = relaxed.run(UNSHARED_SHARE * run.time_left())
+    if status == cp_model.INFEASIBLE:
+        run.report_infeasible()
+    if status == cp_model.OPTIMAL and run.best is not None:
+        run.report(view.schedule(relaxed.solver.value))  # its optimum may happen to share
+    difference = gap(run.objective, run.bound)
+    closed = difference is not None and difference <= OPTIMAL_GAP
+    return closed or status == cp_model.INFEASIBLE
 
 
 def search(
-    view: CpsatView, run: Run, *, seconds: float = math.inf, work_share: float = 1.0, workers: Sequence[str] = ()
+    view: CpsatView,
+    run: Run,
+    *,
+    seconds: float = math.inf,
+    work_share: float = 1.0,
+    workers: Sequence[str] = (),
+    interleaved: bool = False,
 ) -> bool:
     """Search within what is left of the budget; whether nothing is left to search."""
-    status = _Search(view, run, workers=workers).run(seconds, work_share)
+    status = _Search(view, run, workers=workers, interleaved=interleaved).run(seconds, work_share)
     if status == cp_model.INFEASIBLE:
         run.report_infeasible()
     elif status == cp_model.OPTIMAL and run.best is None:  # rounding admitted schedules that the verifier rejects
@@ -29,19 +70,31 @@ def search(
 
 
 class _Search(cp_model.CpSolverSolutionCallback):
-    def __init__(self, view: CpsatView, run: Run, proves: bool = True, workers: Sequence[str] = ()) -> None:
+    """``source`` names the bounds; schedules of any but the whole model are not reported."""
+
+    def __init__(
+        self,
+        view: CpsatView,
+        run: Run,
+        proves: bool = True,
+        workers: Sequence[str] = (),
+        interleaved: bool = False,
+        source: str = WHOLE,
+    ) -> None:
         super().__init__()
-        self.view, self.task, self.proves = view, run, proves
+        self.view, self.task, self.proves, self.source = view, run, proves, source
         self.solver = cp_model.CpSolver()
         self.solver.parameters.subsolvers.extend(workers)
+        self.solver.parameters.interleave_search = interleaved
         self.status: Any = cp_model.UNKNOWN
 
     def on_solution_callback(self) -> None:
-        self.task.report(self.view.schedule(self.value))
+        if self.source == WHOLE:
+            self.task.report(self.view.schedule(self.value))
 
     def on_bound(self, total: float) -> None:
         if self.proves and math.isfinite(total):
-            self.task.report_bound(self.view.bound(total), "cpsat")
+            self.task.report_bound(self.view.bound(total), self.source)
 
     def run(self, seconds: float = math.inf, work_share: float = 1.0) -> Any:
         """Search until done, out of budget or asked to stop; the status."""
@@ -85,7 +138,7 @@ class _Search(cp_model.CpSolverSolutionCallback):
         run = self.task
         if self.status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"CP-SAT calls the model of {run.instance.name!r} invalid: {self.view.model.validate()}")
-        if self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        if self.source == WHOLE and self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             run.report(self.view.schedule(self.solver.value))
         if self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
             self.on_bound(self.solver.best_objective_bound)

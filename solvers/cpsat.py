@@ -114,8 +114,14 @@ class CpSat(Solver):
 
     def search(self, view: CpsatView, run: Run) -> None:
         """CP-SAT with all that is left of the budget."""
-        from ._cpsat_search import search
+        from optbench.sim.primal import is_searchable
 
+        from ._cpsat_search import STAGED_S, search, search_in_stages
+
+        alone = run.threads == 1 and run.work_limit is None
+        if alone and not is_searchable(view.instance) and STAGED_S <= run.time_left() < math.inf:
+            search_in_stages(view, run)
+            return
         provable = run.threads == len(PROVERS) and run.work_limit is None and is_provable(view.instance, run)
         search(view, run, workers=PROVERS if provable else ())
 

@@ -82,11 +82,12 @@ class CpsatView:
         return self.numbers.floor(bound)
 
 
-def build(instance: Instance, *, inner: bool = False) -> CpsatView:
+def build(instance: Instance, *, inner: bool = False, shared: bool = True) -> CpsatView:
     """The CP model of an instance's first objective level.
 
     The default rounding of powers and limits keeps every feasible schedule, so that bounds are valid; with ``inner`` every
     solution is feasible instead, and nothing is proven. The two differ only where no decimal scale makes the data integers.
+    Without ``shared`` tasks meet only in loads, not at any one time: a relaxation, for bounds, that is far easier to solve.
     """
     draft = Draft.of(instance, inner)
     transfers = add_edges(draft)
@@ -96,8 +97,9 @@ def build(instance: Instance, *, inner: bool = False) -> CpsatView:
     for name, limit in sorted(instance.limits.metric_max.items()):
         if name not in MAKESPANS:  # the end of time already holds those
             add_limit(draft, metric(draft, name, transfers), limit)
-    add_pools(draft)
-    add_caps(draft)
+    if shared:
+        add_pools(draft)
+        add_caps(draft)
     add_loads(draft)
     alike = alike_groups(draft)
     add_symmetry(draft, alike)

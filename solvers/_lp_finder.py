@@ -1,0 +1,161 @@
+"""Points from the fluid programme, and the search that goes on from the best of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.metrics import J_PER_KWH
+from optbench.model.schedule import Schedule
+from optbench.sim.kernel.dispatch import Rule
+from optbench.sim.kernel.plant import plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import new_state, schedule_of
+from optbench.sim.rules import list_rule
+
+from ._lp_guide import Guide
+from ._lp_search import BEST_VALUE, NOW_VALUE, SPREAD, TEMPERATURE, anneal, consider, new_search, settle_all, value_now
+
+# Chances of a mode in the search: by loss, by share, alike. Losses count relative to this share of the mean value of a task.
+BY_LOSS, BY_SHARE, ALIKE = 0.5, 0.3, 0.2
+LOSS_SCALE = 0.05
+# Temperatures at the start and at the end, in mean values of a task; keys move by up to this share of the makespan.
+HOT, COLD = 2.0, 3e-3
+REACH = 0.25
+# Before every key that a search reaches.
+FIRST = -1e15
+# Price rules: what time and devices cost, in prices of the programme.
+TIME_FACTORS, DEVICE_FACTORS = (0.1, 0.3, 1.0, 3.0), (0.0, 1.0)
+
+
+class Finder:
+    """The best point known, and the tables of the search for better ones; ``running`` tasks come first in every order."""
+
+    def __init__(self, instance: Instance, known: Guide, seed: int, running: Ints | None = None) -> None:
+        self.instance, self.guide = instance, known
+        self.running = np.zeros(0, dtype=np.int64) if running is None else running
+        self.rng = np.random.default_rng(seed)
+        self.plant = plant_of(instance)
+        self.state = new_state(self.plant)
+        n = instance.num_tasks
+        self.rule = list_rule(instance, depth=max(1, n), fixed=0)
+        self.search = new_search(instance, known.ptr, known.mode, chances(instance, known), seed)
+        self.rows = [addresses(table) for table in (self.plant, self.state, self.rule, self.search)]
+        self.value = math.inf
+        self.schedule: Schedule | None = None
+        self.search.value[SPREAD] = REACH * max(known.makespan, 1.0)
+
+    def first(self, roundings: int, time_left: Callable[[], float]) -> None:
+        """Try every point of the programme while there is time, at least one."""
+        for mode, key in self.points(roundings):
+            self.consider(mode, key)
+            if time_left() <= 0:
+                return
+        for rule in self.price_rules():
+            self.consider_rule(rule)
+            if time_left() <= 0:
+                return
+
+    def points(self, roundings: int) -> Iterator[tuple[Ints, Floats]]:
+        """Modes and keys: by loss, by share, by shares at random; in order of starts, of what must follow, of both."""
+        known, pairs = self.guide, self.instance.pairs
+        for key in (known.start, -known.tail, known.start - known.tail):
+            yield best_mode(self.instance, known.share), key
+            yield best_mode(self.instance, -known.loss), key
+            for _ in range(roundings):
+                # Of exponential clocks with these rates, each task's first to ring: a draw by share.
+                ring = self.rng.exponential(size=len(pairs.task)) / np.maximum(known.share, 1e-9)
+                yield best_mode(self.instance, -ring), key
+
+    def price_rules(self) -> Iterator[Rule]:
+        """List rules that choose modes by the programme's prices as they go."""
+        instance, known = self.instance, self.guide
+        weights = dict(instance.objective.levels[0])
+        late = weights.get("tardiness_s", 0.0) * instance.step_s
+        joule, price = joule_price(instance), float(known.end_price.mean()) if instance.num_tasks else 0.0
+        for lookahead in (True, False):
+            for time_factor in TIME_FACTORS:
+                for device_factor in DEVICE_FACTORS:
+                    for key in (known.start, -known.tail, known.start - known.tail):
+                        yield list_rule(
+                            instance, base=key, depth=max(1, instance.num_tasks), lookahead=lookahead, late_weight=late,
+                            end_weight=time_factor * max(price, 1e-9), energy_weight=joule,
+                            pool_cost=device_factor * known.pool_price,
+                        )  # fmt: skip
+
+    def consider(self, mode: Ints, key: Floats) -> None:
+        """Value of a point."""
+        self.rule.fixed[:], self.rule.base[:] = mode, key
+        self.rule.base[self.running] = FIRST
+        self.keep(consider(*self.rows))
+
+    def consider_rule(self, rule: Rule) -> None:
+        """Value of a rule's schedule, and of the point it makes."""
+        rule.base[self.running] = FIRST
+        rows = [self.rows[0], self.rows[1], addresses(rule), self.rows[3]]
+        value = value_now(*rows)
+        self.keep(value)
+        if value < math.inf:
+            self.consider(self.state.mode.copy(), self.state.start.copy())
+
+    @property
+    def found(self) -> bool:
+        """Whether some point has a schedule."""
+        return bool(self.search.value[BEST_VALUE] < math.inf)
+
+    def keep(self, value: float) -> None:
+        """Keep the schedule in the state where it is the best so far."""
+        if value < self.value:
+            self.value, self.schedule = value, schedule_of(self.instance, self.plant, self.state)
+
+    def anneal(self, steps: int, progress: float) -> None:
+        """So many steps at the temperature of this progress, 0 to 1."""
+        value = self.search.value
+        if value[TEMPERATURE] == 0.0:
+            if value[BEST_VALUE] < math.inf:
+                self.rule.fixed[:], self.rule.base[:] = self.search.best_mode, self.search.best_key
+            settle_all(self.rows[0], self.rows[2])
+            value[NOW_VALUE] = value[BEST_VALUE]
+        mean = value[BEST_VALUE] / self.instance.num_tasks if value[BEST_VALUE] < math.inf else 0.0
+        value[TEMPERATURE] = max(1e-300, mean * HOT * (COLD / HOT) ** min(1.0, progress))
+        anneal(*self.rows, steps)
+
+    def best_schedule(self) -> Schedule | None:
+        """The best schedule so far."""
+        if self.search.value[BEST_VALUE] < self.value:
+            fixed, base = self.rule.fixed.copy(), self.rule.base.copy()
+            self.consider(self.search.best_mode, self.search.best_key)
+            self.rule.fixed[:], self.rule.base[:] = fixed, base
+            settle_all(self.rows[0], self.rows[2])
+        return self.schedule
+
+
+def chances(instance: Instance, known: Guide) -> Floats:
+    """Chance of each (task, mode) in the search."""
+    task, n = instance.pairs.task, instance.num_tasks
+    likely = np.exp(-known.loss / max(1e-12, LOSS_SCALE * known.value / max(1, n)))
+    out = ALIKE / np.diff(known.ptr)[task]
+    for weight, part in ((BY_LOSS, likely), (BY_SHARE, known.share)):
+        whole = np.bincount(task, weights=part, minlength=n)[task]
+        out = out + weight * part / np.maximum(whole, 1e-12)
+    return np.asarray(out, dtype=float)
+
+
+def best_mode(instance: Instance, worth: Floats) -> Ints:
+    """Each task's mode of the highest worth; the first of equals."""
+    pairs = instance.pairs
+    order = np.lexsort((-worth, pairs.task))
+    return np.asarray(pairs.mode[order[pairs.ptr[:-1]]], dtype=np.int64)
+
+
+def joule_price(instance: Instance) -> float:
+    """What a joule costs in the objective, at mean tariffs."""
+    weights, tariffs = dict(instance.objective.levels[0]), instance.tariffs
+    price = weights.get("energy_j", 0.0)
+    if tariffs is not None:
+        price += weights.get("cost_usd", 0.0) * float(tariffs.price_usd_per_kwh.mean()) / J_PER_KWH
+        price += weights.get("carbon_g", 0.0) * float(tariffs.carbon_g_per_kwh.mean()) / J_PER_KWH
+    return price

@@ -1,0 +1,95 @@
+"""What the fluid programme says of each task: shares of its modes, what each costs at the programme's prices, when it starts.
+
+With rows A v ≥ b, duals y ≥ 0 and reduced costs r = c − Aᵀ y, a mode of r = 0 is one the programme would use and r > 0 is what a
+task in it loses, everything priced: device-time by the duals of capacity rows, watts by those of caps, a task's time by those of
+its start, completion and lateness rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.bounds.fluid import Fluid, fluid_model
+from optbench.bounds.linear_program import LinearProgram, LpSolution, solve
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.windows import Windows, windows
+
+# (task, mode) pairs beyond which the edges are left out, and beyond which nothing is solved; so many are solved in a second.
+LARGE, HUGE, PAIRS_PER_S = 60_000, 1_000_000, 25_000
+# Rows whose duals price device-time, by pool.
+PRICED = ("capacity", "room")
+# Rows whose duals price a task's end, by group.
+ENDS = ("completion", "deadline", "lateness")
+
+
+@dataclass(frozen=True, eq=False)
+class Guide:
+    """Rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. ``loss`` is r above the task's least; ``pool_price`` and ``end_price`` are
+    per unit of device-time and of time; ``tail`` is the time that must pass after a task's end.
+    """
+
+    value: float
+    ptr: Ints
+    mode: Ints
+    share: Floats
+    loss: Floats
+    start: Floats
+    tail: Floats
+    makespan: float
+    pool_price: Floats
+    end_price: Floats
+
+
+def guide(instance: Instance, time_limit_s: float) -> Guide:
+    """Solve the programme of the objective's first level; without an answer in time, what windows alone say."""
+    known = windows(instance)
+    pairs = len(instance.pairs.task)
+    if instance.num_tasks and not instance.preemptive and np.isfinite(known.critical_path):
+        for keep_edges in (True, False):
+            if pairs > min(LARGE if keep_edges else HUGE, PAIRS_PER_S * time_limit_s * (1.0 if keep_edges else 3.0)):
+                continue
+            fluid = fluid_model(instance, keep_edges)
+            program = fluid.program()
+            solution = solve(program, min(time_limit_s, 1e6))
+            if solution.status == "Optimal" and solution.dual is not None:
+                return _read(instance, fluid, program, solution, solution.dual, known, keep_edges)
+    return blind(instance, known)
+
+
+def blind(instance: Instance, known: Windows) -> Guide:
+    """Any mode alike, tasks as early as can be."""
+    pairs, n = instance.pairs, instance.num_tasks
+    alike = 1.0 / np.maximum(1, np.diff(pairs.ptr))[pairs.task]
+    end = float((known.head + known.shortest).max(initial=0.0))
+    return Guide(1.0, pairs.ptr, pairs.mode, alike, np.zeros(len(pairs.task)), known.head, known.tail, end,
+                 np.zeros(instance.num_pools), np.ones(n))
+
+
+def _read(
+    instance: Instance, fluid: Fluid, program: LinearProgram, solution: LpSolution, dual: Floats, known: Windows,
+    keep_edges: bool,
+) -> Guide:  # fmt: skip
+    groups, pairs = fluid.groups, instance.pairs
+    reduced = program.cost - np.bincount(program.column, weights=dual[program.row] * program.value, minlength=program.num_columns)
+    entry = groups.ptr[groups.group[pairs.task]] + np.arange(len(pairs.task)) - pairs.ptr[pairs.task]
+    share = np.maximum(0.0, solution.primal[fluid.share] / groups.size[groups.of])[entry]
+    loss = reduced[fluid.share][entry]
+    least = np.full(instance.num_tasks, np.inf)
+    np.minimum.at(least, pairs.task, loss)
+    start = solution.primal[fluid.start] / groups.size if keep_edges else groups.head
+    family = np.asarray(program.family)
+    pool_price, end_price = np.zeros(instance.num_pools), np.zeros(instance.num_tasks)
+    priced = np.isin(family, PRICED)
+    np.add.at(pool_price, program.of[priced], dual[priced])
+    ends = np.zeros(len(groups.size))
+    at = np.isin(family, ENDS)
+    np.add.at(ends, program.of[at], dual[at])
+    end_price = (ends / groups.size)[groups.group]
+    if keep_edges and len(instance.edges.source):
+        np.add.at(end_price, instance.edges.source, dual[family == "start"])
+    return Guide(
+        solution.value, pairs.ptr, pairs.mode, share, loss - least[pairs.task], start[groups.group], known.tail,
+        float(solution.primal[fluid.makespan]), pool_price, end_price,
+    )  # fmt: skip

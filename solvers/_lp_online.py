@@ -1,0 +1,86 @@
+"""lp_guided as time goes on: the programme of what is known, solved again and again on what is left of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from optbench.model.instance import Instance
+from optbench.sim.kernel.dispatch import END_WEIGHT, Rule, resume, run
+from optbench.sim.kernel.plant import FAULTS, TASKS, Fault, Plant, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import BROKEN, EVENTS, NONE, NOW, NUM_DONE, RELEASED, TROUBLE, State, new_state, schedule_of
+from optbench.sim.rules import Trace, TroubleError, list_rule
+
+from ._lp_finder import Finder, joule_price
+from ._lp_guide import guide
+from ._lp_rest import rest_of
+
+# However short the known work is beside the time over which tasks arrive, there are no more solutions than this many times
+# those that one batch would have.
+MOST_BATCHES = 10.0
+
+
+def play(
+    instance: Instance,
+    rng: np.random.Generator,
+    faults: Sequence[Fault],
+    until: float,
+    resolve_every: float,
+    roundings: int,
+    steps: int,
+) -> Trace:
+    """Run with a new solution after each ``resolve_every`` of the time that the known work takes."""
+    plant = plant_of(instance, faults)
+    state = new_state(plant)
+    weights = dict(instance.objective.levels[0])
+    rule = list_rule(
+        instance, base=np.asarray(instance.tasks.release, dtype=float), depth=max(1, instance.num_tasks), end_weight=1.0,
+        energy_weight=joule_price(instance), late_weight=weights.get("tardiness_s", 0.0) * instance.step_s,
+    )  # fmt: skip
+    rows = addresses(plant), addresses(state), addresses(rule)
+    run(*rows, -1.0)  # nothing but the state at time 0
+    arriving = float(np.asarray(instance.tasks.release, dtype=float).max(initial=0.0))
+    while state.tally[NUM_DONE] < instance.num_tasks and (soon := next_event(plant, state)) <= until and soon < math.inf:
+        length = plan(instance, plant, state, rule, int(rng.integers(2**31)), roundings, steps)
+        step = resolve_every * max(length, arriving / MOST_BATCHES)
+        resume(*rows, min(until, max(soon, float(state.total[NOW]) + step)))
+    if state.tally[TROUBLE]:
+        raise TroubleError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
+    return Trace(plant, state, schedule_of(instance, plant, state))
+
+
+def plan(instance: Instance, plant: Plant, state: State, rule: Rule, seed: int, roundings: int, steps: int) -> float:
+    """Give every known task a mode and a key, and the others prices; returns how long the known work takes."""
+    rest = rest_of(instance, plant, state)
+    if len(rest.task) == 0:
+        return 0.0
+    known = guide(rest.instance, math.inf)
+    finder = Finder(rest.instance, known, seed, running=rest.running)
+    finder.first(roundings, lambda: math.inf)
+    finder.anneal(steps, 0.5)
+    best = finder.search
+    free = np.ones(len(rest.task), dtype=bool)
+    free[rest.running] = False
+    task = rest.task[free]
+    rule.fixed[:] = NONE
+    if finder.found:
+        rule.fixed[task] = best.best_mode[free]
+        rule.base[task] = state.total[NOW] + best.best_key[free]
+    rule.weight[END_WEIGHT] = max(1e-9, float(known.end_price.mean()))
+    rule.pool_cost[:] = known.pool_price
+    return known.makespan
+
+
+def next_event(plant: Plant, state: State) -> float:
+    """Time of the next event, inf when there is none."""
+    tally, soon = state.tally, math.inf
+    if tally[EVENTS]:
+        soon = float(state.event_time[0])
+    if tally[RELEASED] < plant.size[TASKS]:
+        soon = min(soon, float(plant.release[plant.release_order[tally[RELEASED]]]))
+    if tally[BROKEN] < plant.size[FAULTS]:
+        soon = min(soon, float(plant.fault_time[tally[BROKEN]]))
+    return soon

@@ -1,0 +1,96 @@
+"""Routing and clocks by the fluid programme: prices, shares and starts first, then a search around them; online, solved again.
+
+The linear programme behind the certified bound (``optbench.bounds.fluid``) knows what a device-second of each pool, a watt of
+each cap and a second of each task are worth, and shares tasks among modes. As a solver: points are made of its shares (rounded
+at random), of its least losses, and of list rules that weigh its prices; the best is improved by simulated annealing whose modes
+are drawn from the programme. As a policy: the same for the tasks known so far, again and again on what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.model.instance import Instance
+from optbench.model.schedule import Schedule
+from optbench.plugins.policy import Policy
+from optbench.plugins.protocol import Run
+from optbench.sim.kernel.plant import Fault
+from optbench.sim.rules import Trace
+
+from ._lp_finder import Finder
+from ._lp_guide import guide
+from ._lp_online import play
+
+# Steps in a unit of work, and units of work where nothing limits a run.
+STEPS, DEFAULT_WORK = 1_000, 20.0
+# Shares of the time: the programme at most, between two looks at the clock, between two reports.
+LP_SHARE, LOOK_SHARE, REPORT_SHARE = 0.4, 0.005, 0.1
+# Steps per task after which nothing more is expected: a search of hours is better spent on several seeds.
+ENOUGH = 20_000
+# With a work limit the temperature changes as often as this.
+LOOKS = 200
+
+
+@dataclass(frozen=True)
+class LpGuided(Policy):
+    """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved again as time goes on.
+
+    ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after them. Online,
+    ``resolve_every`` is the share of the time that the known work takes between two solutions, each with ``steps`` of search.
+    """
+
+    roundings: int = 10
+    search: bool = True
+    resolve_every: float = 0.1
+    steps: int = 1000
+
+    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        if run.warm_start is not None:
+            run.report(run.warm_start)
+        timed = run.work_limit is None and run.time_limit_s is not None
+        finder = Finder(instance, guide(instance, LP_SHARE * run.time_left() if timed else math.inf), run.seed)
+        finder.first(self.roundings, run.time_left)
+        report(finder, run)
+        if self.search:
+            if timed:
+                search_for_a_time(finder, run)
+            else:
+                search_for_work(finder, run, DEFAULT_WORK if run.work_limit is None else run.work_limit)
+            report(finder, run)
+        return run.best
+
+    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+        return play(instance, rng, faults, until, self.resolve_every, self.roundings, self.steps if self.search else 0)
+
+
+def report(finder: Finder, run: Run) -> None:
+    schedule = finder.best_schedule()
+    if schedule is not None:
+        run.report(schedule)
+
+
+def search_for_a_time(finder: Finder, run: Run) -> None:
+    """Anneal until the time is over or the search long enough, cooling with whichever is nearer."""
+    whole, steps, reported, done, enough = run.time_left(), 1, 1.0, 0, ENOUGH * finder.instance.num_tasks
+    while (left := run.time_left()) > 0 and done < enough:
+        finder.anneal(steps, max(1 - left / whole, done / enough))
+        done += steps
+        share = (left - run.time_left()) / whole
+        steps = min(max(1, round(steps * min(4.0, LOOK_SHARE / max(share, 1e-9)))), max(1, enough // LOOKS))
+        if left / whole < reported - REPORT_SHARE:
+            reported = left / whole
+            report(finder, run)
+
+
+def search_for_work(finder: Finder, run: Run, work: float) -> None:
+    """Anneal for an amount of work: the same seed, the same schedule."""
+    total = max(1, round(work * STEPS))
+    done = 0
+    while done < total and run.time_left() > 0:
+        steps = min(-(-total // LOOKS), total - done)
+        finder.anneal(steps, done / total)
+        done += steps

@@ -13,7 +13,7 @@ from optbench.bounds.exact_check import Certificate, certificate, proven_bound, 
 from optbench.bounds.fluid import Fluid, fluid_model
 from optbench.bounds.linear_program import LinearProgram, solve
 from optbench.bounds.merging import merge_pools
-from optbench.bounds.pricing import solve_by_pricing
+from optbench.bounds.pricing import by_pair, solve_by_pricing
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
@@ -34,6 +34,7 @@ class FluidProof:
     """A bound with the duals that prove it; the programme is compiled from the instance, not kept.
 
     ``proven`` is what the duals prove before it is rounded, raised to whole ticks, or lowered by what the verifier forgives.
+    ``reduced`` are reduced costs per (task, mode) pair, of a large programme without edges.
     """
 
     bound: Bound
@@ -41,6 +42,7 @@ class FluidProof:
     certificate: Certificate
     keep_edges: bool
     timings_s: dict[str, float]
+    reduced: Floats | None = None
 
 
 def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | None:
@@ -58,19 +60,22 @@ def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | 
         if best is not None and left < 0.5 * time_limit_s:
             break
         first_of_two = not keep_edges and size <= HUGE
-        proof = solve_fluid(instance, FIRST_SHARE * left if first_of_two else left, keep_edges)
+        known = best.reduced if best is not None else None
+        proof = solve_fluid(instance, FIRST_SHARE * left if first_of_two else left, keep_edges, known)
         if proof is not None and (best is None or proof.bound.value > best.bound.value):
             best = proof
     return best
 
 
-def solve_fluid(instance: Instance, time_limit_s: float, keep_edges: bool) -> FluidProof | None:
+def solve_fluid(
+    instance: Instance, time_limit_s: float, keep_edges: bool, known: Floats | None = None
+) -> FluidProof | None:
     """The programme with or without its edges, solved and proved; None when nothing was proved in time."""
     began = time.perf_counter()
     fluid = fluid_model(instance, keep_edges)
     program = fluid.program()
     built = time.perf_counter()
-    dual = _duals(fluid, _told_apart(fluid, program), time_limit_s - (built - began))
+    dual = _duals(fluid, _told_apart(fluid, program), time_limit_s - (built - began), known)
     solved = time.perf_counter()
     if dual is None:
         return None
@@ -81,14 +86,15 @@ def solve_fluid(instance: Instance, time_limit_s: float, keep_edges: bool) -> Fl
     if proven is None or proven < trivial - TOLERANCE * max(1.0, abs(trivial)):
         return None  # interrupted: these duals prove less than the columns' lower bounds alone
     bound = Bound(value_of(fluid, program, proven), "fluid_lp" if keep_edges else "fluid_lp:no_edges", "exact-lp")
-    return FluidProof(bound, proven, proof, keep_edges, timings)
+    large = not keep_edges and len(instance.pairs.task) > LARGE
+    return FluidProof(bound, proven, proof, keep_edges, timings, by_pair(fluid, program, dual) if large else None)
 
 
-def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float) -> Floats | None:
+def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Floats | None) -> Floats | None:
     """Duals from HiGHS: of the whole programme, or by pricing where that is many times faster."""
     if len(fluid.share) > LARGE:
         began = time.perf_counter()
-        priced = solve_by_pricing(fluid, program, time_limit_s)
+        priced = solve_by_pricing(fluid, program, time_limit_s, known)
         if priced is not None:
             return priced
         time_limit_s -= time.perf_counter() - began

@@ -5,7 +5,8 @@ left-out column has its reduced cost r, and the duals of the choice rows are low
 (``repriced``). What y then proves holds for the whole programme, after any round: stopping early costs bound, never truth. It is
 optimal when no left-out column is below those that are in.
 
-The first columns minimise e + λ d for several prices λ of time around the typical power e / d, and d and n d alone.
+The first columns minimise e + λ d for several prices λ of time around the typical power e / d, and d and n d alone; those of
+least reduced cost in a programme of the same instance that is solved already join them.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from optbench.model.instance import Bools, Floats, Ints
 
 # Multiples of the typical power that time is priced at, and columns per price that each task begins with.
 TIME_PRICES, FIRST = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0), 2
-# Columns per task that a round may add.
-ADDED = 8
+# Columns per task of least reduced cost in an earlier programme, and columns per task that a round may add.
+KNOWN, ADDED = 4, 8
 # Rounds end when the restricted value, an upper limit of the whole one's, is this near to what is proved.
 NEAR = 1e-5
 
 
-def solve_by_pricing(fluid: Fluid, lp: LinearProgram, time_limit_s: float) -> Floats | None:
-    """The best duals found in time; None when not even the first round was solved to its end."""
+def solve_by_pricing(fluid: Fluid, lp: LinearProgram, time_limit_s: float, known: Floats | None = None) -> Floats | None:
+    """The best duals found in time, None when there were none; ``known`` are reduced costs per (task, mode) pair."""
     began = time.perf_counter()
     inside = first_columns(fluid)
+    if known is not None:
+        inside |= ranked(fluid.groups.of, known[fluid.groups.pair]) < KNOWN
     others = np.ones(lp.num_columns, dtype=bool)
     others[fluid.share] = False
     best: tuple[float, Floats] | None = None
@@ -40,7 +43,7 @@ def solve_by_pricing(fluid: Fluid, lp: LinearProgram, time_limit_s: float) -> Fl
         at = time.perf_counter()
         others[fluid.share] = inside
         found = solve(restricted(lp, others), time_limit_s - (at - began))
-        if found.dual is None or found.status != "Optimal":
+        if found.dual is None or "nfeasible" in found.status:
             break
         reduced = reduced_costs(lp, found.dual)
         value = proves(fluid, lp, found.dual, reduced)
@@ -52,6 +55,13 @@ def solve_by_pricing(fluid: Fluid, lp: LinearProgram, time_limit_s: float) -> Fl
         inside |= new
         round_s = time.perf_counter() - at
     return None if best is None else best[1]
+
+
+def by_pair(fluid: Fluid, lp: LinearProgram, dual: Floats) -> Floats:
+    """Reduced cost of every (task, mode) pair of the instance under these duals."""
+    pairs, groups = fluid.instance.pairs, fluid.groups
+    place = np.arange(len(pairs.task)) - pairs.ptr[pairs.task]
+    return np.asarray(reduced_costs(lp, dual)[fluid.share][groups.ptr[groups.group[pairs.task]] + place], dtype=float)
 
 
 def first_columns(fluid: Fluid) -> Bools:

@@ -8,9 +8,9 @@ import pytest
 from optbench.bounds import fluid_bound as bounding
 from optbench.bounds import pricing
 from optbench.bounds.fluid import fluid_model
-from optbench.bounds.linear_program import solve
+from optbench.bounds.linear_program import LinearProgram, solve
 from optbench.bounds.pricing import first_columns, ranked, restricted, solve_by_pricing
-from optbench.model.instance import Instance
+from optbench.model.instance import Bools, Instance
 from optbench.plugins.discovery import load_problem
 
 SPECS = (
@@ -54,6 +54,38 @@ def test_one_round_proves_a_bound_and_not_too_much(monkeypatch: pytest.MonkeyPat
     keep = np.ones(program.num_columns, dtype=bool)
     keep[fluid.share] = first_columns(fluid)
     assert solve(restricted(program, keep), 10.0).value > float(whole.proven)
+
+
+def test_what_is_known_without_edges_is_where_the_search_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounding, "LARGE", 0)
+    monkeypatch.setattr(pricing, "TIME_PRICES", ())
+    instance = instance_of(SPECS[0])
+    first = bounding.solve_fluid(instance, 60.0, False)
+    assert first is not None and first.reduced is not None
+    fluid = fluid_model(instance, keep_edges=False)
+    program = fluid.program()
+    dual = np.asarray([n / 2**first.certificate.shift for n in first.certificate.numerator])
+    # Re-priced, the least reduced cost of every task is 0; the duals before that differ by one number per task.
+    known, again = first.reduced, pricing.by_pair(fluid, program, dual)
+    pairs = instance.pairs
+    for i in range(instance.num_tasks):
+        mine = slice(int(pairs.ptr[i]), int(pairs.ptr[i + 1]))
+        assert again[mine].min() == pytest.approx(0.0, abs=1e-6)
+        assert known[mine] - known[mine].min() == pytest.approx(again[mine], abs=1e-5)
+    kept: list[Bools] = []
+
+    def watched(lp: LinearProgram, keep: Bools) -> LinearProgram:
+        kept.append(keep.copy())
+        return restricted(lp, keep)
+
+    monkeypatch.setattr(pricing, "restricted", watched)
+    bounding.solve_fluid(instance, 60.0, True, known)
+    whole = fluid_model(instance)
+    inside = np.zeros(len(pairs.task), dtype=bool)
+    inside[whole.groups.pair] = kept[0][whole.share]
+    for i in range(instance.num_tasks):
+        mine = slice(int(pairs.ptr[i]), int(pairs.ptr[i + 1]))
+        assert inside[mine][np.argsort(known[mine], kind="stable")[: pricing.KNOWN]].all()
 
 
 def test_no_time_no_duals() -> None:

@@ -1,0 +1,349 @@
+"""The kernel against the instance's own numbers, Python's heapq, and the verifier."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optbench as ob
+from optbench.model.instance import Instance, round_up
+from optbench.model.metrics import running_peak
+from optbench.model.schedule import Schedule
+from optbench.model.verify import verify
+from optbench.sim.kernel.moments import new_desk
+from optbench.sim.kernel.plant import Fault, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import (
+    BUSY_J,
+    EVENT_COUNT,
+    EVENT_ROOM,
+    EVENTS,
+    LOST_J,
+    MAKESPAN,
+    NOW,
+    NUM_PARTS,
+    PARTS_FULL,
+    REST_J,
+    REST_W,
+    new_state,
+    schedule_of,
+)  # fmt: skip
+from optbench.sim.rules import list_rule, run_rule
+from tests.reference.kernel_runs import disagreements
+from tests.reference.mixed_instances import mixed_instance, permuted
+from tests.sim import driver
+
+
+def one_pool(seconds: list[float], *, count: int = 1, ticks: bool = False, preemptive: bool = False, **pool: Any) -> Instance:
+    """A task of so many seconds each, at 100 W on identical devices."""
+    m = ob.Model("one pool", time="ticks" if ticks else "seconds", preemptive=preemptive)
+    gpu = m.pool("gpu", count=count, **pool)
+    for length in seconds:
+        m.task(modes=[m.mode(gpu, time_s=length, energy_j=100.0 * length)])
+    m.minimize(energy_j=1.0)
+    return m.build()
+
+
+def test_ticks_are_rounded_bit_for_bit() -> None:
+    """A million values: small, halves, whole, next to whole, beyond where a float has halves, and at 2^52."""
+    rng = np.random.default_rng(0)
+    whole = rng.integers(0, 2**33, 100_000).astype(float)
+    huge = rng.integers(2**48, 2**52, 100_000).astype(float)
+    values = np.concatenate((
+        rng.random(200_000) * 10.0 ** rng.integers(-3, 9, 200_000), whole, whole + 0.5, np.nextafter(whole, np.inf),
+        np.nextafter(whole + 0.5, 0), whole * (1 + 1e-9), whole * (1 - 1e-9), whole * (1 + 3e-9), huge, huge / 4,
+        [0.0, 2.0**52, 0.5],
+    ))  # fmt: skip
+    out = np.empty_like(values)
+    driver.whole_ticks_of(values, out)
+    assert (out == round_up(values)).all()
+
+
+@pytest.mark.parametrize("tick_s", [None, 1.0, 0.1, 1 / 3, 3600.0])
+def test_durations_and_lags_are_the_instance_s_bit_for_bit(tick_s: float | None) -> None:
+    rng = np.random.default_rng(1)
+    base = mixed_instance(5)
+    instance = replace(base, domain="seconds" if tick_s is None else "ticks", tick_s=tick_s or 1.0)
+    pools, n = instance.num_pools, 200_000
+    instance = replace(instance, links=replace(
+        instance.links, latency_s=np.where(rng.random((pools, pools)) < 0.3, np.inf, rng.random((pools, pools))),
+        s_per_gb=rng.choice([0.0, 0.1, 0.3, 1.0], (pools, pools)),
+    ))  # fmt: skip
+    plant = plant_of(instance)
+    mode = rng.integers(0, instance.num_modes, n)
+    units = rng.choice([0.1, 0.5, 1.0, 3.0, 1e6], n) * rng.integers(1, 1000, n)
+    out = np.empty(n)
+    driver.durations(addresses(plant), mode, units, out)
+    assert (out == instance.duration(mode, units)).all()
+    sender, receiver = rng.integers(-1, pools, (2, n))
+    data_gb = rng.choice([0.0, 0.1, 0.5, 2.0], n) * rng.integers(0, 100, n)
+    driver.lags(addresses(plant), sender, receiver, data_gb, out)
+    assert (out == instance.lag(sender, receiver, data_gb)).all()
+
+
+def test_the_event_heap_is_heapq() -> None:
+    """Ties in time are broken by the smaller code."""
+    rng = np.random.default_rng(2)
+    n = 3000
+    state = new_state(plant_of(one_pool([1.0] * n)))
+    times, codes = rng.integers(0, 40, n).astype(float), rng.permutation(n)
+    pops = np.zeros(n, dtype=np.int64)
+    held = 0
+    for i in range(n):
+        held += 1
+        pops[i] = rng.integers(0, min(held, 3) + 1) if rng.random() < 0.5 else 0
+        held -= pops[i]
+    out_time, out_code = np.empty(n), np.empty(n, dtype=np.int64)
+    driver.through_the_event_heap(addresses(state), times, codes, pops, out_time, out_code)
+    heap: list[tuple[float, int]] = []
+    right = []
+    for time, code, popped in zip(times.tolist(), codes.tolist(), pops.tolist(), strict=True):
+        heapq.heappush(heap, (time, code))
+        right += [heapq.heappop(heap) for _ in range(popped)]
+    right += [heapq.heappop(heap) for _ in range(len(heap))]
+    assert list(zip(out_time.tolist(), out_code.tolist(), strict=True)) == right
+
+
+def test_queues_are_heaps_by_key_and_tie() -> None:
+    rng = np.random.default_rng(3)
+    n = 2000
+    instance = one_pool([1.0 + i / 7 for i in range(n)])
+    plant = plant_of(instance)
+    state = new_state(plant)
+    keys = rng.integers(0, 25, n).astype(float)
+    takes = (rng.random(n) < 0.4).astype(np.int64)
+    out = np.empty(n, dtype=np.int64)
+    driver.through_a_queue(addresses(plant), addresses(state), keys, takes, out)
+    heap: list[tuple[float, int, int]] = []
+    right = []
+    for task, (key, taken) in enumerate(zip(keys.tolist(), takes.tolist(), strict=True)):
+        heapq.heappush(heap, (key, int(plant.tie[task]), task))
+        right += [heapq.heappop(heap)[2] for _ in range(taken)]
+    right += [heapq.heappop(heap)[2] for _ in range(len(heap))]
+    assert out.tolist() == right
+    assert sorted(plant.tie.tolist()) == list(range(n))
+
+
+def run(instance: Instance, seed: int, stops: int = 0, faults: tuple[Fault, ...] = ()) -> tuple[Any, Schedule | None]:
+    """Random starts and interruptions; devices and watts must add up after every event."""
+    plant = plant_of(instance, faults)
+    state, desk = new_state(plant, stops), new_desk(plant)
+    draws = np.random.default_rng(seed).random(997)
+    assert driver.work_off(addresses(plant), addresses(state), addresses(desk), draws, stops) == 0
+    return state, schedule_of(instance, plant, state)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_interrupted_work_is_kept_where_the_instance_is_preemptive(seed: int) -> None:
+    """The verifier agrees with every part, in ticks and in seconds, and with what the kernel has counted."""
+    instance = replace(mixed_instance(seed), preemptive=True)
+    state, schedule = run(instance, seed, stops=30)
+    if schedule is None:
+        return
+    assert disagreements(instance, state, schedule) == []
+    assert state.total[LOST_J] == 0.0 or (instance.edges.data_gb > 0).any()
+
+
+def test_some_work_was_interrupted() -> None:
+    states = [run(replace(mixed_instance(seed), preemptive=True), seed, stops=30)[0] for seed in range(8)]
+    assert sum(int(state.tally[NUM_PARTS]) for state in states) > 20
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_interrupted_work_is_done_again_where_it_cannot_be_kept(seed: int) -> None:
+    instance = replace(mixed_instance(seed), preemptive=False)
+    state, schedule = run(instance, seed, stops=10)
+    if schedule is not None:
+        assert disagreements(instance, state, schedule) == []
+
+
+def test_energy_of_lost_work() -> None:
+    """4 s of 10 s at 100 W, 20 W of which the idle device would have drawn: 320 J in vain, and 80 J of rest."""
+    instance = one_pool([10.0], idle_w=20.0)
+    plant = plant_of(instance)
+    state = new_state(plant, 1)
+    assert driver.start_and_stop(addresses(plant), addresses(state), np.array([4.0])) == 0
+    assert state.total[LOST_J] == pytest.approx(320.0) and state.total[REST_J] == pytest.approx(80.0)
+    assert state.total[BUSY_J] == 1000.0 and state.total[MAKESPAN] == 14.0
+
+
+@pytest.mark.parametrize("ticks", [True, False])
+def test_parts_of_a_task_add_up(ticks: bool) -> None:
+    instance = one_pool([10.0], ticks=ticks, preemptive=True)
+    plant = plant_of(instance)
+    state = new_state(plant, 3)
+    stops = np.array([1.0, 2.0, 7.0]) if ticks else np.array([0.1, 0.30000000000000004, 9.999999999999998])
+    assert driver.start_and_stop(addresses(plant), addresses(state), stops) == 0
+    schedule = schedule_of(instance, plant, state)
+    assert schedule is not None and verify(instance, schedule).feasible
+    assert schedule.units.sum() == pytest.approx(1.0) and (schedule.units > 0).all()
+    assert state.total[MAKESPAN] == pytest.approx(10.0)
+
+
+def test_no_room_for_a_part_is_said() -> None:
+    plant = plant_of(one_pool([10.0], preemptive=True))
+    state = new_state(plant, 1)
+    assert driver.start_and_stop(addresses(plant), addresses(state), np.array([1.0, 2.0])) == PARTS_FULL
+
+
+def test_stale_events_make_room() -> None:
+    """Each interruption leaves an end behind that will not be; a thousand of them fit where there is room for ten."""
+    plant = plant_of(one_pool([1e6]))
+    state = new_state(plant, 1)
+    assert state.tally[EVENT_ROOM] == 10
+    assert driver.start_and_stop(addresses(plant), addresses(state), np.arange(1.0, 1001.0)) == 0
+    assert state.total[MAKESPAN] == 1e6 + 1000 and state.tally[EVENTS] <= 10
+
+
+def devices_at_work(instance: Instance, schedule: Schedule, faults: tuple[Fault, ...], pool: int) -> float:
+    """Most devices of a pool busy or gone at one time, from the schedule alone."""
+    start, end, demand = [], [], []
+    modes = instance.modes
+    for k in range(schedule.num_segments):
+        mode = schedule.mode[k]
+        for r in range(modes.req_ptr[mode], modes.req_ptr[mode + 1]):
+            if modes.req_pool[r] == pool:
+                start.append(float(schedule.start[k]))
+                end.append(float(schedule.end[k]))
+                demand.append(float(modes.req_count[r]))
+    last = max(end, default=0.0) + max((fault.time for fault in faults), default=0.0) + 1.0
+    for fault in faults:
+        if fault.pool == pool:
+            start.append(fault.time)
+            end.append(last)
+            demand.append(float(fault.devices))
+    return running_peak(np.array(start), np.array(end), np.array(demand))[0]
+
+
+@pytest.mark.parametrize("seed", range(32))
+def test_devices_that_are_gone_do_no_work(seed: int) -> None:
+    """Faults come and go; no task is lost, and busy and missing devices never exceed the pool."""
+    rng = np.random.default_rng(seed)
+    instance = replace(mixed_instance(seed), preemptive=bool(seed % 2), horizon=None)
+    span = float(instance.pairs.duration.mean()) * 3
+    faults: tuple[Fault, ...] = ()
+    for pool, count in enumerate(instance.pools.count.tolist()):
+        begin = round(float(rng.random()) * span)
+        for k in range(3):
+            devices = int(rng.integers(1, count + 1))
+            faults += (Fault(float(begin + 7 * k), pool, devices), Fault(float(begin + 7 * k + 5), pool, -devices))
+    state, schedule = run(instance, seed, faults=faults)
+    without = run(instance, seed)[1]
+    assert (schedule is None) <= (without is None) or (instance.edges.data_gb > 0).any() or len(instance.limits.cap_w) > 0
+    if schedule is None:
+        return
+    assert disagreements(instance, state, schedule) == []
+    for pool in range(instance.num_pools):
+        assert devices_at_work(instance, schedule, faults, pool) <= instance.pools.count[pool]
+
+
+def test_a_device_taken_at_the_end_of_a_task_was_free() -> None:
+    state, schedule = run(one_pool([4.0]), 0, faults=(Fault(4.0, 0, 1),))
+    assert schedule is not None and state.total[LOST_J] == 0.0
+
+
+def test_the_task_that_began_last_is_stopped_first() -> None:
+    """Two devices, work of 5 and 3 s from 0 on; one vanishes at 2 for 10 s: of two that began together, one goes on."""
+    instance = one_pool([5.0, 3.0], count=2)
+    _, schedule = run(instance, 0, faults=(Fault(2.0, 0, 1), Fault(12.0, 0, -1)))
+    assert schedule is not None
+    assert sorted(schedule.start.tolist())[0] == 0.0 and sorted(schedule.start.tolist())[1] in (3.0, 5.0)
+
+
+def test_faults_that_cannot_be_are_refused() -> None:
+    instance = one_pool([1.0], count=2)
+    with pytest.raises(ob.ModelError, match="3 of 2 devices of pool gpu would be gone"):
+        plant_of(instance, [Fault(0.0, 0, 3)])
+    with pytest.raises(ob.ModelError, match="pool 1 does not exist; pools are 0 to 0"):
+        plant_of(instance, [Fault(0.0, 1, 1)])
+    with pytest.raises(ob.ModelError, match="time is nan"):
+        plant_of(instance, [Fault(float("nan"), 0, 1)])
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was() -> None:
+    instance = one_pool([4.0, 2.0], count=1)
+    plant = plant_of(instance)
+    state = new_state(plant)
+    rows = addresses(plant), addresses(state)
+    driver.open_plant(*rows)
+    # The releases at 0, and nothing else until something is started.
+    assert [driver.step(*rows, np.inf), driver.step(*rows, np.inf)] == [True, False]
+    assert driver.step(*rows, 1e9) is False and state.total[NOW] == 0.0
+
+
+def test_no_tasks_no_events() -> None:
+    instance = one_pool([1.0])
+    columns = ("kind", "units", "release", "deadline", "deadline_hard", "weight", "memory_gb")
+    nobody = replace(
+        instance, tasks=replace(instance.tasks, names=(), **{name: getattr(instance.tasks, name)[:0] for name in columns})
+    )
+    state, schedule = run(nobody, 0)
+    assert schedule is not None and schedule.num_segments == 0
+    assert verify(nobody, schedule).feasible and state.total[EVENT_COUNT] == 0
+
+
+def test_tasks_that_need_no_device_and_no_time() -> None:
+    """Both at once, then what follows them: 0 + 2."""
+    m = ob.Model("instant", time="seconds")
+    gpu = m.pool("gpu", idle_w=5)
+    modes = [m.mode({}, time_s=0.0), m.mode(gpu, time_s=0.0, energy_j=7.0)]
+    firsts = [m.task(modes=[mode]) for mode in modes]
+    m.task(modes=[m.mode(gpu, time_s=2.0, energy_j=30.0)], after=firsts)
+    m.minimize(energy_j=1.0)
+    instance = m.build()
+    state, schedule = run(instance, 0)
+    assert schedule is not None and disagreements(instance, state, schedule) == []
+    assert state.total[MAKESPAN] == 2.0 and state.total[BUSY_J] == 37.0
+
+
+def brim(tasks: int) -> Instance:
+    """Watts that are no binary fractions, under a cap with room for exactly three tasks at once."""
+    m = ob.Model("brim", time="seconds")
+    gpu = m.pool("gpu", count=5, idle_w=0.1)
+    m.tasks(np.linspace(0.1, 0.9, tasks), modes=[m.mode(gpu, time_s=1.0, energy_j=0.7)])
+    m.limit(power_w=0.5 + 3 * 0.6)
+    m.minimize(energy_j=1.0)
+    return m.build()
+
+
+@pytest.mark.slow
+def test_a_million_events_do_not_drift() -> None:
+    instance = brim(500_000)
+    trace = run_rule(instance, list_rule(instance, strict=True))
+    assert trace.schedule is not None and trace.state.total[EVENT_COUNT] == 1_000_000
+    assert disagreements(instance, trace.state, trace.schedule) == []
+    assert trace.state.draw_w[0] == 0.0 and trace.state.total[REST_W] == pytest.approx(0.5, rel=1e-9)
+
+
+def test_a_cap_is_filled_to_the_brim() -> None:
+    """Three tasks that add 0.6 W each fill what is left above rest exactly, in any order of floats."""
+    instance = brim(300)
+    state, schedule = run(instance, 0)
+    assert schedule is not None and disagreements(instance, state, schedule) == []
+    # Never fewer than three at once, until the last few end.
+    assert state.total[MAKESPAN] < 300 * 0.5 / 3 * 1.02
+
+
+@pytest.mark.parametrize(("column", "bad"), [("units", np.float32), ("kind", np.int32)])
+def test_columns_of_another_type_are_refused(column: str, bad: type) -> None:
+    plant = plant_of(one_pool([1.0]))
+    with pytest.raises(TypeError, match=rf"Plant\.{column}: {np.dtype(bad).name} .* expected contiguous"):
+        addresses(plant._replace(**{column: getattr(plant, column).astype(bad)}))
+    with pytest.raises(TypeError, match=r"Plant\.units"):
+        addresses(plant._replace(units=np.ones(4)[::2]))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_ties_follow_the_task_and_not_its_place(seed: int) -> None:
+    """Ranks are permuted with the tasks, but for tasks that nothing tells apart, which share a set of ranks."""
+    instance = mixed_instance(seed)
+    order = np.random.default_rng(seed).permutation(instance.num_tasks)
+    one, two = plant_of(instance), plant_of(permuted(instance, order))
+    by_rank = [
+        np.stack((plant.kind, plant.units, plant.release, plant.deadline))[:, np.argsort(plant.tie)] for plant in (one, two)
+    ]
+    assert (by_rank[0] == by_rank[1]).all()

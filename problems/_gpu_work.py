@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from optbench.model.builder import Kind, Model, Task
-from optbench.power.profiles import profile
+from optbench.power.profiles import Profile, profile
 
 from ._gpu_nodes import Group, modes_of
 from ._shapes import Graph, Role
 
+# Devices that work is measured on, whatever the cluster has.
+ANCHORS = ("A100", "CPU")
 # Share of tasks by kind, seconds per unit on one A100 at the top clock (for sizes only).
 KINDS = {"training": (0.7, 0.043), "inference": (0.3, 0.010)}
 MEMORY_GB = (4.0, 10.0, 20.0, 40.0)
@@ -50,9 +53,10 @@ def declare_work(m: Model, rng: np.random.Generator, groups: list[Group], graph:
     kinds: dict[Sort, Kind] = {}
     drawn: dict[int, tuple[Sort, int, float]] = {}
     tasks: list[Task] = []
+    anchors = {name: profile(name) for name in ANCHORS}
     for role, team in zip(graph.roles, graph.teams, strict=True):
         if team not in drawn:
-            drawn[team] = _draw(rng, groups, role, options)
+            drawn[team] = _draw(rng, groups, role, options, anchors)
         sort, units, memory_gb = drawn[team]
         if sort not in kinds:
             kinds[sort] = _kind(m, groups, sort, options.clocks)
@@ -65,7 +69,9 @@ def declare_work(m: Model, rng: np.random.Generator, groups: list[Group], graph:
         m.precede(tasks[i], tasks[j], volumes.get(bundle, 0.0))
 
 
-def _draw(rng: np.random.Generator, groups: list[Group], role: Role, options: Options) -> tuple[Sort, int, float]:
+def _draw(
+    rng: np.random.Generator, groups: list[Group], role: Role, options: Options, anchors: Mapping[str, Profile]
+) -> tuple[Sort, int, float]:
     """Sort, units and memory of one task."""
     room = max(group.shape.memory_gb for group in groups if not group.is_cpu)
     if role == "reduce":
@@ -73,7 +79,7 @@ def _draw(rng: np.random.Generator, groups: list[Group], role: Role, options: Op
         return Sort("inference", None, 1, "gpu"), units, min(room, MEMORY_GB[0])
     if role == "prepare":
         size = SIZES["small"]
-        cpu_s = profile("CPU").time_per_unit_s("inference", 1, 1.0, size)
+        cpu_s = anchors["CPU"].time_per_unit_s("inference", 1, 1.0, size)
         where = options.prepare if any(group.is_cpu for group in groups) else "gpu"
         return Sort("inference", size, 1, where), round(float(rng.uniform(*PREPARATION_S)) / cpu_s), min(room, MEMORY_GB[0])
     if role == "any":
@@ -84,7 +90,7 @@ def _draw(rng: np.random.Generator, groups: list[Group], role: Role, options: Op
     memory = min(room, float(rng.choice(MEMORY_GB, p=[0.3, 0.3, 0.25, 0.15])))
     named = str(rng.choice(list(SIZES))) if options.sizes == "mixed" else options.sizes
     size_gflop = SIZES.get(named)
-    per_unit_s = KINDS[kind][1] / profile("A100").law(kind).filled(1, size_gflop)
+    per_unit_s = KINDS[kind][1] / anchors["A100"].law(kind).filled(1, size_gflop)
     return Sort(kind, size_gflop, options.gang, "gpu"), max(1, round(work_s / per_unit_s)), memory
 
 

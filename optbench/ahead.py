@@ -9,11 +9,13 @@ def main() -> int:
     """Compile what is not in the cache yet, and say how long it took."""
     from optbench.bounds import destructive
     from optbench.sim import primal
+    from optbench.views.env import warm
 
     began = time.perf_counter()
     for is_compiled, compile_all in (
         (destructive.is_compiled, destructive.compile_deductions),
         (primal.is_compiled, primal.compile_ahead),
+        (warm.is_compiled, warm.compile_ahead),
     ):
         if not is_compiled():
             compile_all()

@@ -40,6 +40,7 @@ from optbench.sim.kernel.state import (
 )
 from optbench.sim.moments import Decision, Moment, TimedTrace
 from optbench.sim.rules import Trace
+from optbench.sim.warm import load_kernel
 
 Target = str | Path | Instance | Problem
 End = Literal["complete", "horizon", "dead_end"]
@@ -101,7 +102,7 @@ def simulate(
     """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
 
     A policy is a name, an object, or a function that is given each Moment and answers (task, mode) or None. ``params`` are
-    those of a policy that is named. ``wall_s`` is the simulation alone. Without ``horizon_s`` the run ends when everything has.
+    those of a policy that is named. ``wall_s`` is the simulation alone, with the kernel's code loaded before. Without ``horizon_s`` the run ends when everything has.
     """
     if seed < 0 or threads < 1:
         raise ParameterError(f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1")
@@ -109,6 +110,7 @@ def simulate(
     name, player = policy_of(policy, dict(params or {}))
     check_supported(player, name, instance)
     until = math.inf if horizon_s is None else _in_domain(instance, horizon_s)
+    load_kernel()
     began = time.perf_counter()
     trace = player.play(instance, np.random.default_rng(seed), faults, until)
     wall_s = time.perf_counter() - began

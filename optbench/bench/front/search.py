@@ -199,7 +199,7 @@ class _Search:
 
         def progress(point: TrajectoryPoint) -> None:
             if self.on_progress is not None:
-                self.on_progress(FrontProgress(self.number, self.wanted, metric, limit, point.objective, point.bound, False))
+                self.on_progress(FrontProgress(self.number, max(self.wanted, self.number), metric, limit, point.objective, point.bound, False))
 
         result = solve(
             instance, self.solver, time_limit_s=seconds, seed=self.seed, threads=self.threads, warm_start=start,
@@ -219,7 +219,7 @@ class _Search:
         """A point is over."""
         if self.on_progress is not None:
             objective, bound = _number(result.objective), _number(result.bound)
-            self.on_progress(FrontProgress(self.number, self.wanted, self.y, limit, objective, bound, True))
+            self.on_progress(FrontProgress(self.number, max(self.wanted, self.number), self.y, limit, objective, bound, True))
         self.number += 1
 
     def _constant(self) -> float:

@@ -143,8 +143,10 @@ def _csv(front: Front) -> str:
 def show_front(front: Front, written: list[str]) -> None:
     """The front for people."""
     from optbench.bench.page.front import declaration, verdict
+    from optbench.cli.report import threads
 
-    show(f"\n[bold]{escape(front.instance)}[/]  [{DIM}]{escape(front.solver)}, {front.threads} thread(s), seed {front.seed}[/]")
+    how = f"{front.solver}, {threads(front.threads)}, seed {front.seed}"
+    show(f"\n[bold]{escape(front.instance)}[/]  [{DIM}]{escape(how)}[/]")
     show(f"[{DIM}]{escape(declaration(front))}[/]")
     if not front.points:
         reason = "proven infeasible" if front.infeasible else "no schedule found in time; give it more (--time-limit)"

@@ -47,6 +47,13 @@ def test_a_point_that_no_weights_reach() -> None:
     assert reached == {(10, 100), (20, 20)}
 
 
+def test_another_solver_draws_the_same_front() -> None:
+    instance = one_task((10, 100), (15, 90), (20, 20), idle_w=1, others=2)
+    by_cpsat, by_highs = (pareto(instance, solver, points=3, time_limit_s=20) for solver in ("cpsat", "highs"))
+    assert by_highs.solver == "highs" and by_highs.proven == 3
+    assert xy(by_cpsat) == pytest.approx(np.asarray(xy(by_highs)))
+
+
 def test_with_rest_until_completion_the_front_collapses() -> None:
     # Fast: 10 s, 1000 J; slow: 20 s, 600 J; three others idle at 20 W. Until completion the fast mode costs 1000 + 10 * 60
     # = 1600 J, the slow one 600 + 20 * 60 = 1800 J: one point. With a horizon of 20 s everything rests that long:

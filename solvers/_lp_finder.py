@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -22,11 +23,15 @@ from ._lp_search import BEST_VALUE, NOW_VALUE, SPREAD, TEMPERATURE, anneal, cons
 # Chances of a mode in the search: by loss, by share, alike. Losses count relative to this share of the mean value of a task.
 BY_LOSS, BY_SHARE, ALIKE = 0.5, 0.3, 0.2
 LOSS_SCALE = 0.05
-# Temperatures at the start and at the end, in mean values of a task; keys move by up to this share of the makespan.
-HOT, COLD = 2.0, 3e-3
+# Temperatures at the start and at the end, in mean values of a task, of a search of LONG steps per task; a shorter one begins
+# cooler, by this power of its length: with ten steps per task there is no time to come back from 2 (twice the excess of 0.05).
+HOT, COLD, LONG, HEATING = 2.0, 3e-3, 1_000, 0.75
+# Keys move by up to this share of the makespan.
 REACH = 0.25
 # Before every key that a search reaches.
 FIRST = -1e15
+# What time costs in compromises, in mean watts of a task.
+COMPROMISES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 # Price rules: what time and devices cost, in prices of the programme.
 TIME_FACTORS, DEVICE_FACTORS = (0.1, 0.3, 1.0, 3.0), (0.0, 1.0)
 
@@ -50,7 +55,7 @@ class Finder:
 
     def first(self, roundings: int, time_left: Callable[[], float]) -> None:
         """Try every point of the programme while there is time, at least one."""
-        for mode, key in self.points(roundings):
+        for mode, key in itertools.chain(self.points(roundings), self.compromises()):
             self.consider(mode, key)
             if time_left() <= 0:
                 return
@@ -69,6 +74,16 @@ class Finder:
                 # Of exponential clocks with these rates, each task's first to ring: a draw by share.
                 ring = self.rng.exponential(size=len(pairs.task)) / np.maximum(known.share, 1e-9)
                 yield best_mode(self.instance, -ring), key
+
+    def compromises(self) -> Iterator[tuple[Ints, Floats]]:
+        """Every task in the mode of the best compromise between energy and time, or device-time, from thrifty to fast."""
+        pairs, modes = self.instance.pairs, self.instance.modes
+        seconds = pairs.duration * self.instance.step_s
+        net_j = pairs.energy_j - self.instance.mode_rest_w[pairs.mode] * seconds
+        watts = float(np.mean(np.abs(net_j)) / max(1e-12, float(np.mean(seconds))))
+        for devices in (1.0, np.maximum(1, modes.devices)[pairs.mode]):
+            for factor in COMPROMISES:
+                yield best_mode(self.instance, -(net_j + factor * watts * devices * seconds)), -self.guide.tail
 
     def price_rules(self) -> Iterator[Rule]:
         """List rules that choose modes by the programme's prices as they go."""
@@ -111,8 +126,8 @@ class Finder:
         if value < self.value:
             self.value, self.schedule = value, schedule_of(self.instance, self.plant, self.state)
 
-    def anneal(self, steps: int, progress: float) -> None:
-        """So many steps at the temperature of this progress, 0 to 1."""
+    def anneal(self, steps: int, progress: float, whole: float) -> None:
+        """So many steps at the temperature of this progress, 0 to 1, of so many steps as a whole."""
         value = self.search.value
         if value[TEMPERATURE] == 0.0:
             if value[BEST_VALUE] < math.inf:
@@ -120,7 +135,9 @@ class Finder:
             settle_all(self.rows[0], self.rows[2])
             value[NOW_VALUE] = value[BEST_VALUE]
         mean = value[BEST_VALUE] / self.instance.num_tasks if value[BEST_VALUE] < math.inf else 0.0
-        value[TEMPERATURE] = max(1e-300, mean * HOT * (COLD / HOT) ** min(1.0, progress))
+        hot = HOT * min(1.0, whole / (LONG * self.instance.num_tasks)) ** HEATING
+        cold = min(COLD, hot)
+        value[TEMPERATURE] = max(1e-300, mean * hot * (cold / hot) ** min(1.0, progress))
         anneal(*self.rows, steps)
 
     def best_schedule(self) -> Schedule | None:

@@ -16,8 +16,8 @@ from optbench.bounds.linear_program import LinearProgram, LpSolution, solve
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.windows import Windows, windows
 
-# (task, mode) pairs beyond which the edges are left out, and beyond which nothing is solved; so many are solved in a second.
-LARGE, HUGE, PAIRS_PER_S = 60_000, 1_000_000, 25_000
+# (task, mode) pairs solved in a second with and without edges, and how many are too many at any time.
+PAIRS_PER_S, LARGE = {True: 12_500, False: 50_000}, {True: 60_000, False: 1_000_000}
 # Rows whose duals price device-time, by pool.
 PRICED = ("capacity", "room")
 # Rows whose duals price a task's end, by group.
@@ -48,7 +48,7 @@ def guide(instance: Instance, time_limit_s: float) -> Guide:
     pairs = len(instance.pairs.task)
     if instance.num_tasks and not instance.preemptive and np.isfinite(known.critical_path):
         for keep_edges in (True, False):
-            if pairs > min(LARGE if keep_edges else HUGE, PAIRS_PER_S * time_limit_s * (1.0 if keep_edges else 3.0)):
+            if pairs > min(LARGE[keep_edges], PAIRS_PER_S[keep_edges] * time_limit_s):
                 continue
             fluid = fluid_model(instance, keep_edges)
             program = fluid.program()

@@ -76,9 +76,11 @@ def report(finder: Finder, run: Run) -> None:
 def search_for_a_time(finder: Finder, run: Run) -> None:
     """Anneal until the time is over or the search long enough, cooling with whichever is nearer."""
     whole, steps, reported, done, enough = run.time_left(), 1, 1.0, 0, ENOUGH * finder.instance.num_tasks
+    expected = 1.0
     while (left := run.time_left()) > 0 and done < enough:
-        finder.anneal(steps, max(1 - left / whole, done / enough))
+        finder.anneal(steps, max(1 - left / whole, done / enough), expected)
         done += steps
+        expected = min(enough, done * whole / max(1e-9, whole - run.time_left()))
         share = (left - run.time_left()) / whole
         steps = min(max(1, round(steps * min(4.0, LOOK_SHARE / max(share, 1e-9)))), max(1, enough // LOOKS))
         if left / whole < reported - REPORT_SHARE:
@@ -92,5 +94,5 @@ def search_for_work(finder: Finder, run: Run, work: float) -> None:
     done = 0
     while done < total and run.time_left() > 0:
         steps = min(-(-total // LOOKS), total - done)
-        finder.anneal(steps, done / total)
+        finder.anneal(steps, done / total, total)
         done += steps

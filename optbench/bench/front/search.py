@@ -198,8 +198,7 @@ class _Search:
         limit = limits.get(self.x)
 
         def progress(point: TrajectoryPoint) -> None:
-            if self.on_progress is not None:
-                self.on_progress(FrontProgress(self.number, max(self.wanted, self.number), metric, limit, point.objective, point.bound, False))
+            self._tell(metric, limit, point.objective, point.bound, finished=False)
 
         result = solve(
             instance, self.solver, time_limit_s=seconds, seed=self.seed, threads=self.threads, warm_start=start,
@@ -217,10 +216,13 @@ class _Search:
 
     def _done(self, limit: float | None, result: Result) -> None:
         """A point is over."""
-        if self.on_progress is not None:
-            objective, bound = _number(result.objective), _number(result.bound)
-            self.on_progress(FrontProgress(self.number, max(self.wanted, self.number), self.y, limit, objective, bound, True))
+        self._tell(self.y, limit, _number(result.objective), _number(result.bound), finished=True)
         self.number += 1
+
+    def _tell(self, metric: str, limit: float | None, objective: float | None, bound: float | None, finished: bool) -> None:
+        if self.on_progress is not None:
+            of = max(self.wanted, self.number)
+            self.on_progress(FrontProgress(self.number, of, metric, limit, objective, bound, finished))
 
     def _constant(self) -> float:
         """What no schedule avoids of y: rest over the horizon, and every task's and transfer's cheapest choice."""

@@ -35,10 +35,19 @@ class ContradictionError(OptbenchError):
     """A bound above a verified objective of the same instance: one of the two is wrong."""
 
 
+# Names that a message lists at most.
+MAX_LISTED = 30
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """``did you mean 'x'?`` where something is close, otherwise the list of what is known."""
+    """``did you mean 'x'?`` where something is close, otherwise what is known; of long lists what contains the name."""
     names = sorted(set(known))
     close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(names)}" if names else "nothing is known here"
+    if len(names) <= MAX_LISTED:
+        return f"known: {', '.join(names)}" if names else "nothing is known here"
+    within = [each for each in names if name.strip() and name.lower() in each.lower()]
+    if 0 < len(within) <= MAX_LISTED:
+        return f"did you mean one of {', '.join(within)}?"
+    return f"known: {', '.join(names[:MAX_LISTED])}, ... ({len(names):,} in all)"

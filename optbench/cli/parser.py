@@ -114,11 +114,11 @@ def add_time_limit(parser: argparse.ArgumentParser, default: float, meaning: str
     parser.add_argument("--time-limit", metavar="TIME", type=seconds, default=None if unless else default, help=text)
 
 
-def settings_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+def settings_of(pairs: Sequence[tuple[str, str]], flag: str = "-p") -> dict[str, str]:
     """Settings as a mapping; one given twice is a mistake."""
     out: dict[str, str] = {}
     for key, value in pairs:
         if key in out:
-            raise UsageError(f"-p {key} is given twice: {out[key]!r} and {value!r}")
+            raise UsageError(f"{flag} {key} is given twice: {out[key]!r} and {value!r}")
         out[key] = value
     return out

@@ -61,7 +61,7 @@ class Profile:
         try:
             return self.laws[kind]
         except KeyError:
-            raise UnknownNameError(f"kind of work on profile {self.name!r}", kind, self.laws) from None
+            raise UnknownNameError(f"kind of work of profile {self.name!r}:", kind, self.laws) from None
 
     def time_per_unit_s(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Seconds per unit of work on ``gpus`` devices together."""

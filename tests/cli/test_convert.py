@@ -45,8 +45,13 @@ def test_json_has_the_report(cli: Cli, log: Path, tmp_path: Path) -> None:
         (("march.sacct", "out.json", "--profile", "a100"), "'a100' is no setting; write key=value"),
         (("march.sacct", "out.json", "--to", "sacct"), "--to 'sacct' can be read but not written"),
         (("march.sacct", "-", "--schedule", "-", "--json"), "would mix; give a path"),
+        (("march.sacct", "-", "--schedule", "-"), "--schedule '-' is OUT too; choose another path"),
+        (("march.sacct", "march.sacct"), "OUT 'march.sacct' is IN too; choose another path"),
+        (("march.sacct", "out.json", "--schedule", "./out.json"), "--schedule './out.json' is OUT too"),
+        (("march.sacct", "out.json", "--count", "gpu=3", "--count", "gpu=4"), "--count gpu is given twice: '3' and '4'"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(cli: Cli, log: Path, words: tuple[str, ...], message: str) -> None:
     done = cli("convert", *words)
     assert done.code == 2 and message in done.err
+    assert log.read_text() == sacct_text()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.cli import exits, outputs
 from optbench.cli.output import emit_json, escape, show
-from optbench.cli.parser import UsageError, number, setting
+from optbench.cli.parser import UsageError, number, setting, settings_of
 from optbench.cli.targets import TARGET_HELP, instance_of
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--to {args.to!r} {problem}; {nearest(args.to, writers)}")
     if args.json and outputs.STDOUT in (args.output, args.schedule):
         raise UsageError("--json and OUT or --schedule on stdout (-) would mix; give a path")
-    outputs.check_writable("OUT", args.output)
-    outputs.check_writable("--schedule", args.schedule)
+    check_paths(args)
     found = import_of(args)
     instance = found.instance
     if args.schedule is not None and found.schedule is None:
@@ -93,6 +93,19 @@ def run(args: argparse.Namespace) -> int:
     return exits.DONE
 
 
+def check_paths(args: argparse.Namespace) -> None:
+    """Refuse paths that cannot be written, and those that would overwrite IN or each other."""
+    outputs.check_writable("OUT", args.output)
+    outputs.check_writable("--schedule", args.schedule)
+    taken = {Path(args.input).resolve(): "IN"} if is_file(args.input) else {}
+    for name, path in (("OUT", args.output), ("--schedule", args.schedule)):
+        if path is None or (path != outputs.STDOUT and not Path(path).is_file() and Path(path).exists()):
+            continue  # a pipe or a device takes any number of texts
+        other = taken.setdefault(Path(path).resolve(), name)
+        if other != name:
+            raise UsageError(f"{name} {path!r} is {other} too; choose another path")
+
+
 def import_of(args: argparse.Namespace) -> Import:
     """What IN holds: a file with the import options, or any other target without them."""
     from optbench.model.formats import Import, Report, load_import
@@ -121,15 +134,18 @@ def options_of(args: argparse.Namespace) -> Options | None:
     given = (args.profile, args.work, args.devices_per_node, args.count, args.by_node)
     if not any(given):
         return None
-    per_node = {key: count_of("--devices-per-node", key, value) for key, value in args.devices_per_node}
-    counts = {key: count_of("--count", key, value) for key, value in args.count}
-    return Options(dict(args.profile), args.work or Options.work, per_node, counts, args.by_node)
+    profiles = settings_of(args.profile, "--profile")
+    per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
+    return Options(profiles, args.work or Options.work, per_node, counts, args.by_node)
 
 
-def count_of(flag: str, key: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value) > 0):
-        raise UsageError(f"{flag} {key}={value}: {value!r} is not allowed; it takes a whole number from 1 to 999,999,999")
-    return int(value)
+def counts_of(flag: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
+    out = {}
+    for key, value in settings_of(pairs, flag).items():
+        if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value) > 0):
+            raise UsageError(f"{flag} {key}={value}: {value!r} is not allowed; it takes a whole number from 1 to 999,999,999")
+        out[key] = int(value)
+    return out
 
 
 def save_schedule(found: Import, path: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
+from optbench.power.checks import BoardPowerWarning
 from optbench.power.profiles import Profile, profile
 
 Section = Literal["dropped", "assumed", "warnings"]
@@ -40,11 +42,15 @@ class Options:
                 if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                     raise ParameterError(f"{name} of {kind!r} is {count!r}; it must be a positive whole number")
 
-    def loaded(self) -> dict[str, Profile]:
-        """The profiles, by lower-case type."""
-        out = {kind.lower(): profile(name) for kind, name in self.profiles.items()}
+    def loaded(self, findings: Findings) -> dict[str, Profile]:
+        """The profiles, by lower-case type; those that draw more than their boards are found to."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoardPowerWarning)  # the report says it
+            out = {kind.lower(): profile(name) for kind, name in self.profiles.items()}
         for shape in out.values():
             shape.law(self.work)
+            for flag in shape.flags:
+                findings.add("warnings", str(flag))
         return out
 
 

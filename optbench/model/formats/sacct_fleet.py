@@ -110,7 +110,7 @@ def profiles_of(types: Sequence[str], options: Options, findings: Findings) -> d
 
     ``a100`` alone has none: whether its boards draw 300 or 400 W is for the user to say.
     """
-    out = {kind: shape for kind, shape in options.loaded().items() if kind in types and kind != CORES}
+    out = {kind: shape for kind, shape in options.loaded(findings).items() if kind in types and kind != CORES}
     for kind in options.profiles:
         if kind.lower() not in types or kind.lower() == CORES:
             have = ", ".join(types)
@@ -124,6 +124,8 @@ def profiles_of(types: Sequence[str], options: Options, findings: Findings) -> d
             near = " or ".join(name for name in profile_names() if plain(name).startswith(plain(kind))) or "NAME"
             advice = "" if kind == CORES else f"; give a profile for it ({kind}={near})"
             findings.add("assumed", f"type {kind!r} draws no power and has its recorded times only{advice}"[:300])
+    if options.work != Options.work and not out:
+        findings.add("warnings", f"work {options.work!r} is not used: no type has a profile with it"[:300])
     return out
 
 

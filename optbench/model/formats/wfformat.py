@@ -146,7 +146,7 @@ def machines_of(workflow: Workflow, options: Options, findings: Findings) -> lis
         records[MACHINE] = MachineRecord(MACHINE, None, None)
     if len(records) > MAX_POOLS:
         raise FileFormatError(f"{len(records):,} machines; at most {MAX_POOLS:,} are allowed")
-    profiles = options.loaded()
+    profiles = options.loaded(findings)
     given = {name.lower(): count for name, count in (*options.devices_per_node.items(), *options.counts.items())}
     known = {MACHINE, *(name.lower() for name in records)}
     for name in sorted((set(profiles) | set(given)) - known):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -270,7 +271,7 @@ def test_logs_that_say_nothing_are_refused(text: str, message: str) -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(UnknownNameError, match="unknown profile 'A1000'"):
         sacct.read(sacct_text(), "log", Options(profiles={"a100": "A1000"}))
-    with pytest.raises(UnknownNameError, match="unknown kind of work on profile 'A100-PCIe' 'trainig'"):
+    with pytest.raises(UnknownNameError, match="unknown kind of work of profile 'A100-PCIe': 'trainig'"):
         sacct.read(sacct_text(), "log", Options(profiles={"a100": "A100-PCIe"}, work="trainig"))
     with pytest.raises(ParameterError, match="counts of 'gpu' is 0"):
         Options(counts={"gpu": 0})
@@ -279,6 +280,20 @@ def test_options_are_checked() -> None:
     unused = sacct.read(sacct_text(), "log", Options(profiles={"h100": "H100-SXM"}, counts={"b200": 3}))
     assert found(unused.report, "warnings", "profile of 'h100' is not used: the types of device are a100, gpu")[0] == 1
     assert found(unused.report, "warnings", "devices of type 'b200' is not used")[0] == 1
+    report = sacct.read(sacct_text().replace("a100", "t4"), "log", Options(work="trainig")).report
+    assert found(report, "warnings", "work 'trainig' is not used: no type has a profile with it")[0] == 1
+
+
+def test_a_profile_above_its_board_is_a_warning_of_the_report(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    data = {
+        "name": "mine", "idle_w": 15, "sleep_w": 8, "tdp_w": 72, "memory_gb": 24, "clocks": [1.0], "sources": {},
+        "laws": {"training": {"alpha_t": 1, "beta_t": 0, "gamma_t": 0, "alpha_p": 45, "beta_p": 20, "gamma_p": 40}},
+    }  # fmt: skip
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(data))
+    report = sacct.read(sacct_text(), "log", Options(profiles={"a100": str(path)})).report
+    assert found(report, "warnings", "profile 'mine': training draws 105 W at clock 1, the board has 72 W")[0] == 1
+    assert not recwarn.list
 
 
 def test_from_a_file(tmp_path: Path) -> None:

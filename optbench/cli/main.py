@@ -90,6 +90,9 @@ def run(words: Sequence[str]) -> int:
         emit(parser.format_help())
         return exits.USAGE
     args, extra = parser.parse_known_args(words)
+    if isinstance(getattr(args, "names", None), list):  # argparse closes a list of names at the first option
+        args.names += [word for word in extra if not word.startswith("-")]
+        extra = [word for word in extra if word.startswith("-")]
     if extra:
         verbs.get(args.verb or "", parser).refuse_extra(extra)
     if args.verb is None:

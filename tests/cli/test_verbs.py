@@ -116,6 +116,7 @@ def test_list_profiles_flags_what_draws_more_than_its_board(cli: Cli, tmp_path: 
     done = cli("list", "profiles", "L4", path)
     assert "flagged profile 'site': training draws 105 W at clock 1, the board has 72 W" in done.out
     assert "nameplate: NVIDIA L4 datasheet" in cli("list", "profiles", "L4", "-v").out
+    assert [entry["name"] for entry in cli("list", "profiles", "--json", "L4", "-v", "T4").json] == ["L4", "T4"]
     assert [flag["kind"] for flag in cli("list", "profiles", path, "--json").json[0]["flags"]] == ["training"]
     refused = cli("list", "solvers", "L4")
     assert refused.code == 2

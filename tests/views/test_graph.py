@@ -259,8 +259,12 @@ def test_the_static_graph_is_the_state_before_anything_starts() -> None:
 
 
 def test_unknown_columns_are_named() -> None:
+    with pytest.raises(UnknownNameError, match="unknown column of 'task': 'realease'; did you mean 'release'"):
+        column("task", "realease")
+    with pytest.raises(UnknownNameError, match="unknown kind of node 'tasks'; did you mean 'task'"):
+        column("tasks", "release")
     graph = graph_of(shop(False))
-    with pytest.raises(UnknownNameError, match="unknown column of 'task' 'realease'; did you mean 'release'"):
+    with pytest.raises(UnknownNameError, match="unknown column of 'task': 'realease'; did you mean 'release'"):
         physical(graph, "task", "realease")
     with pytest.raises(UnknownNameError, match="unknown part of the graph 'pairs'; did you mean 'pair'"):
         physical(graph, "pairs", "time")

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from optbench.errors import UnknownNameError
+
 EdgeType = tuple[str, str, str]
 # Names of columns, in order, with their measures.
 Columns = Mapping[str, str]
@@ -151,4 +153,8 @@ EDGES: Mapping[EdgeType, Columns] = MappingProxyType(
 
 def column(kind: str, name: str) -> int:
     """Position of a feature of a kind of node."""
+    if kind not in COLUMNS:
+        raise UnknownNameError("kind of node", kind, COLUMNS)
+    if name not in COLUMNS[kind]:
+        raise UnknownNameError(f"column of {kind!r}:", name, COLUMNS[kind])
     return list(COLUMNS[kind]).index(name)

@@ -67,7 +67,7 @@ def physical_values(graph: InstanceGraph, where: str | EdgeType, name: str) -> F
     if columns is None:
         raise UnknownNameError("part of the graph", str(where), ["pair", *NODE_TYPES, *map(str, EDGES)])
     if name not in columns:
-        raise UnknownNameError(f"column of {where!r}", name, columns)
+        raise UnknownNameError(f"column of {where!r}:", name, columns)
     features = graph.pair_attr if where == "pair" else graph[where].edge_attr if isinstance(where, tuple) else graph[where].x
     values = features[:, list(columns).index(name)].double().cpu().numpy()
     return scales_in(graph).decode(values, columns[name])

@@ -62,7 +62,7 @@ def test_no_schedule_no_front(cli: Cli) -> None:
 
 
 def test_ctrl_c_keeps_the_points(tmp_path: Path) -> None:
-    command = [*COMMAND, "pareto", "gpu_dag:tasks=30", "--time-limit", "8s", "-o", "front.json"]
+    command = [*COMMAND, "pareto", "gpu_dag:tasks=30", "--time-limit", "3s", "-o", "front.json"]
     errors = tmp_path / "stderr"
     with errors.open("w") as err:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, cwd=tmp_path, env=environment())

@@ -6,7 +6,8 @@ the power a mode adds at the place of the cap. In any feasible schedule r can th
 later, so that edges, deadlines, horizon and regular metrics hold; it sends over the same links; and it draws no more under any
 cap while it runs, nor afterwards, when r would still have run. Of modes that stand in for each other the first remains.
 
-Nothing is said where costs or carbon count, since an earlier end may meet a dearer rate, nor of preemptive instances.
+Nothing is said where costs or carbon count, since an earlier end may meet a dearer rate, nor of preemptive instances, nor of
+those too large for the models that would profit.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 
 from optbench.model.instance import Bools, Floats, Instance, Ints
 
+# Rows of pairs, and entries of modes times pools, up to which modes are compared.
+MAX_ROWS, MAX_USES = 200_000, 5_000_000
 # Metrics that no mode with less of everything can raise.
 REGULAR = frozenset({"makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s"})
 
@@ -24,27 +27,30 @@ def stand_ins(instance: Instance) -> Ints:
     pairs = instance.pairs
     out = np.arange(len(pairs.task))
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
-    if instance.preemptive or not wanted <= REGULAR:
+    if instance.preemptive or not wanted <= REGULAR or len(out) > MAX_ROWS or instance.num_modes * instance.num_pools > MAX_USES:
         return out
     uses, added_w = _uses(instance), _added_w(instance)
     net_j = pairs.energy_j - instance.step_s * pairs.duration * instance.mode_rest_w[pairs.mode]
     if "energy_j" not in wanted:
         net_j = np.zeros_like(net_j)
+    primary = instance.modes.primary[pairs.mode]
     for task in range(instance.num_tasks):
-        rows = np.arange(pairs.ptr[task], pairs.ptr[task + 1])
-        mode = pairs.mode[rows]
-        costs = np.column_stack((pairs.duration[rows].astype(float), net_j[rows], uses[mode], added_w[mode]))
-        better = _dominates(costs, instance.modes.primary[mode]) & (added_w[mode] >= 0).all(axis=1)
-        undominated = ~better.any(axis=0)
-        for k in np.flatnonzero(~undominated).tolist():
-            out[rows[k]] = rows[np.flatnonzero(better[:, k] & undominated)[0]]
+        here = np.arange(pairs.ptr[task], pairs.ptr[task + 1])
+        for pool in np.unique(primary[here]).tolist():
+            rows = here[primary[here] == pool]
+            mode = pairs.mode[rows]
+            costs = np.column_stack((pairs.duration[rows].astype(float), net_j[rows], uses[mode], added_w[mode]))
+            better = _dominates(costs) & (added_w[mode] >= 0).all(axis=1)
+            undominated = ~better.any(axis=0)
+            for k in np.flatnonzero(~undominated).tolist():
+                out[rows[k]] = rows[np.flatnonzero(better[:, k] & undominated)[0]]
     return out
 
 
-def _dominates(costs: Floats, primary: Ints) -> Bools:
+def _dominates(costs: Floats) -> Bools:
     """``[q, r]``: q costs no more than r in every column and less in one, or the same and stands before it."""
-    no_more = (costs[:, None, :] <= costs[None, :, :]).all(axis=2) & (primary[:, None] == primary[None, :])
-    index = np.arange(len(primary))
+    no_more = (costs[:, None, :] <= costs[None, :, :]).all(axis=2)
+    index = np.arange(len(costs))
     return np.asarray(no_more & (~no_more.T | (index[:, None] < index[None, :])), dtype=bool)
 
 

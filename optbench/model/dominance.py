@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optbench.model.caps import net_power_w
 from optbench.model.instance import Bools, Floats, Instance, Ints
 
 # Rows of pairs, and entries of modes times pools, up to which modes are compared.
@@ -63,8 +64,6 @@ def _uses(instance: Instance) -> Floats:
 
 
 def _added_w(instance: Instance) -> Floats:
-    """What each mode adds to the power at each capped place, its devices' rest taken off."""
-    modes, under = instance.modes, instance.under[instance.limits.cap_place]
-    own = np.where(modes.primary >= 0, under[:, np.maximum(modes.primary, 0)], False) * modes.power_w
-    rest = _uses(instance) @ (under * instance.pools.rest_w).T
-    return np.asarray(own.T - rest, dtype=float)
+    """What each mode adds to the power at each capped place."""
+    columns = [net_power_w(instance, place) for place in instance.limits.cap_place.tolist()]
+    return np.column_stack(columns) if columns else np.zeros((instance.num_modes, 0))

@@ -102,7 +102,8 @@ def simulate(
     """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
 
     A policy is a name, an object, or a function that is given each Moment and answers (task, mode) or None. ``params`` are
-    those of a policy that is named. ``wall_s`` is the simulation alone, with the kernel's code loaded before. Without ``horizon_s`` the run ends when everything has.
+    those of a policy that is named. ``wall_s`` is the simulation alone, with the kernel's code loaded before. Without
+    ``horizon_s`` the run ends when everything has.
     """
     if seed < 0 or threads < 1:
         raise ParameterError(f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1")

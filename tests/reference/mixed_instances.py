@@ -28,7 +28,9 @@ def mixed_instance(seed: int) -> Instance:
         spec = f"flexible_jobshop:jobs={rng.integers(2, 6)},machines={rng.integers(2, 5)},operations={rng.integers(2, 5)}"
         return load_problem(spec).instance(seed)
     if kind == 4:
-        return load_problem(f"rcpsp:activities={rng.integers(6, 20)},resources={rng.integers(1, 5)}").instance(seed)
+        return load_problem(f"rcpsp:activities={rng.integers(10, 24)},resources={rng.integers(1, 5)},complexity=1.2").instance(
+            seed
+        )
     return _task_graph(rng, seed, kind)
 
 

@@ -33,8 +33,9 @@ from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 DEFAULT_TIME_LIMIT_S = 60.0
 # What precedes the source of a bound that an earlier run proved.
 BANKED = "bank:"
-# Seconds that bounding may take beyond a spent budget, so that no result goes without a bound.
-LEAST_BOUNDING_S = 0.5
+# Seconds that bounding may take beyond a spent budget, so that no result goes without a bound; and at most, so that a rule
+# that decides in a millisecond is not followed by a minute of bounding: up to a thousand tasks, and for thousands of them.
+LEAST_BOUNDING_S, MOST_BOUNDING_S, MOST_LARGE_S = 0.5, 10.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -260,7 +261,7 @@ class _Solving:
             peak_memory_mb=peak_memory_mb(),
             trajectory=_trajectory(runs),
             schedule=schedule,
-            message=_crash(runs[-1]),
+            message=_crash(runs[-1]) or (runs[-1].message if schedule is None else None),
             info={key: value for run in runs for key, value in run.info.items()},
         )
 
@@ -271,7 +272,9 @@ def _add_bounds(run: Run) -> None:
     closed = reached is not None and reached <= OPTIMAL_GAP
     if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in run.bounds):
         return
-    for found in lower_bounds(run.instance, method="auto", time_limit_s=max(LEAST_BOUNDING_S, min(run.time_left(), 30.0))):
+    most = min(MOST_LARGE_S, MOST_BOUNDING_S * max(1.0, run.instance.num_tasks / 1000))
+    seconds = max(LEAST_BOUNDING_S, min(run.time_left(), most))
+    for found in lower_bounds(run.instance, method="auto", time_limit_s=seconds):
         run.report_bound(found.value, found.source, found.proof)
 
 

@@ -262,6 +262,8 @@ def test_faults_that_cannot_be_are_refused() -> None:
         plant_of(instance, [Fault(0.0, 1, 1)])
     with pytest.raises(ob.ModelError, match="time is nan"):
         plant_of(instance, [Fault(float("nan"), 0, 1)])
+    with pytest.raises(ob.ModelError, match=r"time is 0\.5; it must be a whole number of ticks"):
+        plant_of(one_pool([1.0], ticks=True), [Fault(0.5, 0, 1)])
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was() -> None:
@@ -347,3 +349,35 @@ def test_ties_follow_the_task_and_not_its_place(seed: int) -> None:
         np.stack((plant.kind, plant.units, plant.release, plant.deadline))[:, np.argsort(plant.tie)] for plant in (one, two)
     ]
     assert (by_rank[0] == by_rank[1]).all()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_rules_keep_what_the_kernel_keeps_whatever_breaks(seed: int) -> None:
+    """Queues of pools and of the whole plant, data on its way, and devices that come and go, under list rules."""
+    rng = np.random.default_rng(seed)
+    instance = replace(mixed_instance(seed), preemptive=bool(seed % 2), horizon=None)
+    span = 2 * float(instance.pairs.duration.mean())
+    faults = []
+    for pool, count in enumerate(instance.pools.count.tolist()):
+        for k in range(6):
+            at, devices = float(round(span * (k + float(rng.random())))), int(rng.integers(1, count + 1))
+            faults += [Fault(at, pool, devices), Fault(at + round(0.5 * span), pool, -devices)]
+    faults = [fault for fault in faults if fault.pool != 0] if seed % 3 else faults[:2]
+    if not possible(instance, faults):
+        faults = faults[:2]
+    for options in ({"strict": True}, {"end_weight": 1.0}, {"end_weight": 1.0, "lookahead": True}):
+        trace = run_rule(instance, list_rule(instance, ready_weight=1.0, **options), faults)
+        if trace.schedule is not None:
+            assert disagreements(instance, trace.state, trace.schedule) == []
+            for pool in range(instance.num_pools):
+                assert devices_at_work(instance, trace.schedule, tuple(faults), pool) <= instance.pools.count[pool]
+
+
+def possible(instance: Instance, faults: list[Fault]) -> bool:
+    """Whether never more devices are gone than there are."""
+    gone = np.zeros(instance.num_pools)
+    for fault in sorted(faults):
+        gone[fault.pool] += fault.devices
+        if gone[fault.pool] > instance.pools.count[fault.pool]:
+            return False
+    return True

@@ -19,6 +19,7 @@ from optbench.model.objective import METRICS, Objective
 from optbench.plugins.discovery import load_problem
 from optbench.sim.kernel.observe import TASK_FEATURES
 from optbench.sim.kernel.plant import Fault
+from optbench.sim.kernel.state import NUM_READY
 from optbench.views.env import Batch, FleetEnv, Layout, SchedulingEnv, layout_of, play_batch
 from optbench.views.env.layout import EnvError, Observation
 from tests.reference.kernel_runs import at_random, by_keys, disagreements, driven, play, totals, whole_trace, why_not_dead
@@ -304,3 +305,21 @@ def test_steps_out_of_turn_are_refused() -> None:
     play(env, lambda _, legal: int(legal[0]))
     with pytest.raises(EnvError, match="the episode is over"):
         env.step(0)
+
+
+class Counting(SchedulingEnv):
+    """Sees nothing but how many tasks are ready."""
+
+    def __init__(self, source: ob.Instance) -> None:
+        super().__init__(source)
+        self.observation_space = gymnasium.spaces.Dict({"ready": gymnasium.spaces.Box(0, 9, (1,), np.float32)})  # type: ignore[assignment]
+
+    def observation(self) -> Observation:
+        return {"ready": np.array([self.seat.state.tally[NUM_READY]], dtype=np.float32)}
+
+
+def test_another_observation_is_a_subclass() -> None:
+    env = Counting(two_tasks())
+    seen, _ = env.reset(seed=0)
+    assert seen["ready"].tolist() == [1.0] and env.observation_space.contains(seen)
+    assert env.step(env.layout.wait)[0]["ready"].tolist() == [2.0]

@@ -173,6 +173,8 @@ def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:
             raise ModelError(f"fault at {fault.time:g}: pool {fault.pool} does not exist; pools are 0 to {len(names) - 1}")
         if not (np.isfinite(fault.time) and fault.time >= 0):
             raise ModelError(f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be finite, at least 0")
+        if instance.domain == "ticks" and fault.time != int(fault.time):
+            raise ModelError(f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be a whole number of ticks")
         gone[fault.pool] += fault.devices
         if not 0 <= gone[fault.pool] <= count[fault.pool]:
             was = f"{gone[fault.pool]} of {count[fault.pool]} devices of pool {names[fault.pool]}"

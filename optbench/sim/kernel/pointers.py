@@ -7,6 +7,7 @@ states, of any sizes, make a batch. Python keeps the arrays alive: a table must 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -18,17 +19,18 @@ from optbench.model.instance import Floats, Ints
 
 def addresses(table: Any) -> Ints:
     """One row: where each array of a table (a NamedTuple of one-dimensional int64 and float64 arrays) begins."""
-    for name, array, dtype in zip(table._fields, table, dtypes(type(table)), strict=True):
+    for name, array, dtype in zip(table._fields, table, dtypes(table.__class__), strict=True):
         if array.dtype != dtype or array.ndim != 1 or not array.flags.c_contiguous:
             raise TypeError(f"{type(table).__name__}.{name}: {array.dtype} of shape {array.shape}, expected contiguous {dtype}")
     return np.array([array.ctypes.data for array in table], dtype=np.int64)
 
 
-def dtypes(kind: type) -> list[np.dtype[Any]]:
+@cache
+def dtypes(kind: type) -> tuple[np.dtype[Any], ...]:
     """Declared element type of each field."""
     hints = get_type_hints(kind)
     known = {Floats: np.dtype(np.float64), Ints: np.dtype(np.int64)}
-    return [known[hints[name]] for name in kind._fields]  # type: ignore[attr-defined]
+    return tuple(known[hints[name]] for name in kind._fields)  # type: ignore[attr-defined]
 
 
 def table_at(kind: type) -> Any:

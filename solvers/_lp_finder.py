@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import J_PER_KWH
 from optbench.model.schedule import Schedule
+from optbench.model.windows import latest_ends, windows
 from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
@@ -55,19 +58,32 @@ class Finder:
 
     def first(self, roundings: int, time_left: Callable[[], float]) -> None:
         """Try every point of the programme while there is time, at least one."""
-        for mode, key in itertools.chain(self.points(roundings), self.compromises()):
-            self.consider(mode, key)
+        points = itertools.chain(self.points(roundings), self.compromises())
+        for each in itertools.chain(self.plain_rules(), points, self.price_rules()):
+            if isinstance(each, Rule):
+                self.consider_rule(each)
+            else:
+                self.consider(*each)
             if time_left() <= 0:
                 return
-        for rule in self.price_rules():
-            self.consider_rule(rule)
-            if time_left() <= 0:
-                return
+
+    @cached_property
+    def keys(self) -> tuple[Floats, ...]:
+        """Orders of the tasks: by start, by what must follow, by both, by the time left until dates."""
+        known = self.guide
+        return known.start, -known.tail, known.start - known.tail, latest_start(self.instance)
+
+    def plain_rules(self) -> Iterator[Rule]:
+        """List rules that end each task as early as can be."""
+        depth = max(1, self.instance.num_tasks)
+        for key in (*self.keys, windows(self.instance).shortest):
+            for lookahead in (True, False):
+                yield list_rule(self.instance, base=key, depth=depth, lookahead=lookahead, end_weight=1.0)
 
     def points(self, roundings: int) -> Iterator[tuple[Ints, Floats]]:
         """Modes and keys: by loss, by share, by shares at random; in order of starts, of what must follow, of both."""
         known, pairs = self.guide, self.instance.pairs
-        for key in (known.start, -known.tail, known.start - known.tail):
+        for key in self.keys:
             yield best_mode(self.instance, known.share), key
             yield best_mode(self.instance, -known.loss), key
             for _ in range(roundings):
@@ -94,7 +110,7 @@ class Finder:
         for lookahead in (True, False):
             for time_factor in TIME_FACTORS:
                 for device_factor in DEVICE_FACTORS:
-                    for key in (known.start, -known.tail, known.start - known.tail):
+                    for key in self.keys:
                         yield list_rule(
                             instance, base=key, depth=max(1, instance.num_tasks), lookahead=lookahead, late_weight=late,
                             end_weight=time_factor * max(price, 1e-9), energy_weight=joule,
@@ -148,6 +164,15 @@ class Finder:
             self.rule.fixed[:], self.rule.base[:] = fixed, base
             settle_all(self.rows[0], self.rows[2])
         return self.schedule
+
+
+def latest_start(instance: Instance) -> Floats:
+    """When each task must start for every date, hard or soft, to be met at best; by the longest path where there is none."""
+    known = windows(instance)
+    dates = replace(instance.tasks, deadline_hard=np.ones(instance.num_tasks, dtype=bool))
+    start = latest_ends(replace(instance, tasks=dates), known) - known.shortest
+    dated = np.isfinite(start)
+    return np.where(dated, start, start[dated].max(initial=0.0) - known.shortest - known.tail)
 
 
 def chances(instance: Instance, known: Guide) -> Floats:

@@ -16,13 +16,14 @@ import numpy as np
 
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
+from optbench.model.windows import windows
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
 
 from ._lp_finder import Finder
-from ._lp_guide import guide
+from ._lp_guide import Guide, blind, guide
 from ._lp_online import play
 
 # Steps in a unit of work, and units of work where nothing limits a run.
@@ -39,12 +40,14 @@ LOOKS = 200
 class LpGuided(Policy):
     """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved again as time goes on.
 
-    ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after them. Online,
+    ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after the first points, and
+    ``prices=false`` solves no programme: what is left is the search, for comparison. Online,
     ``resolve_every`` is the share of the time that the known work takes between two solutions, each with ``steps`` of search.
     """
 
     roundings: int = 10
     search: bool = True
+    prices: bool = True
     resolve_every: float = 0.1
     steps: int = 1000
 
@@ -52,7 +55,7 @@ class LpGuided(Policy):
         if run.warm_start is not None:
             run.report(run.warm_start)
         timed = run.work_limit is None and run.time_limit_s is not None
-        finder = Finder(instance, guide(instance, LP_SHARE * run.time_left() if timed else math.inf), run.seed)
+        finder = Finder(instance, self.known(instance, LP_SHARE * run.time_left() if timed else math.inf), run.seed)
         finder.first(self.roundings, run.time_left)
         report(finder, run)
         if self.search:
@@ -62,6 +65,9 @@ class LpGuided(Policy):
                 search_for_work(finder, run, DEFAULT_WORK if run.work_limit is None else run.work_limit)
             report(finder, run)
         return run.best
+
+    def known(self, instance: Instance, time_limit_s: float) -> Guide:
+        return guide(instance, time_limit_s) if self.prices else blind(instance, windows(instance))
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         return play(instance, rng, faults, until, self.resolve_every, self.roundings, self.steps if self.search else 0)

@@ -15,8 +15,8 @@ from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace, run_rule
 
-# What the kernel carries out for any policy. It keeps caps and waits for data; deadlines and limits are the policy's affair,
-# and a schedule that breaks one is refused by the verifier.
+# What the kernel carries out for any policy. It keeps caps and waits for data; deadlines, limits and the end of a fixed horizon
+# are the policy's affair, and a schedule that breaks one is refused by the verifier.
 CARRIED_OUT = frozenset({
     "ticks", "seconds", "precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled", "power_cap",
     "limits", "tariffs", "fixed_horizon", "energy", "due_dates",
@@ -27,13 +27,33 @@ class Policy(Solver):
     """Online: state → decision. ``play`` runs it in the kernel; what it leaves is verified like any other schedule."""
 
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT
+    may_break: ClassVar[frozenset[str] | set[str]] = frozenset({"deadline", "horizon", "limit"})
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         """Run from time 0 until everything has ended, or until the time given."""
         raise NotImplementedError
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
-        return self.play(instance, run.rng).schedule
+        trace = self.play(instance, run.rng)
+        return settle(instance, run, trace.schedule)
+
+
+def settle(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule | None:
+    """Report what a policy made and return it; where it is no feasible schedule, say why and what to do."""
+    if schedule is None:
+        run.report_message(
+            f"{instance.name}: tasks were left over whose data cannot reach any pool that they can run on; add the links "
+            "(m.link), or choose pools with -s cpsat"
+        )
+        return None
+    verdict = run.report(schedule)
+    if not verdict.feasible:
+        run.report_message(
+            f"its schedule is not feasible: {verdict.violations[0]}. Rules decide as time goes on and promise neither deadlines "
+            "nor limits: -s edf goes by deadlines, -s random_rules tries many rules, -s cpsat and -s highs keep them"
+        )
+        return None
+    return schedule
 
 
 class RulePolicy(Policy):

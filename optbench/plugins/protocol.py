@@ -31,6 +31,8 @@ class Solver:
     """A method. Subclasses are dataclasses: the fields are the parameters. ``supports`` names entries of FEATURES."""
 
     supports: ClassVar[frozenset[str] | set[str]] = frozenset()
+    # Constraints (``model.checks.CONSTRAINTS``, or ``limit``) that its schedules may break: it does not look that far ahead.
+    may_break: ClassVar[frozenset[str] | set[str]] = frozenset()
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         """A schedule, or None when none was found; ``run`` takes incumbents and bounds as they come."""
@@ -74,6 +76,7 @@ class Run:
         self.termination: Termination = "finished"
         self.contradiction: ContradictionError | None = None
         self.crash: Exception | None = None
+        self.message: str | None = None
         self.info: dict[str, Any] = {}
 
     @property
@@ -143,6 +146,10 @@ class Run:
     def report_termination(self, termination: Termination) -> None:
         """Why the solver stopped, when it was not because it had finished."""
         self.termination = termination
+
+    def report_message(self, message: str) -> None:
+        """What people should know about a run that ends without a schedule, with a next step."""
+        self.message = message
 
     def _check(self) -> None:
         if self.objective is not None and self.bounds:

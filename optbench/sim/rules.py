@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import OptbenchError
-from optbench.model.instance import Instance, Ints
+from optbench.model.caps import net_power_w, resting_power_w
+from optbench.model.instance import Bools, Instance, Ints
+from optbench.model.metrics import slack
 from optbench.model.schedule import Schedule
 from optbench.model.windows import task_groups
 from optbench.sim.kernel.dispatch import CALM, PRESSED, Rule, run
@@ -60,12 +62,20 @@ def list_rule(
         after=np.zeros(n),
         home=homes(instance),
         weight=np.array([ready_weight, end_weight, late_weight, energy_weight, load, patience, math.inf], dtype=np.float64),
-        option=np.array([depth, strict, lookahead], dtype=np.int64),
+        option=np.array([depth, strict, lookahead, (np.diff(instance.modes.req_ptr) == 0).any()], dtype=np.int64),
         mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
         pool_cost=np.array(np.broadcast_to(pool_cost, pools), dtype=np.float64),
-        allowed=np.array(np.broadcast_to(allowed, modes), dtype=np.int64),
+        allowed=np.array(np.broadcast_to(allowed, modes), dtype=np.int64) * within_caps(instance),
         fixed=np.array(np.broadcast_to(fixed, n), dtype=np.int64),
     )
+
+
+def within_caps(instance: Instance) -> Bools:
+    """Modes that every power cap allows while nothing else runs: a task must not wait for another."""
+    limits, out = instance.limits, np.ones(instance.num_modes, dtype=bool)
+    for place, cap_w in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
+        out &= net_power_w(instance, place) <= cap_w + 0.5 * slack(cap_w) - resting_power_w(instance, place)
+    return out
 
 
 def homes(instance: Instance) -> Ints:

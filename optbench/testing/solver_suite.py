@@ -80,6 +80,8 @@ class SolverConformance:
 
     def test_its_schedule_is_feasible_and_no_better_than_the_optimum(self, case: Case) -> None:
         result = self.solve(case.instance)
+        if not result.verified and self.only_breaks_what_it_may(result):
+            return
         assert result.verified, f"{result.status}: {result.message}; violations: {result.violations}"
         assert case.optimum is not None
         objectives, optima, bounds = (_levels(value) for value in (result.objective, case.optimum, result.bound))
@@ -89,6 +91,17 @@ class SolverConformance:
         assert not bounds or bounds[0] <= optima[0] + _slack(optima[0])
         if self.exact or result.status == "optimal":
             assert result.status == "optimal" and objectives == pytest.approx(optima, rel=TOLERANCE)
+
+    def only_breaks_what_it_may(self, result: Result) -> bool:
+        """No schedule, but an honest account of why: every violation is of a kind that the solver declares (``may_break``)."""
+        broken = {violation.partition(":")[0] for violation in result.violations}
+        declared = broken and broken <= set(self.load()[1].may_break)
+        return bool(declared and result.status == "unknown" and result.schedule is None and result.message)
+
+    def test_it_keeps_its_promises_on_most_cases(self) -> None:
+        """What a solver may break is an exception: it verifies wherever nothing of the kind is asked for."""
+        promised = [case for case in self.supported() if not case.instance.features & {"deadlines", "limits", "fixed_horizon"}]
+        assert promised and all(self.solve(case.instance, bound=False).verified for case in promised)
 
     def test_same_seed_and_work_limit_same_decision(self, case: Case) -> None:
         runs = [self.solve(case.instance, work_limit=self.work_limit) for _ in range(2)]

@@ -10,10 +10,12 @@ from optbench.testing import ProblemConformance, SolverConformance
 EXACT = {"cpsat", "highs"}
 # What makes the default instance of a family small enough for a test of seconds.
 SMALL: dict[str, str] = {}
+# Seconds for solvers that go on until their time is over.
+SECONDS = {"random_rules": 0.3}
 
 # One class per plug-in: pytest collects classes by their name in the module.
 for _name in discovery.names("solver"):
-    _body = {"solver": _name, "exact": _name in EXACT}
+    _body = {"solver": _name, "exact": _name in EXACT} | ({"time_limit_s": SECONDS[_name]} if _name in SECONDS else {})
     globals()[f"TestSolver_{_name}"] = type(f"TestSolver_{_name}", (SolverConformance,), _body)
 for _name in discovery.names("problem"):
     globals()[f"TestProblem_{_name}"] = type(f"TestProblem_{_name}", (ProblemConformance,), {"problem": SMALL.get(_name, _name)})

@@ -54,7 +54,7 @@ from optbench.sim.kernel.state import (
 
 # Entries of ``weight`` and ``option``.
 READY_WEIGHT, END_WEIGHT, LATE_WEIGHT, ENERGY_WEIGHT, LOAD, PATIENCE, CUTOFF = range(7)
-DEPTH, STRICT, LOOKAHEAD = range(3)
+DEPTH, STRICT, LOOKAHEAD, NEEDLESS = range(4)
 # Bits of ``allowed``: the mode may be used while the load is low, while it is high.
 CALM, PRESSED = 1, 2
 
@@ -161,7 +161,7 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
         expect(plant, state)
     load = PRESSED if is_pressed(plant, state, rule) else CALM
     passed = 0
-    while state.root[queue] != NONE and passed < rule.option[DEPTH] and any_free(plant, state, queue):
+    while state.root[queue] != NONE and passed < rule.option[DEPTH] and (rule.option[NEEDLESS] or any_free(plant, state, queue)):
         task = take(plant, state, queue)
         if look_ahead:
             mode = planned(plant, state, rule, task, load)

@@ -1,0 +1,33 @@
+"""Earliest deadline first. What others wait for inherits their urgency:
+
+    due_i = min(deadline_i, min_j due_j − p_j − l_ij)
+
+over the successors j, p_j the shortest duration and l_ij the shortest transfer. Tasks without a date come last, longest
+remaining path first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optbench.model.instance import Instance
+from optbench.model.windows import latest_ends, windows
+from optbench.plugins.policy import RulePolicy
+from optbench.sim.kernel.dispatch import Rule
+from optbench.sim.rules import list_rule
+
+
+@dataclass(frozen=True)
+class Edf(RulePolicy):
+    """Earliest deadline first, hard and soft ones alike; each task in the mode that ends first of those free now."""
+
+    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+        known = windows(instance)
+        dates = replace(instance.tasks, deadline_hard=np.ones(instance.num_tasks, dtype=bool))
+        due = latest_ends(replace(instance, tasks=dates), known)
+        dated = np.isfinite(due)
+        path = known.shortest + known.tail
+        last = due[dated].max(initial=0.0) + 1.0 + path.max(initial=0.0)
+        return list_rule(instance, base=np.where(dated, due, last - path), end_weight=1.0)

@@ -172,7 +172,7 @@ def test_a_fault_costs_what_it_costs() -> None:
 
 
 def test_a_run_that_can_never_end_says_so() -> None:
-    done = ob.simulate(fast_and_slow(), "fcfs", faults=(ob.Fault(0.5, 0, 1),))
+    done = ob.simulate(fast_and_slow(), "fcfs", faults=(ob.Fault(1.0, 0, 1),))
     assert done.end == "dead_end" and done.objective is None and done.completed == 0
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -305,6 +308,20 @@ def test_steps_out_of_turn_are_refused() -> None:
     play(env, lambda _, legal: int(legal[0]))
     with pytest.raises(EnvError, match="the episode is over"):
         env.step(0)
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+def test_a_copy_goes_its_own_way(twin_of: Callable[[SchedulingEnv], SchedulingEnv]) -> None:
+    """For a search over actions: the copy and the original step alike, and neither moves the other."""
+    env = SchedulingEnv(mixed_instance(5))
+    env.reset(seed=0)
+    first = int(env.action_masks().argmax())
+    twin = twin_of(env)
+    seen, *one, _ = env.step(first)
+    assert twin.seat.state.tally[NUM_READY] != env.seat.state.tally[NUM_READY]
+    again, *two, _ = twin.step(first)
+    assert one == two and all((seen[name] == again[name]).all() for name in seen)
+    assert twin.seat.state.total.tobytes() == env.seat.state.total.tobytes()
 
 
 class Counting(SchedulingEnv):

@@ -66,6 +66,18 @@ class Batch:
         self.observations: Observation = layout.parts(self._numbers)
         self._all = np.arange(num)
 
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """A copy (``copy.deepcopy``, a pickle) has tables of its own, at other addresses."""
+        self.__dict__.update(kept)
+        self.observations = self.layout.parts(self._numbers)
+        for b, seat in enumerate(self.seats):
+            if seat is not None:
+                self._address(b, seat)
+
+    def _address(self, b: int, seat: Seat) -> None:
+        for rows, table in zip(self._rows, (seat.plant, seat.state, seat.desk, seat.view), strict=True):
+            rows[b] = addresses(table)
+
     def seat(self, b: int, instance: Instance, faults: Sequence[Fault] = ()) -> Seat:
         """Put an instance into a seat; ``open`` begins its episode. One that sits there already stays."""
         there = self.seats[b]
@@ -75,8 +87,7 @@ class Batch:
         plant = plant_of(instance, faults)
         view = new_view(instance, plant, self.layout, self.level)
         seat = Seat(instance, tuple(faults), plant, new_state(plant), new_desk(plant, options=False), view)
-        for rows, table in zip(self._rows, (seat.plant, seat.state, seat.desk, seat.view), strict=True):
-            rows[b] = addresses(table)
+        self._address(b, seat)
         self.seats[b] = seat
         return seat
 

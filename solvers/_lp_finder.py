@@ -58,12 +58,16 @@ class Finder:
 
     def first(self, roundings: int, time_left: Callable[[], float]) -> None:
         """Try every point of the programme while there is time, at least one."""
-        points = itertools.chain(self.points(roundings), self.compromises())
-        for each in itertools.chain(self.plain_rules(), points, self.price_rules()):
-            if isinstance(each, Rule):
-                self.consider_rule(each)
-            else:
-                self.consider(*each)
+        for rule in self.plain_rules():
+            self.consider_rule(rule)
+            if time_left() <= 0:
+                return
+        for mode, key in itertools.chain(self.points(roundings), self.compromises()):
+            self.consider(mode, key)
+            if time_left() <= 0:
+                return
+        for rule in self.price_rules():
+            self.consider_rule(rule)
             if time_left() <= 0:
                 return
 

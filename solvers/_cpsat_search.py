@@ -18,8 +18,9 @@ from optbench.views.cpsat import CpsatView, build
 # How often a stop request is looked for while CP-SAT searches.
 POLL_S = 0.05
 # One thread with neither work limit nor heuristics of our own: CP-SAT as it is; then tasks that share nothing, for a bound; then
-# neighbourhoods interleaved with two that prove; then bounds from below alone. Shares of what is left when each begins.
-PLAIN_SHARE, UNSHARED_SHARE, MIXED_SHARE = 0.35, 0.15, 0.65
+# neighbourhoods interleaved with two that prove; then whichever bounds better, plain search or the tree from below. Shares of
+# what is left when each begins.
+PLAIN_SHARE, UNSHARED_SHARE, MIXED_SHARE = 0.4, 0.15, 0.65
 # Source of the bounds of the whole model.
 WHOLE = "cpsat"
 MIXED = ("default_lp", "lb_tree_search")
@@ -30,11 +31,15 @@ STAGED_S = 4.0
 
 def search_in_stages(view: CpsatView, run: Run) -> bool:
     """What one thread does best one after the other; whether nothing is left to search."""
-    if search(view, run, seconds=PLAIN_SHARE * run.time_left()) or bound_unshared(view.instance, run):
+    if search(view, run, seconds=PLAIN_SHARE * run.time_left()):
         return True
+    plain = run.bound
+    if bound_unshared(view.instance, run):
+        return True
+    conflicts_matter = plain is not None and run.bound == plain  # plain search knows more than tasks that share nothing
     if search(view, run, seconds=MIXED_SHARE * run.time_left(), workers=MIXED, interleaved=True):
         return True
-    return search(view, run, workers=FROM_BELOW)
+    return search(view, run, workers=() if conflicts_matter else FROM_BELOW)
 
 
 def bound_unshared(instance: Instance, run: Run) -> bool:

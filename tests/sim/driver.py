@@ -9,7 +9,7 @@ from optbench.sim.kernel.moments import LISTED, choose, desk_at, list_fresh, lis
 from optbench.sim.kernel.plant import CAPS, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.queues import pop_event, put, sift_up, take
 from optbench.sim.kernel.spans import duration, lag, whole_ticks
-from optbench.sim.kernel.state import DONE, NUM_DONE, NUM_FRESH, READY, RUNNING, TROUBLE, State, state_at
+from optbench.sim.kernel.state import DONE, NOW, NUM_DONE, NUM_FRESH, READY, RUNNING, TROUBLE, State, state_at
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -155,12 +155,16 @@ def start_and_stop(plant_row: Ints, state_row: Ints, stops: Floats) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def step(plant_row: Ints, state_row: Ints, until: float) -> bool:
-    """``advance``."""
-    return bool(advance(plant_at(plant_row), state_at(state_row), until))
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def open_plant(plant_row: Ints, state_row: Ints) -> None:
-    """``begin``."""
-    begin(plant_at(plant_row), state_at(state_row))
+def stop_and_go(plant_row: Ints, state_row: Ints, stops: Floats, at: Floats) -> None:
+    """Tasks in their first modes, as they become ready; time is let pass to each stop. ``at`` is the time found there."""
+    plant, state = plant_at(plant_row), state_at(state_row)
+    begin(plant, state)
+    for k in range(len(stops)):
+        while advance(plant, state, stops[k]):
+            for f in range(state.tally[NUM_FRESH]):
+                start(plant, state, state.fresh[f], plant.kind_ptr[plant.kind[state.fresh[f]]])
+            state.tally[NUM_FRESH] = 0
+        pass_time(plant, state, stops[k])
+        at[k] = state.total[NOW]
+    if state.tally[NUM_DONE] == plant.size[TASKS]:
+        close_accounts(plant, state)

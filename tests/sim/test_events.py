@@ -24,7 +24,6 @@ from optbench.sim.kernel.state import (
     EVENTS,
     LOST_J,
     MAKESPAN,
-    NOW,
     NUM_PARTS,
     PARTS_FULL,
     REST_J,
@@ -33,7 +32,7 @@ from optbench.sim.kernel.state import (
     schedule_of,
 )  # fmt: skip
 from optbench.sim.rules import list_rule, run_rule
-from tests.reference.kernel_runs import disagreements
+from tests.reference.kernel_runs import disagreements, totals
 from tests.reference.mixed_instances import mixed_instance, permuted
 from tests.sim import driver
 
@@ -267,14 +266,28 @@ def test_faults_that_cannot_be_are_refused() -> None:
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was() -> None:
-    instance = one_pool([4.0, 2.0], count=1)
+    """Time stands at each stop, never beyond it, and rest is counted up to there; in the end nothing is different."""
+    m = ob.Model("stops", time="seconds", horizon_s=40.0)
+    gpu = m.pool("gpu", count=3, idle_w=7.0)
+    for length, release in ((4.0, 0.0), (2.5, 1.0), (3.0, 9.0)):
+        m.task(modes=[m.mode(gpu, time_s=length, energy_j=100.0 * length)], release_s=release)
+    m.tariff(price_usd_per_kwh=[0.3, 0.1, 0.2], every_s=5.0)
+    m.minimize(cost_usd=1.0)
+    instance = m.build()
     plant = plant_of(instance)
-    state = new_state(plant)
-    rows = addresses(plant), addresses(state)
-    driver.open_plant(*rows)
-    # The releases at 0, and nothing else until something is started.
-    assert [driver.step(*rows, np.inf), driver.step(*rows, np.inf)] == [True, False]
-    assert driver.step(*rows, 1e9) is False and state.total[NOW] == 0.0
+    state, other = new_state(plant), new_state(plant)
+    # Between events, at one (the end at 4), beyond the next release, and after the last end at 12.
+    stops = np.array([0.5, 3.25, 4.0, 8.0, 9.0, 11.0, 12.0])
+    at = np.empty_like(stops)
+    driver.stop_and_go(addresses(plant), addresses(state), stops, at)
+    assert at.tolist() == stops.tolist()
+    driver.stop_and_go(addresses(plant), addresses(other), np.array([50.0]), np.empty(1))
+    assert totals(state) == pytest.approx(totals(other), rel=1e-12)
+    schedule = schedule_of(instance, plant, state)
+    assert schedule is not None and disagreements(instance, state, schedule) == []
+    # Cut at 8: 3 devices idle, but for 4 + 2.5 device-seconds.
+    driver.stop_and_go(addresses(plant), addresses(other), np.array([8.0]), np.empty(1))
+    assert other.total[REST_J] == pytest.approx(7.0 * (3 * 8 - 6.5))
 
 
 def test_no_tasks_no_events() -> None:

@@ -8,6 +8,7 @@ import time
 def main() -> int:
     """Compile what is not in the cache yet, and say how long it took."""
     from optbench.bounds import destructive
+    from optbench.plugins.solvers import _lp_warm
     from optbench.sim import primal
     from optbench.views.env import warm
 
@@ -16,6 +17,7 @@ def main() -> int:
         (destructive.is_compiled, destructive.compile_deductions),
         (primal.is_compiled, primal.compile_ahead),
         (warm.is_compiled, warm.compile_ahead),
+        (_lp_warm.is_compiled, _lp_warm.compile_ahead),
     ):
         if not is_compiled():
             compile_all()

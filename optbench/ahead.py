@@ -8,7 +8,8 @@ import time
 def main() -> int:
     """Compile what is not in the cache yet, and say how long it took."""
     from optbench.bounds import destructive
-    from optbench.plugins.solvers import _lp_warm
+    from optbench.plugins.solvers._lp_warm import compile_ahead as compile_lp_guided
+    from optbench.plugins.solvers._lp_warm import is_compiled as is_lp_guided_compiled
     from optbench.sim import primal
     from optbench.views.env import warm
 
@@ -17,7 +18,7 @@ def main() -> int:
         (destructive.is_compiled, destructive.compile_deductions),
         (primal.is_compiled, primal.compile_ahead),
         (warm.is_compiled, warm.compile_ahead),
-        (_lp_warm.is_compiled, _lp_warm.compile_ahead),
+        (is_lp_guided_compiled, compile_lp_guided),
     ):
         if not is_compiled():
             compile_all()

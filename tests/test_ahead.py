@@ -14,7 +14,7 @@ import pytest
 def test_kernels_are_compiled_once(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     imports = "from optbench.bounds import destructive as d; from optbench.sim import primal as p; "
-    imports += "from optbench.views.env import warm as w; from optbench.plugins.solvers import _lp_warm as g"
+    imports += "from optbench.views.env import warm as w; import optbench.plugins.solvers._lp_warm as g"
     asks = f"{imports}; print(d.is_compiled(), p.is_compiled(), w.is_compiled(), g.is_compiled())"
 
     def run(*arguments: str) -> str:

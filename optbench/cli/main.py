@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
 from types import ModuleType
@@ -63,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a sign is no reason to lose a result
     try:
-        return run(words)
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            return run(words)
     except ContradictionError as error:
         return fail(f"contradiction: {error}", exits.INTERNAL, words)
     except OptbenchError as error:
@@ -126,6 +129,11 @@ class Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         emit(f"optbench {__version__}")
         parser.exit(0)
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """One line, without the place in the code."""
+    sys.stderr.write(f"optbench: {category.__name__}: {message}\n")
 
 
 def fail(message: str, code: int, words: Sequence[str]) -> int:

@@ -118,6 +118,9 @@ def test_list_profiles_flags_what_draws_more_than_its_board(cli: Cli, tmp_path: 
     assert "nameplate: NVIDIA L4 datasheet" in cli("list", "profiles", "L4", "-v").out
     assert [entry["name"] for entry in cli("list", "profiles", "--json", "L4", "-v", "T4").json] == ["L4", "T4"]
     assert [flag["kind"] for flag in cli("list", "profiles", path, "--json").json[0]["flags"]] == ["training"]
+    warned = cli("convert", f"gpu_dag:tasks=2,gang=1,profiles={path.name}", "out.json")
+    assert warned.err.startswith("optbench: BoardPowerWarning: mine.json: profile 'site': training draws 105 W at clock 1")
+    assert "gpu_dag.py" not in warned.err
     refused = cli("list", "solvers", "L4")
     assert refused.code == 2
     assert "unexpected 'L4'; names go with `optbench list profiles`" in refused.err

@@ -95,8 +95,12 @@ def task_groups(instance: Instance) -> tuple[Ints, list[Ints]]:
     levels = np.unique(instance.mode_memory_gb)
     memory_class = np.searchsorted(levels, instance.tasks.memory_gb)
     _, first, group = np.unique(instance.tasks.kind * (len(levels) + 1) + memory_class, return_index=True, return_inverse=True)
-    primary, ptr = instance.modes.primary[instance.pairs.mode], instance.pairs.ptr
-    return group.astype(np.int64), [np.unique(primary[ptr[i] : ptr[i + 1]]) for i in first.tolist()]
+    primary, ptr, memory = instance.modes.primary, instance.modes.kind_ptr, instance.mode_memory_gb
+    pools = []
+    for i in first.tolist():  # not by ``instance.pairs``, which for a million tasks is by far the largest table there is
+        modes = slice(ptr[instance.tasks.kind[i]], ptr[instance.tasks.kind[i] + 1])
+        pools.append(np.unique(primary[modes][memory[modes] >= instance.tasks.memory_gb[i]]))
+    return group.astype(np.int64), pools
 
 
 def task_pools(instance: Instance) -> list[Ints]:

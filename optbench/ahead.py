@@ -10,13 +10,14 @@ def main() -> int:
     from optbench.bounds import destructive
     from optbench.plugins.solvers._lp_warm import compile_ahead as compile_lp_guided
     from optbench.plugins.solvers._lp_warm import is_compiled as is_lp_guided_compiled
-    from optbench.sim import primal
+    from optbench.sim import primal, sampling
     from optbench.views.env import warm
 
     began = time.perf_counter()
     for is_compiled, compile_all in (
         (destructive.is_compiled, destructive.compile_deductions),
         (primal.is_compiled, primal.compile_ahead),
+        (sampling.is_compiled, sampling.compile_ahead),
         (warm.is_compiled, warm.compile_ahead),
         (is_lp_guided_compiled, compile_lp_guided),
     ):

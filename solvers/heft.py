@@ -19,7 +19,7 @@ from optbench.model.instance import Floats, Instance
 from optbench.model.windows import by_source, edge_lags, longest_lags
 from optbench.plugins.policy import RulePolicy
 from optbench.sim.kernel.dispatch import Rule
-from optbench.sim.rules import list_rule
+from optbench.sim.rules import has_choice, list_rule
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Heft(RulePolicy):
     """Earliest finish time, by upward rank; energy-blind."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
-        return list_rule(instance, base=-upward_rank(instance), end_weight=1.0, lookahead=True)
+        return list_rule(instance, base=-upward_rank(instance), end_weight=1.0, lookahead=has_choice(instance))
 
 
 def upward_rank(instance: Instance) -> Floats:

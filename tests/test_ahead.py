@@ -13,13 +13,13 @@ import pytest
 @pytest.mark.slow
 def test_kernels_are_compiled_once(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    imports = "from optbench.bounds import destructive as d; from optbench.sim import primal as p; "
+    imports = "from optbench.bounds import destructive as d; from optbench.sim import primal as p, sampling as s; "
     imports += "from optbench.views.env import warm as w; import optbench.plugins.solvers._lp_warm as g"
-    asks = f"{imports}; print(d.is_compiled(), p.is_compiled(), w.is_compiled(), g.is_compiled())"
+    asks = f"{imports}; print(d.is_compiled(), p.is_compiled(), s.is_compiled(), w.is_compiled(), g.is_compiled())"
 
     def run(*arguments: str) -> str:
         return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True).stdout
 
-    assert run("-c", asks).split() == ["False"] * 4
+    assert run("-c", asks).split() == ["False"] * 5
     assert run("-m", "optbench.ahead").startswith("compiled kernels are ready")
-    assert run("-c", asks).split() == ["True"] * 4
+    assert run("-c", asks).split() == ["True"] * 5

@@ -42,8 +42,8 @@ def settle(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule 
     """Report what a policy made and return it; where it is no feasible schedule, say why and what to do."""
     if schedule is None:
         run.report_message(
-            f"{instance.name}: tasks were left over whose data cannot reach any pool that they can run on; add the links "
-            "(m.link), or choose pools with -s cpsat"
+            f"{instance.name}: tasks were left over: caps allow no mode of theirs, or their data cannot reach a pool that "
+            "they can run on; raise the cap, add the link (m.link), or see with -s cpsat whether there is any schedule"
         )
         return None
     verdict = run.report(schedule)

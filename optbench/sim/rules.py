@@ -70,6 +70,11 @@ def list_rule(
     )
 
 
+def has_choice(instance: Instance) -> bool:
+    """Whether any task can run in several modes; without, looking ahead would only keep devices from those behind."""
+    return bool((np.diff(instance.pairs.ptr) > 1).any())
+
+
 def within_caps(instance: Instance) -> Bools:
     """Modes that every power cap allows while nothing else runs: a task must not wait for another."""
     limits, out = instance.limits, np.ones(instance.num_modes, dtype=bool)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from optbench.model.builder import Model
 from optbench.model.instance import Edges, Floats, Instance
 from optbench.model.metrics import slack
 from optbench.model.objective import MAKESPANS, METRICS
@@ -18,7 +19,7 @@ from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import new_state
-from optbench.sim.rules import homes, list_rule, run_rule
+from optbench.sim.rules import has_choice, homes, list_rule, run_rule
 
 
 class Sampler:
@@ -81,7 +82,7 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
     features = features_of(instance, known)
     tally = np.zeros(6, dtype=np.int64)
     tally[kernel.FEATURES] = len(features)
-    tally[kernel.HAS_CHOICE] = bool((np.diff(instance.pairs.ptr) > 1).any())
+    tally[kernel.HAS_CHOICE] = has_choice(instance)
     tally[kernel.HAS_ENERGY] = bool(instance.features & {"energy", "limits"})
     tally[kernel.HAS_DEADLINES] = bool(np.isfinite(instance.tasks.deadline).any())
     value = np.full(8, math.inf)
@@ -139,5 +140,13 @@ def pool_loads(instance: Instance) -> Floats:
 
 
 def is_compiled() -> bool:
-    """Whether an earlier process has left the kernel of this source in numba's cache."""
+    """Whether an earlier process has left the sampler, compiled from this very source, in numba's cache."""
     return in_cache(kernel.samples)
+
+
+def compile_ahead() -> None:
+    """Compile the sampler into the cache: a set-up step may do so, so that no run has to."""
+    m = Model("ahead")
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=1)])
+    m.minimize(makespan=1.0)
+    Sampler(m.build(), 0).sample(1)

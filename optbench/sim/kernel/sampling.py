@@ -8,7 +8,7 @@ How modes are chosen is drawn for every sample: time against energy and lateness
 patience.
 
 A sample is what the dispatcher makes of one rule from time 0 to the end; nothing of a schedule is moved or repaired. It
-becomes the current one when it is no worse. Schedules that miss hard deadlines or limits rank behind those that do not, by how much.
+becomes the current one when it is no worse. Schedules that miss hard deadlines or limits rank behind those that do not.
 """
 
 from __future__ import annotations

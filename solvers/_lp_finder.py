@@ -27,8 +27,8 @@ from ._lp_search import BEST_VALUE, NOW_VALUE, SPREAD, TEMPERATURE, anneal, cons
 BY_LOSS, BY_SHARE, ALIKE = 0.5, 0.3, 0.2
 LOSS_SCALE = 0.05
 # Temperatures at the start and at the end, in mean values of a task, of a search of LONG steps per task; a shorter one begins
-# cooler, by this power of its length: with ten steps per task there is no time to come back from 2 (twice the excess of 0.05).
-HOT, COLD, LONG, HEATING = 2.0, 3e-3, 1_000, 0.75
+# cooler, by this power of its length: with ten steps per task there is no time to come back from 0.5.
+HOT, COLD, LONG, HEATING = 0.5, 3e-3, 1_000, 0.75
 # Keys move by up to this share of the makespan.
 REACH = 0.25
 # Before every key that a search reaches.

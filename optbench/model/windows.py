@@ -77,12 +77,26 @@ def _extreme_lags(instance: Instance, longest: bool) -> Floats:
     ends = group[edges.source[heavy]] * len(pools) + group[edges.target[heavy]]
     keys, which = np.unique(ends, return_inverse=True)
     for key, edges_here in zip(keys.tolist(), np.split(heavy[np.argsort(which, kind="stable")], _cuts(which)), strict=True):
-        senders, receivers = pools[key // len(pools)], pools[key % len(pools)]
-        lag = instance.lag(senders[:, None, None], receivers[None, :, None], edges.data_gb[edges_here][None, None, :])
+        senders, receivers = different_links(instance, pools[key // len(pools)], pools[key % len(pools)])
+        lag = instance.lag(senders[:, None], receivers[:, None], edges.data_gb[edges_here][None, :])
         if longest:
             lag = np.where(np.isfinite(lag), lag, 0.0)
-        out[edges_here] = lag.max(axis=(0, 1)) if longest else lag.min(axis=(0, 1))
+        out[edges_here] = lag.max(axis=0) if longest else lag.min(axis=0)
     return out
+
+
+def different_links(instance: Instance, senders: Ints, receivers: Ints) -> tuple[Ints, Ints]:
+    """One pair of pools for each pair of latency and speed between them: of 1,500 devices, a few instead of two million."""
+    sender, receiver = (each.ravel() for each in np.meshgrid(senders, receivers, indexing="ij"))
+    free = (sender == receiver) | (sender < 0) | (receiver < 0)
+    links = instance.links
+    latency = np.where(free, -1.0, links.latency_s[sender, receiver])
+    slowness = np.where(free, -1.0, links.s_per_gb[sender, receiver])
+    order = np.lexsort((slowness, latency))
+    latency, slowness = latency[order], slowness[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (latency[1:] != latency[:-1]) | (slowness[1:] != slowness[:-1])
+    return sender[order[first]], receiver[order[first]]
 
 
 def _cuts(which: Ints) -> Ints:

@@ -163,6 +163,8 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
     passed = 0
     while state.root[queue] != NONE and passed < rule.option[DEPTH] and (rule.option[NEEDLESS] or any_free(plant, state, queue)):
         task = take(plant, state, queue)
+        if state.status[task] != READY and coming_at(plant, state, task) == math.inf:
+            continue  # the predecessor was interrupted; it announces the task again when it runs
         if look_ahead:
             mode = planned(plant, state, rule, task, load)
         elif state.status[task] == READY:
@@ -196,7 +198,8 @@ def announce(plant: Plant, state: State, rule: Rule, task: int) -> None:
         coming = plant.succ[e]
         home = rule.home[coming]
         planned_for = rule.option[LOOKAHEAD] != 0 if home == plant.size[POOLS] else plant.size[SENDS] == 0
-        if state.waiting[coming] == 1 and planned_for:
+        # Where the running task was interrupted before, they may stand there still.
+        if state.waiting[coming] == 1 and planned_for and state.queue[coming] == NONE:
             put(plant, state, home, coming, rule.base[coming] + rule.weight[READY_WEIGHT] * state.end[task])
 
 

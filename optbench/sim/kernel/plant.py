@@ -140,7 +140,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         fault_time=np.array([fault.time for fault in broken], dtype=float),
         fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
         fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
-        device_ptr=np.concatenate(([0], np.cumsum(pools.count))).astype(np.int64),
+        device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
     )
 
 
@@ -161,6 +161,18 @@ def _caps(instance: Instance) -> tuple[Floats, Floats]:
     net = np.maximum(own.T - use @ (under * pools.rest_w).T, 0.0)
     grid = 2.0 ** (np.frexp(np.maximum(room, net.max(axis=0, initial=0.0)))[1] - 52)
     return room, (np.rint(net / grid) * grid).ravel()
+
+
+def _devices_planned(instance: Instance) -> Ints:
+    """Per pool, of how many devices a plan has to say when they are free: the earliest ones, for every task there is.
+
+    At least as many as a mode takes, though devices may be missing: those are never free.
+    """
+    modes, tasks = instance.modes, instance.tasks
+    most, taken = np.zeros(len(modes.kind_ptr) - 1, dtype=np.int64), np.zeros(instance.num_pools, dtype=np.int64)
+    np.maximum.at(most, modes.kind[np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))], modes.req_count)
+    np.maximum.at(taken, modes.req_pool, modes.req_count)
+    return np.maximum(np.minimum(instance.pools.count, most[tasks.kind].sum()), taken)
 
 
 def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:

@@ -310,6 +310,21 @@ def test_steps_out_of_turn_are_refused() -> None:
         env.step(0)
 
 
+def test_seats_and_actions_that_are_not_there_are_refused() -> None:
+    instance = mixed_instance(2)
+    batch = Batch(layout_of(instance), 2)
+    batch.seat(0, instance)
+    with pytest.raises(EnvError, match="nothing sits in seat 1"):
+        batch.open()
+    with pytest.raises(EnvError, match="no seat 7; seats are 0 to 1"):
+        batch.open(np.array([0, 7]))
+    batch.open(np.array([0]))
+    with pytest.raises(EnvError, match=r"shape \(1,\).*each of 2"):
+        batch.step([0], np.array([0]))
+    with pytest.raises(EnvError, match="nothing sits in seat 0"):
+        FleetEnv(instance, 3).step([0, 0, 0])
+
+
 @pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
 def test_a_copy_goes_its_own_way(twin_of: Callable[[SchedulingEnv], SchedulingEnv]) -> None:
     """For a search over actions: the copy and the original step alike, and neither moves the other."""

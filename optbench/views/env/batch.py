@@ -18,7 +18,7 @@ from optbench.sim.kernel.observe import View
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import State, new_state, schedule_of
-from optbench.views.env.layout import Layout, Observation, new_view
+from optbench.views.env.layout import EnvError, Layout, Observation, new_view
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +93,31 @@ class Batch:
 
     def __getitem__(self, b: int) -> Seat:
         seat = self.seats[b]
-        assert seat is not None, f"nothing was put into seat {b}"
+        if seat is None:
+            raise EnvError(f"nothing sits in seat {b}; call seat(), or reset() of an environment, first")
         return seat
 
     def open(self, chosen: Ints | None = None) -> None:
         """Begin an episode in the chosen seats, or in all."""
-        open_all(*self._rows, self._all if chosen is None else chosen, self._numbers, self.masks, self.out)
+        open_all(*self._rows, self._seated(chosen), self._numbers, self.masks, self.out)
 
     def step(self, actions: Any, chosen: Ints | None = None) -> None:
         """Take ``actions[b]`` in every chosen seat b, or in all; those whose episode is over stay as they are."""
         taken = np.ascontiguousarray(actions, dtype=np.int64)
-        step_all(*self._rows, self._all if chosen is None else chosen, taken, self._numbers, self.masks, self.out)
+        if taken.shape != self._all.shape:
+            raise EnvError(f"actions have shape {taken.shape}; there must be one for each of {len(self._all)} environments")
+        step_all(*self._rows, self._seated(chosen), taken, self._numbers, self.masks, self.out)
+
+    def _seated(self, chosen: Ints | None) -> Ints:
+        """The chosen seats, or all; refused where one is empty or does not exist, since the kernel would follow its address."""
+        seats = self._all if chosen is None else np.ascontiguousarray(chosen, dtype=np.int64)
+        wrong = seats[(seats < 0) | (seats >= len(self._all))]
+        if len(wrong):
+            raise EnvError(f"there is no seat {wrong[0]}; seats are 0 to {len(self._all) - 1}")
+        empty = seats[self._rows[0][seats, 0] == 0]
+        if len(empty):
+            raise EnvError(f"nothing sits in seat {empty[0]}; call seat(), or reset() of an environment, first")
+        return seats
 
     @property
     def rewards(self) -> Floats:

@@ -27,6 +27,7 @@ difference between the best bound known and B.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -92,10 +93,13 @@ class Anatomy:
 
     @property
     def parts(self) -> dict[str, float]:
-        """As floats whose ``math.fsum`` is the excess: the proof's part takes their rounding."""
+        """As floats whose ``math.fsum`` is the excess: the proof's part takes their rounding, smaller parts that of larger ones."""
         out = {name: float(value) for name, value in self.exact.items()}
-        others = sum(Fraction(value) for name, value in out.items() if name != "proof")
-        out["proof"] = float(Fraction(self.excess) - others)
+        smaller = sorted((name for name in out if name != "proof" and out[name] != 0), key=lambda name: -abs(out[name]))
+        for name in ("proof", *smaller):
+            out[name] += float(Fraction(self.excess) - sum(map(Fraction, out.values())))
+            if math.fsum(out.values()) == self.excess:
+                break
         return out
 
 

@@ -37,14 +37,18 @@ class Merged:
 
 
 def merge_pools(instance: Instance) -> Merged:
-    """The instance with its alike pools merged where it is large and that at least halves their number."""
-    same = Merged(instance, np.arange(instance.num_modes))
-    if int(np.diff(instance.modes.kind_ptr)[instance.tasks.kind].sum()) <= SMALL:
-        return same
-    classes = alike(instance)
-    if 2 * (int(classes.max(initial=-1)) + 1) > instance.num_pools:
-        return same
-    return merged(instance, classes)
+    """The instance with its alike pools merged where it is large and that at least halves their number.
+
+    Merged pools may be alike in turn, so that it is repeated; what comes out is left as it is when it is merged again.
+    """
+    found = Merged(instance, np.arange(instance.num_modes))
+    while int(np.diff(found.instance.modes.kind_ptr)[instance.tasks.kind].sum()) > SMALL:
+        classes = alike(found.instance)
+        if 2 * (int(classes.max(initial=0)) + 1) > found.instance.num_pools:
+            break
+        again = merged(found.instance, classes)
+        found = Merged(again.instance, again.mode[found.mode])
+    return found
 
 
 def alike(instance: Instance) -> Ints:

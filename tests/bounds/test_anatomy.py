@@ -133,6 +133,13 @@ def test_parts_sum_to_the_excess_exactly_and_none_is_negative() -> None:
     assert min(used[name] for name in PARTS if name != "proof") > 5
 
 
+def test_parts_that_cancel_sum_to_the_excess() -> None:
+    # 0.1, a part far below its last place and less than their sum: no float of the proof's part brings the three to 0.
+    exact = dict.fromkeys(PARTS, Fraction(0)) | {"unused": Fraction(1, 10), "placement": Fraction(2, 10**18)}
+    exact["proof"] = -exact["unused"] - exact["placement"]
+    check_sum(Anatomy(5.0, 5.0, "fluid_lp", exact, {}, ()))
+
+
 def explainable(instance: Instance, rng: np.random.Generator) -> list[tuple[Schedule, FluidProof]]:
     proof = solve_fluid(instance, 10.0, bool(rng.random() < 0.8))
     return [] if proof is None else [(schedule, proof) for schedule in list(schedules(instance, rng))[:3]]

@@ -13,6 +13,7 @@ from optbench.bounds import merging
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.merging import alike, merge_pools, merged
 from optbench.model.instance import Instance, Links, Modes, Pools
+from optbench.model.schedule import Schedule
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem
@@ -130,3 +131,21 @@ def test_an_explanation_of_devices_has_the_objective_of_devices(monkeypatch: pyt
     assert found.instance.num_pools == 2 < instance.num_pools
     assert found.objective.objective == result.objective
     assert sum(found.objective.exact.values()) == found.objective.exact_excess
+
+
+def test_what_is_merged_is_left_as_it_is_when_merged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Four single devices become one pool of four, which is then like the other pool of four: one pool of eight.
+    monkeypatch.setattr(merging, "SMALL", 0)
+    m = ob.Model()
+    single = [m.pool(f"s{k}", idle_w=10) for k in range(4)]
+    four = m.pool("four", 4, idle_w=10)
+    alone = [m.mode(pool, time_s=4, energy_j=100) for pool in (*single, four)]
+    pairs = [dict.fromkeys(chosen, 1) for chosen in combinations(single, 2)] + [{four: 2}]
+    m.task(modes=[*alone, *(m.mode(pair, time_s=2, energy_j=120) for pair in pairs)])
+    m.minimize(energy_j=1.0)
+    instance = m.build()
+    found = merge_pools(instance)
+    assert found.instance.pools.count.tolist() == [8] and found.instance.num_modes == 2
+    assert merge_pools(found.instance).instance is found.instance
+    # Alone 100 J and seven devices at rest for 4 s, 380 J; as a pair 120 J and six of them for 2 s, 240 J.
+    assert ob.explain(instance, Schedule.of(instance, [0], [0])).objective.parts["count"] == pytest.approx(140)

@@ -12,7 +12,7 @@ from optbench.bounds.explain import PART_WORDS, Explanation, mode_words
 from optbench.bounds.marginal import MarginalValue
 from optbench.model.result import Result
 
-WIDTH, LEFT, BAR, WORDS = 1200.0, 150.0, 480.0, 810.0
+WIDTH, LEFT, BAR, WORDS = 1200.0, 150.0, 440.0, 760.0
 ROW, ROW_BOTH, THICK, THIN = 28.0, 42.0, 12.0, 8.0
 # Parts below this share of the objective are rounding and not drawn.
 NOTHING = 1e-7

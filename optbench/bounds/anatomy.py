@@ -93,7 +93,7 @@ class Anatomy:
 
     @property
     def parts(self) -> dict[str, float]:
-        """As floats whose ``math.fsum`` is the excess: the proof's part takes their rounding, smaller parts that of larger ones."""
+        """As floats whose ``math.fsum`` is the excess: the proof's part takes their rounding, then smaller parts."""
         out = {name: float(value) for name, value in self.exact.items()}
         smaller = sorted((name for name in out if name != "proof" and out[name] != 0), key=lambda name: -abs(out[name]))
         for name in ("proof", *smaller):

@@ -187,6 +187,22 @@ def test_a_work_limit_alone_knows_no_clock() -> None:
     assert limits == [None, 60, 5]
 
 
+def test_the_time_of_a_solver_is_not_that_of_bounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    elapsed, add_bounds = [], api._add_bounds
+
+    def watched(run: ob.Run) -> None:
+        elapsed.append(run.elapsed_s())
+        add_bounds(run)
+        elapsed.append(run.elapsed_s())
+
+    monkeypatch.setattr(api, "_add_bounds", watched)
+    m = two_clocks()
+    m.minimize(energy_j=1.0)
+    result = ob.solve(m.build(), "fcfs")
+    assert result.bound is not None
+    assert elapsed == [elapsed[0]] * 2 and result.wall_s == round(elapsed[0], 6)
+
+
 def test_the_trajectory_of_levels_stays_within_the_time_spent() -> None:
     m = two_clocks()
     m.minimize_in_order("makespan_s", "energy_j")

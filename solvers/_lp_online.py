@@ -60,7 +60,8 @@ def plan(instance: Instance, plant: Plant, state: State, rule: Rule, seed: int, 
     known = guide(rest.instance, math.inf)
     finder = Finder(rest.instance, known, seed, running=rest.running)
     finder.first(roundings, lambda: math.inf)
-    finder.anneal(steps, 0.5, steps)
+    if steps > 0:
+        finder.anneal(steps, 0.5, steps)
     best = finder.search
     free = np.ones(len(rest.task), dtype=bool)
     free[rest.running] = False

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
-from optbench.plugins.policy import Policy
+from optbench.plugins.policy import Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
@@ -51,6 +52,13 @@ class LpGuided(Policy):
     resolve_every: float = 0.1
     steps: int = 1000
 
+    def __post_init__(self) -> None:
+        for name, value in (("roundings", self.roundings), ("steps", self.steps)):
+            if value < 0:
+                raise ParameterError(f"lp_guided: {name} is {value!r}; it must be at least 0")
+        if not 0.0 < self.resolve_every < math.inf:
+            raise ParameterError(f"lp_guided: resolve_every is {self.resolve_every!r}; it must be positive and finite")
+
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         if run.warm_start is not None:
             run.report(run.warm_start)
@@ -64,7 +72,11 @@ class LpGuided(Policy):
             else:
                 search_for_work(finder, run, DEFAULT_WORK if run.work_limit is None else run.work_limit)
             report(finder, run)
-        return run.best
+        if run.time_left() <= 0:
+            run.report_termination("time_limit")
+        elif self.search and run.work_limit is not None:
+            run.report_termination("work_limit")
+        return run.best if run.best is not None else settle(instance, run, finder.best_schedule())
 
     def known(self, instance: Instance, time_limit_s: float) -> Guide:
         return guide(instance, time_limit_s) if self.prices else blind(instance, windows(instance))

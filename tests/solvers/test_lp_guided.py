@@ -10,9 +10,11 @@ import pytest
 
 import optbench as ob
 from optbench import api
+from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.verify import verify
 from optbench.model.windows import windows
+from optbench.plugins.discovery import load_solver
 from optbench.plugins.problems.gpu_dag import GpuDag
 from optbench.plugins.solvers._lp_finder import Finder
 from optbench.plugins.solvers._lp_guide import blind, guide
@@ -166,3 +168,27 @@ def test_what_is_left_keeps_running_tasks_to_their_modes() -> None:
     running = rest.instance.pairs.duration[np.isin(rest.instance.pairs.task, rest.running)]
     assert running.tolist() == [3.0, 3.0]
     assert rest.instance.tasks.release.tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("field", "value"), [("roundings", -1), ("steps", -5), ("resolve_every", 0.0), ("resolve_every", -1.0)])
+def test_parameters_out_of_range_are_named(field: str, value: float) -> None:
+    with pytest.raises(ParameterError, match=f"lp_guided: {field} is {value}"):
+        load_solver("lp_guided", {field: value})
+
+
+def test_it_decides_without_a_search() -> None:
+    assert ob.simulate(SETTINGS["tight"], LpGuided(search=False, roundings=1), bound=False).end == "complete"
+
+
+def test_it_says_why_it_stopped() -> None:
+    assert ob.solve(two_pools(), "lp_guided", work_limit=1, bound=False).termination == "work_limit"
+    assert ob.solve(two_pools(1000), "lp_guided", time_limit_s=0.2, bound=False).termination == "time_limit"
+
+
+def test_it_says_what_is_wrong_where_nothing_is_feasible() -> None:
+    """3 s of work, 2 s to do it in."""
+    m = ob.Model("late")
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=3)], deadline_s=2)
+    m.minimize(makespan=1.0)
+    result = ob.solve(m.build(), "lp_guided", work_limit=1)
+    assert result.schedule is None and result.message is not None and "deadline" in result.message

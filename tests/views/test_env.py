@@ -214,6 +214,21 @@ def test_without_autoreset_what_is_over_stays_over_until_it_is_reset() -> None:
     assert info["time"][0] == 0.0 and info["time"][1] > 0.0
 
 
+def test_a_cost_is_handed_out_once() -> None:
+    """Both environments end 1 s late, the second one step after the first."""
+    m = ob.Model("late")
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=3)], deadline_s=2)
+    m.minimize(makespan=1.0)
+    fleet = FleetEnv(m.build(), 2, autoreset_mode=AutoresetMode.DISABLED)
+    _, info = fleet.reset(seed=0)
+    costs = []
+    for actions in ([0, 7], [0, 0], [0, 0]):  # 7 is no action
+        _, _, _, _, info = fleet.step(np.array(actions))
+        costs.append(info["cost"].tolist())
+    assert [row[0] > 0 for row in costs] == [True, False, False]
+    assert [row[1] > 0 for row in costs] == [False, True, False]
+
+
 def test_instances_of_different_sizes_step_together() -> None:
     instances = [mixed_instance(seed) for seed in range(16)]
     layout = layout_of(*instances)

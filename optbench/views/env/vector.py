@@ -77,6 +77,7 @@ class FleetEnv(VectorEnv[Observation, Any, Any]):
         batch = self._batch
         again = self._over if self.autoreset_mode is AutoresetMode.NEXT_STEP else np.zeros_like(self._over)
         going = np.flatnonzero(~again & ~self._over)
+        batch.costs[self._over] = 0.0  # handed out when the episode ended
         batch.step(actions, going)
         if self._raises and batch.illegal[going].any():
             b = int(going[batch.illegal[going].argmax()])

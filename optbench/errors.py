@@ -46,7 +46,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     if len(names) <= MAX_LISTED:
-        return f"known: {', '.join(names)}" if names else "nothing is known here"
+        return f"known: {', '.join(names)}" if names else "there are none"
     within = [each for each in names if name.strip() and name.lower() in each.lower()]
     if 0 < len(within) <= MAX_LISTED:
         return f"did you mean one of {', '.join(within)}?"

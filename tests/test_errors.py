@@ -10,7 +10,7 @@ FILES = [f"jobshop/la{i:02}" for i in range(50)]
 def test_something_close_is_asked_for_and_short_lists_are_shown_whole() -> None:
     assert nearest("jobshp/la01", FILES) == "did you mean 'jobshop/la01'?"
     assert nearest("zz", ["b", "a"]) == "known: a, b"
-    assert nearest("zz", []) == "nothing is known here"
+    assert nearest("zz", []) == "there are none"
 
 
 def test_of_long_lists_only_what_contains_the_name_or_the_beginning() -> None:

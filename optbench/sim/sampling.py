@@ -21,6 +21,9 @@ from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import new_state
 from optbench.sim.rules import has_choice, homes, list_rule, run_rule
 
+# Tasks looked at in a queue: a cap can leave devices free that nobody may use, and thousands would be looked at per event.
+DEEPEST = 1000
+
 
 class Sampler:
     """A search for good rules; the same seed and the same number of samples give the same rule, however they are portioned."""
@@ -30,7 +33,7 @@ class Sampler:
         ahead, reverse = windows(instance), reversed_instance(instance)
         plant, back = plant_of(instance), plant_of(reverse)
         both = (instance, reverse, instance)
-        rule, flip, self.best = (list_rule(each, end_weight=1.0, depth=instance.num_tasks) for each in both)
+        rule, flip, self.best = (list_rule(each, end_weight=1.0, depth=min(DEEPEST, instance.num_tasks)) for each in both)
         rule.after[:], flip.after[:] = ahead.tail, windows(reverse).tail
         self.search = search_of(instance, ahead, seed)
         self.tables = (plant, back, new_state(plant), rule, flip, self.search, self.best)

@@ -19,6 +19,7 @@ from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import new_state, schedule_of
 from optbench.sim.rules import list_rule
+from optbench.sim.sampling import DEEPEST
 
 from ._lp_guide import Guide
 from ._lp_search import BEST_VALUE, NOW_VALUE, SPREAD, TEMPERATURE, anneal, consider, new_search, settle_all, value_now
@@ -49,7 +50,7 @@ class Finder:
         self.plant = plant_of(instance)
         self.state = new_state(self.plant)
         n = instance.num_tasks
-        self.rule = list_rule(instance, depth=max(1, n), fixed=0)
+        self.rule = list_rule(instance, depth=min(DEEPEST, n), fixed=0)
         self.search = new_search(instance, known.ptr, known.mode, chances(instance, known), seed)
         self.rows = [addresses(table) for table in (self.plant, self.state, self.rule, self.search)]
         self.value = math.inf
@@ -79,7 +80,7 @@ class Finder:
 
     def plain_rules(self) -> Iterator[Rule]:
         """List rules that end each task as early as can be."""
-        depth = max(1, self.instance.num_tasks)
+        depth = min(DEEPEST, self.instance.num_tasks)
         for key in (*self.keys, windows(self.instance).shortest):
             for lookahead in (True, False):
                 yield list_rule(self.instance, base=key, depth=depth, lookahead=lookahead, end_weight=1.0)
@@ -116,7 +117,7 @@ class Finder:
                 for device_factor in DEVICE_FACTORS:
                     for key in self.keys:
                         yield list_rule(
-                            instance, base=key, depth=max(1, instance.num_tasks), lookahead=lookahead, late_weight=late,
+                            instance, base=key, depth=min(DEEPEST, instance.num_tasks), lookahead=lookahead, late_weight=late,
                             end_weight=time_factor * max(price, 1e-9), energy_weight=joule,
                             pool_cost=device_factor * known.pool_price,
                         )  # fmt: skip

@@ -127,7 +127,8 @@ def features_of(instance: Instance, known: Windows) -> Floats:
     urgency = -instance.tasks.weight / np.maximum(known.shortest, 1e-9)
     rows = (path, known.shortest, known.head, known.tail, crowded, crowded * path, latest, np.where(dated, latest - path, 0.0),
             np.asarray(instance.tasks.release, dtype=float), urgency)  # fmt: skip
-    return np.array([row / max(float(np.abs(row).max(initial=0.0)), 1e-12) for row in rows])
+    finite = [np.where(np.isfinite(row), row, 0.0) for row in rows]  # a task that no link reaches has no path
+    return np.array([row / max(float(np.abs(row).max(initial=0.0)), 1e-12) for row in finite])
 
 
 def pool_loads(instance: Instance) -> Floats:

@@ -73,7 +73,7 @@ def test_there_is_no_global_random_generator() -> None:
 
 
 def test_functions_are_compiled_in_one_place() -> None:
-    """numba's cache is not safe without what optbench/sim/compiled.py does first; pointers.py builds types and compiles nothing."""
+    """numba's cache is not safe without what optbench/sim/compiled.py does first; pointers.py only builds types."""
     allowed = ("optbench/sim/compiled.py", "optbench/sim/kernel/pointers.py", "tests/sim/test_compiled.py")
     found = lines_matching(re.compile(r"^\s*(?:import numba|from numba)"))
     assert [line for line in found if not line.startswith(allowed)] == []

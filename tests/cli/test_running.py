@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from optbench.cli.main import VERBS
 from optbench.errors import ContradictionError
 from optbench.model.result import Bound
 from optbench.quickstart import check_agreement
+from optbench.testing.records import sacct_text
 from tests.cli.conftest import COMMAND, Cli, environment
 
 HEAVY = {"numpy", "scipy", "rich", "ortools", "highspy", "pyomo", "torch", "numba", "mlflow", "optuna", "gymnasium", "networkx"}
@@ -115,6 +117,9 @@ def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
     binary.write_text(f'#!/bin/sh\nexec "{COMMAND[0]}" -m {COMMAND[2]} "$@"\n')
     binary.chmod(0o755)
     env = {**environment(), "PATH": f"{binary.parent}:{os.environ['PATH']}", "OPTBENCH_DATA": str(data_dir)}
+    # What a reader brings along: a log and a profile.
+    (tmp_path / "march.sacct").write_text(sacct_text())
+    (tmp_path / "mine.json").write_bytes((resources.files("optbench.power") / "data" / "L4.json").read_bytes())
     failed = {}
     for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", "quickstart"))):
         for example in VERBS[name].EXAMPLES:

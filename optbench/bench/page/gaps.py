@@ -66,7 +66,7 @@ def _bars(why: Explanation) -> str:
 
 def _bar(found: Anatomy, name: str, y: float, thickness: float, colour: str, unit: str) -> str:
     """A bar as long as the part's share of the excess, and the part in numbers."""
-    value = found.parts[name]
+    value = found.parts[name] if abs(found.parts[name]) > NOTHING * max(1.0, abs(found.objective)) else 0.0
     share = max(0.0, value / found.excess) if found.excess > 0 else 0.0
     width = max(1.0, BAR * min(1.0, share))
     bar = svg.tag("rect", x=LEFT, y=y, width=width, height=thickness, rx=2.0, fill=colour, class_="energy-part" if unit else None)

@@ -110,6 +110,10 @@ def assemble(columns: Columns, rows: Rows) -> LinearProgram:
     )
 
 
+# HiGHS refuses coefficients from here on (its option large_matrix_value).
+LARGEST = 1e15
+
+
 @dataclass(frozen=True, eq=False)
 class LpSolution:
     """What HiGHS hands back; ``dual`` is None when it has none. Nothing of it is trusted before it is proved again."""
@@ -125,6 +129,8 @@ def solve(lp: LinearProgram, time_limit_s: float) -> LpSolution:
 
     Its answer then is no vertex and slightly off; the exact proof charges for that about 1e-9 of the bound.
     """
+    if len(lp.value) and np.abs(lp.value).max() >= LARGEST:
+        return LpSolution("too large a coefficient", 0.0, np.zeros(lp.num_columns), None)
     import highspy
 
     # HiGHS keeps one pool of threads per process and refuses another number of them later: start afresh.

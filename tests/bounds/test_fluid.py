@@ -185,3 +185,15 @@ def test_a_level_with_a_limit_is_bounded_under_it() -> None:
     second = instance.with_limits(makespan=5.0).with_objective(instance.objective.level(1))
     # Both orders end at 5; the shorter first: 2 + 5.
     assert lower_bounds(second, time_limit_s=1.0)[0].value == pytest.approx(7)
+
+
+def test_coefficients_that_highs_refuses_leave_no_bound_and_no_error() -> None:
+    """A task of 10^15 ticks is valid; HiGHS takes no coefficient from 10^15 on."""
+    m = ob.Model("long")
+    gpu = m.pool("gpu", count=1, idle_w=10.0)
+    first = m.task(modes=[m.mode(gpu, time_s=1e15, energy_j=1.0)])
+    m.task(modes=[m.mode(gpu, time_s=1.0, energy_j=1.0)], after=first)
+    m.minimize(energy_j=1.0)
+    instance = m.build()
+    assert fluid_bound(instance) is None
+    assert [bound.proof for bound in ob.bound(instance)] == ["combinatorial"] * len(ob.bound(instance)) != []

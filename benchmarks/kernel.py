@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -124,7 +125,7 @@ def crowd(pools: int) -> dict[str, float]:
     return timed(instance, rule)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def play_week(plant_row: Ints, state_row: Ints, rule_row: Ints, by_rule: bool) -> None:
     """First come, first served; tasks reach the queue of their pool after a delay, which is in ``base``."""
     plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
@@ -133,7 +134,7 @@ def play_week(plant_row: Ints, state_row: Ints, rule_row: Ints, by_rule: bool) -
         decide(plant, state, rule, by_rule)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def decide(plant: Plant, state: State, rule: Rule, by_rule: bool) -> None:
     """The list rule's choice among 64 modes, or the same number of GPUs at one clock, without looking."""
     for f in range(state.tally[NUM_FRESH]):
@@ -199,7 +200,8 @@ def large(form: str, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-MEASURES = {"family": family, "arrivals": arrivals, "crowd": crowd, "week": week, "large": large}
+Measure = Callable[..., dict[str, Any]]
+MEASURES: dict[str, Measure] = {"family": family, "arrivals": arrivals, "crowd": crowd, "week": week, "large": large}
 
 
 def fresh(measure: str, *arguments: Any) -> dict[str, Any]:
@@ -293,7 +295,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.measure:
         name, *arguments = json.loads(options.measure)
-        out = MEASURES[name](*arguments)  # type: ignore[operator]
+        out = MEASURES[name](*arguments)
         print(json.dumps(out | {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
         return 0
     options.output.write_text(page(options.quick))

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,11 @@ class Case:
     def excess(self, contender: str) -> float:
         value = next(row.objective for row in self.rows if row.contender == contender)
         return np.inf if value is None else value / self.best - 1
+
+
+def less(contender: str, case: Case) -> float:
+    """By how much lp_guided's excess is above that of a contender."""
+    return case.excess("lp_guided") - case.excess(contender)
 
 
 def measure(setting: str, seed: int, time_limit_s: float) -> Case:
@@ -162,8 +168,8 @@ def table(cases: list[Case]) -> list[str]:
         excess = np.array([case.excess(name) for case in cases])
         found = int((excess < 1e-9).sum())
         seconds = np.mean([row.wall_s for case in cases for row in case.rows if row.contender == name])
-        mean = resampled(cases, lambda case, name=name: case.excess(name))  # type: ignore[misc]
-        against = resampled(cases, lambda case, name=name: case.excess("lp_guided") - case.excess(name))  # type: ignore[misc]
+        mean = resampled(cases, partial(Case.excess, contender=name))
+        against = resampled(cases, partial(less, name))
         lines.append(
             f"| {name} | {percent(mean)} | {100 * np.median(excess):.1f} % | {100 * excess.max():.1f} % | {found} | "
             f"{seconds:.3f} | {'' if name == 'lp_guided' else percent(against)} |"

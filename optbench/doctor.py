@@ -163,7 +163,7 @@ def _numba_cache() -> Check:
         if destructive.is_compiled() and primal.is_compiled():
             return Check("numba cache", "ok", f"{folder}, kernels compiled")
         detail = f"{folder}, kernels not compiled yet: short runs do without heuristics and destructive bounds"
-        return Check("numba cache", "note", detail, "python -m optbench.ahead (once, about half a minute)")
+        return Check("numba cache", "note", detail, "python -m optbench.ahead (once, about a minute)")
     return Check("numba cache", "note", f"{folder} cannot be written", "set NUMBA_CACHE_DIR to a folder that can")
 
 

@@ -16,21 +16,14 @@ import numpy as np
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import METRICS
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.accounts import accrue
+from optbench.sim.kernel.accounts import NUM_METRICS, accrue, metrics_by
 from optbench.sim.kernel.dispatch import Rule, make, rule_at
-from optbench.sim.kernel.plant import CAPS, HORIZON, POOLS, STEP_S, TASKS, Plant, plant_at
+from optbench.sim.kernel.plant import CAPS, HORIZON, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.spans import fits
 from optbench.sim.kernel.state import (
-    BUSY_J,
-    CARBON,
-    COST,
-    FLOW,
     MAKESPAN,
     NUM_DONE,
-    REST_J,
-    TARDY,
-    TRANSFER_J,
     State,
     state_at,
 )  # fmt: skip
@@ -100,7 +93,7 @@ def evaluate(plant: Plant, state: State, rule: Rule, search: Search) -> float:
     """The value of a rule's schedule: the objective's first level, limits and hard deadlines as penalties; inf if unfinished."""
     if not make(plant, state, rule, math.inf) or state.tally[NUM_DONE] < plant.size[TASKS]:
         return math.inf
-    total, step, horizon = state.total, plant.scalar[STEP_S], plant.scalar[HORIZON]
+    total, horizon = state.total, plant.scalar[HORIZON]
     late = 0.0
     if horizon < math.inf:
         late = max(0.0, total[MAKESPAN] - horizon) / max(1.0, horizon)
@@ -108,10 +101,9 @@ def evaluate(plant: Plant, state: State, rule: Rule, search: Search) -> float:
     for task in range(plant.size[TASKS]):
         if not plant.soft[task] and state.end[task] > plant.deadline[task]:
             late += (state.end[task] - plant.deadline[task]) / max(1.0, plant.deadline[task])
-    energy_j = total[BUSY_J] + total[TRANSFER_J] + total[REST_J]
-    metrics = (total[MAKESPAN], total[MAKESPAN] * step, energy_j, total[FLOW], total[TARDY], total[COST], total[CARBON])
+    metrics = metrics_by(plant, state, total[MAKESPAN])
     out = 0.0
-    for m in range(7):
+    for m in range(NUM_METRICS):
         out += search.weight[m] * metrics[m]
         if metrics[m] > search.limit[m]:
             late += (metrics[m] - search.limit[m]) / max(1e-9, search.limit[m])

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.relaxation import Relaxation, mode_uses
+from optbench.bounds.relaxation import Relaxation
 from optbench.model.instance import Instance, Ints
+from optbench.model.metrics import mode_uses
 from optbench.model.windows import by_source, latest_ends
 
 MAX_TASKS = 3_000

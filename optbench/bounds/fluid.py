@@ -37,8 +37,9 @@ from optbench.bounds.grouping import Groups, group_tasks, sending_costs
 from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
 from optbench.bounds.makespan import makespan_bounds
 from optbench.bounds.metric_floors import low_sum, metric_floors, transfer_floor
-from optbench.bounds.relaxation import Relaxation, mode_uses, relax
+from optbench.bounds.relaxation import Relaxation, relax
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
+from optbench.model.metrics import mode_uses
 from optbench.model.objective import MAKESPANS
 from optbench.model.windows import time_horizon
 

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optbench.bounds.relaxation import mode_uses
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import J_PER_KWH, integral
+from optbench.model.metrics import J_PER_KWH, integral, mode_uses
 
 if TYPE_CHECKING:
     from optbench.bounds.fluid import Fluid

@@ -18,8 +18,8 @@ import numpy as np
 
 from optbench.bounds.fluid import Fluid
 from optbench.bounds.linear_program import LinearProgram, solve
-from optbench.bounds.relaxation import mode_uses
 from optbench.model.instance import Bools, Floats, Ints
+from optbench.model.metrics import mode_uses
 
 # Multiples of the typical power that time is priced at, and columns per price that each task begins with.
 TIME_PRICES, FIRST = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0), 2

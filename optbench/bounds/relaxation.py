@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.metrics import mode_uses
 from optbench.model.windows import Windows, windows
 
 # Sets of pools that tasks choose among; beyond this many, the rarest are left out.
@@ -63,14 +64,6 @@ def safe_windows(instance: Instance) -> Windows:
     if instance.domain == "ticks":
         return w
     return replace(w, head=w.head * (1 - PATH_MARGIN), tail=w.tail * (1 - PATH_MARGIN))
-
-
-def mode_uses(instance: Instance) -> Ints:
-    """``uses[mode, pool]``: devices of the pool that the mode occupies."""
-    modes = instance.modes
-    uses = np.zeros((instance.num_modes, instance.num_pools), dtype=np.int64)
-    np.add.at(uses, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
-    return uses
 
 
 def pool_set(instance: Instance, w: Windows, uses: Ints, pools: tuple[int, ...]) -> PoolSet:

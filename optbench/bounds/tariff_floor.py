@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from optbench.bounds.relaxation import Relaxation, mode_uses
+from optbench.bounds.relaxation import Relaxation
 from optbench.model.instance import Floats
-from optbench.model.metrics import J_PER_KWH, integral, rate_at
+from optbench.model.metrics import J_PER_KWH, integral, mode_uses, rate_at
 from optbench.model.windows import latest_ends
 
 TERM_MARGIN = 1e-12

@@ -16,6 +16,7 @@ import numpy as np
 
 from optbench.model.caps import net_power_w
 from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.metrics import mode_uses
 
 # Rows of pairs, and entries of modes times pools, up to which modes are compared.
 MAX_ROWS, MAX_USES = 200_000, 5_000_000
@@ -30,7 +31,7 @@ def stand_ins(instance: Instance) -> Ints:
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
     if instance.preemptive or not wanted <= REGULAR or len(out) > MAX_ROWS or instance.num_modes * instance.num_pools > MAX_USES:
         return out
-    uses, added_w = _uses(instance), _added_w(instance)
+    uses, added_w = mode_uses(instance).astype(float), _added_w(instance)
     net_j = pairs.energy_j - instance.step_s * pairs.duration * instance.mode_rest_w[pairs.mode]
     if "energy_j" not in wanted:
         net_j = np.zeros_like(net_j)
@@ -53,14 +54,6 @@ def _dominates(costs: Floats) -> Bools:
     no_more = (costs[:, None, :] <= costs[None, :, :]).all(axis=2)
     index = np.arange(len(costs))
     return np.asarray(no_more & (~no_more.T | (index[:, None] < index[None, :])), dtype=bool)
-
-
-def _uses(instance: Instance) -> Floats:
-    """Devices of each pool that each mode occupies."""
-    modes = instance.modes
-    uses = np.zeros((instance.num_modes, instance.num_pools))
-    np.add.at(uses, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
-    return uses
 
 
 def _added_w(instance: Instance) -> Floats:

@@ -59,6 +59,14 @@ def requirements(instance: Instance, mode: Ints) -> tuple[Ints, Ints, Ints]:
     return row, modes.req_pool[req], modes.req_count[req]
 
 
+def mode_uses(instance: Instance) -> Ints:
+    """``uses[mode, pool]``: devices of the pool that the mode occupies."""
+    modes = instance.modes
+    uses = np.zeros((instance.num_modes, instance.num_pools), dtype=np.int64)
+    np.add.at(uses, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
+    return uses
+
+
 def idle_time(instance: Instance, schedule: Schedule, horizon: float) -> Floats:
     """Device-time per pool that is not busy within [0, horizon]."""
     row, pool, count = requirements(instance, schedule.mode)

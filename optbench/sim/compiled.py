@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import os
 import secrets
+from collections.abc import Callable
 from functools import cache as remembered
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ PACKAGE = Path(__file__).parents[1]
 KERNEL = Path(__file__).parent / "kernel"
 
 
-def njit(*, cache: bool = True, **options: Any) -> Any:
+def njit(*, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
     """``numba.njit`` with a cache that notices changes in the folder of the function, and in the kernel under it."""
 
     def decorate(function: Any) -> Any:

@@ -105,7 +105,7 @@ def play(env: SchedulingEnv, choose: Choose, seed: int = 0) -> Episode:
     return Episode(env, decisions, waits, reward, cost, info["schedule"], info["objective"], b"".join(record))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def drive(plant_row: Ints, state_row: Ints, times: Floats, task: Ints, mode: Ints) -> int:
     """Begin, let time pass to each decision, start; returns the decisions that were possible (all of them, or it is wrong)."""
     plant, state = plant_at(plant_row), state_at(state_row)

@@ -12,27 +12,27 @@ from optbench.sim.kernel.spans import duration, lag, whole_ticks
 from optbench.sim.kernel.state import DONE, NOW, NUM_DONE, NUM_FRESH, READY, RUNNING, TROUBLE, State, state_at
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def whole_ticks_of(values: Floats, out: Floats) -> None:
     for i in range(len(values)):
         out[i] = whole_ticks(values[i])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def durations(plant_row: Ints, mode: Ints, units: Floats, out: Floats) -> None:
     plant = plant_at(plant_row)
     for i in range(len(mode)):
         out[i] = duration(plant, mode[i], units[i])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def lags(plant_row: Ints, sender: Ints, receiver: Ints, data_gb: Floats, out: Floats) -> None:
     plant = plant_at(plant_row)
     for i in range(len(sender)):
         out[i] = lag(plant, sender[i], receiver[i], data_gb[i])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def through_the_event_heap(state_row: Ints, times: Floats, codes: Ints, pops: Ints, out_time: Floats, out_code: Ints) -> None:
     """Push all, popping ``pops[i]`` events after the i-th push; then pop what is left."""
     state = state_at(state_row)
@@ -49,7 +49,7 @@ def through_the_event_heap(state_row: Ints, times: Floats, codes: Ints, pops: In
         done += 1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def through_a_queue(plant_row: Ints, state_row: Ints, keys: Floats, takes: Ints, out: Ints) -> None:
     """Put every task in queue 0, taking ``takes[i]`` after the i-th; then take what is left."""
     plant, state = plant_at(plant_row), state_at(state_row)
@@ -65,7 +65,7 @@ def through_a_queue(plant_row: Ints, state_row: Ints, keys: Floats, takes: Ints,
         done += 1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def work_off(plant_row: Ints, state_row: Ints, desk_row: Ints, draws: Floats, stops: int) -> int:
     """Start options at random, and interrupt running tasks at random up to ``stops`` times, until nothing happens any more.
 
@@ -94,7 +94,7 @@ def work_off(plant_row: Ints, state_row: Ints, desk_row: Ints, draws: Floats, st
     return wrong
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def overfull(plant: Plant, state: State) -> int:
     """Pools whose devices (free, gone, and busy with what runs) do not add up, and caps whose watts do not."""
     wrong = 0
@@ -118,7 +118,7 @@ def overfull(plant: Plant, state: State) -> int:
     return wrong
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def stop_again_and_again(plant_row: Ints, state_row: Ints, times: int) -> int:
     """Start task 0 in mode 0 and interrupt it at once, many times; how often it was possible."""
     plant, state = plant_at(plant_row), state_at(state_row)
@@ -131,7 +131,7 @@ def stop_again_and_again(plant_row: Ints, state_row: Ints, times: int) -> int:
     return times
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def start_and_stop(plant_row: Ints, state_row: Ints, stops: Floats) -> int:
     """Run task 0 in mode 0, stop it at the given times and start it again; returns TROUBLE."""
     plant, state = plant_at(plant_row), state_at(state_row)
@@ -154,7 +154,7 @@ def start_and_stop(plant_row: Ints, state_row: Ints, stops: Floats) -> int:
     return int(state.tally[TROUBLE])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def stop_and_go(plant_row: Ints, state_row: Ints, stops: Floats, at: Floats) -> None:
     """Tasks in their first modes, as they become ready; time is let pass to each stop. ``at`` is the time found there."""
     plant, state = plant_at(plant_row), state_at(state_row)

@@ -150,7 +150,7 @@ def test_a_dead_end_terminates() -> None:
     assert reward == -(10.0 + 7.0) * 1.0  # the second until b's release, the last event
 
 
-@pytest.mark.parametrize("spec", ["gpu_dag:tasks=6", "jobshop:jobs=3,machines=3", "rcpsp:activities=6"])
+@pytest.mark.parametrize("spec", ["gpu_dag:tasks=6", "jobshop:jobs=3,machines=3", "rcpsp:activities=6,complexity=1"])
 def test_gymnasium_finds_nothing_to_say(spec: str) -> None:
     made = EnvSpec("optbench/Scheduling-v0", "optbench.views.env:SchedulingEnv", kwargs={"source": load_problem(spec)})
     with warnings.catch_warnings():

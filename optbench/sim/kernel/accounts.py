@@ -6,6 +6,7 @@ that are not busy draw their resting power; a transfer draws at the sender when 
 
 from __future__ import annotations
 
+from optbench.model.objective import METRICS
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.plant import PERIODS, POOLS, SENDS, STEP_S, Plant
 from optbench.sim.kernel.state import (
@@ -23,6 +24,7 @@ from optbench.sim.kernel.state import (
 )  # fmt: skip
 
 J_PER_KWH = 3.6e6
+NUM_METRICS = len(METRICS)
 
 
 @njit(cache=True)
@@ -132,6 +134,14 @@ def send_accounts(plant: Plant, state: State, task: int, mode: int, sign: float)
                 charge(plant, state, sender, sign * energy_j, state.end[source], state.end[source])
     state.total[TRANSFER_J] += sign * sent_j
     return sent_j
+
+
+@njit(cache=True)
+def metrics_by(plant: Plant, state: State, end: float) -> tuple[float, float, float, float, float, float, float]:
+    """The accounts in the order of METRICS, with ``end`` for the makespan."""
+    total = state.total
+    energy_j = total[BUSY_J] + total[TRANSFER_J] + total[REST_J]
+    return end, end * plant.scalar[STEP_S], energy_j, total[FLOW], total[TARDY], total[COST], total[CARBON]
 
 
 @njit(cache=True)

@@ -15,21 +15,15 @@ import math
 
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
+from optbench.sim.kernel.accounts import NUM_METRICS, metrics_by
 from optbench.sim.kernel.events import advance, begin, close_accounts
 from optbench.sim.kernel.moments import LISTED, Desk, any_option, choose, desk_at, list_fresh
 from optbench.sim.kernel.observe import COSTS, MODES, SPAN, WORTH, View, look, view_at
 from optbench.sim.kernel.plant import HORIZON, STEP_S, TASKS, Plant, plant_at
 from optbench.sim.kernel.state import (
-    BUSY_J,
-    CARBON,
-    COST,
-    FLOW,
     NOW,
     NUM_DONE,
     OVERDUE,
-    REST_J,
-    TARDY,
-    TRANSFER_J,
     State,
     state_at,
 )  # fmt: skip
@@ -112,29 +106,12 @@ def next_decision(plant: Plant, state: State, desk: Desk) -> bool:
 
 
 @njit(cache=True)
-def metric_so_far(plant: Plant, state: State, metric: int) -> float:
-    """The k-th of METRICS; the makespan counts as time passes, lateness and flow when a task ends, work when it begins."""
-    total = state.total
-    if metric == 0:
-        return total[NOW]
-    if metric == 1:
-        return total[NOW] * plant.scalar[STEP_S]
-    if metric == 2:
-        return total[BUSY_J] + total[TRANSFER_J] + total[REST_J]
-    if metric == 3:
-        return total[FLOW]
-    if metric == 4:
-        return total[TARDY]
-    return total[COST] if metric == 5 else total[CARBON]
-
-
-@njit(cache=True)
 def worth_of(plant: Plant, state: State, view: View) -> float:
-    """The objective so far."""
-    out = 0.0
-    for metric in range(7):
-        if view.worth[metric] != 0.0:
-            out += view.worth[metric] * metric_so_far(plant, state, metric)
+    """The objective so far; the makespan counts as time passes, lateness and flow when a task ends, work when it begins."""
+    out, metrics = 0.0, metrics_by(plant, state, state.total[NOW])
+    for m in range(NUM_METRICS):
+        if view.worth[m] != 0.0:
+            out += view.worth[m] * metrics[m]
     return out
 
 
@@ -142,10 +119,11 @@ def worth_of(plant: Plant, state: State, view: View) -> float:
 def costs_of(plant: Plant, state: State, view: View) -> float:
     """Everything by which constraints of the whole schedule are broken so far."""
     out, horizon = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[STEP_S]), plant.scalar[HORIZON]
-    for metric in range(7):
-        limit = view.limit[metric]
+    metrics = metrics_by(plant, state, state.total[NOW])
+    for m in range(NUM_METRICS):
+        limit = view.limit[m]
         if limit < math.inf:
-            out += max(0.0, metric_so_far(plant, state, metric) - limit) / (limit if limit > 0 else 1.0)
+            out += max(0.0, metrics[m] - limit) / (limit if limit > 0 else 1.0)
     if horizon < math.inf:
         out += max(0.0, state.total[NOW] - horizon) / horizon
     return out

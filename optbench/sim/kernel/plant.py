@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optbench.errors import ModelError
+from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import slack
 from optbench.sim.kernel.pointers import table_at
@@ -150,15 +151,12 @@ def _caps(instance: Instance) -> tuple[Floats, Floats]:
     A mode that draws less than its devices at rest would have to be paid back when it ends: it counts as adding nothing.
     Added watts are rounded to a grid on which sums below the cap are exact, so that nothing drifts in a million events.
     """
-    limits, pools, modes = instance.limits, instance.pools, instance.modes
-    under = instance.under[limits.cap_place]
+    places, caps = instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist()
+    if not places:
+        return np.zeros(0), np.zeros(0)
     # Half of what the verifier forgives: sums in another order must not exceed the whole of it.
-    caps = np.array([cap + 0.5 * slack(cap) for cap in limits.cap_w.tolist()])
-    room = caps - under @ (pools.rest_w * pools.count)
-    use = np.zeros((instance.num_modes, instance.num_pools))
-    np.add.at(use, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
-    own = np.where(modes.primary >= 0, under[:, np.maximum(modes.primary, 0)], False) * modes.power_w
-    net = np.maximum(own.T - use @ (under * pools.rest_w).T, 0.0)
+    room = np.array([cap + 0.5 * slack(cap) - resting_power_w(instance, q) for cap, q in zip(caps, places, strict=True)])
+    net = np.maximum(np.column_stack([net_power_w(instance, place) for place in places]), 0.0)
     grid = 2.0 ** (np.frexp(np.maximum(room, net.max(axis=0, initial=0.0)))[1] - 52)
     return room, (np.rint(net / grid) * grid).ravel()
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.accounts import accrue
+from optbench.sim.kernel.accounts import NUM_METRICS, accrue, metrics_by
 from optbench.sim.kernel.dispatch import (
     CUTOFF,
     END_WEIGHT,
@@ -36,16 +36,9 @@ from optbench.sim.kernel.dispatch import (
 from optbench.sim.kernel.plant import HORIZON, MODES, POOLS, STEP_S, TASKS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.state import (
-    BUSY_J,
-    CARBON,
-    COST,
-    FLOW,
     MAKESPAN,
     NONE,
     NUM_DONE,
-    REST_J,
-    TARDY,
-    TRANSFER_J,
     State,
     state_at,
 )  # fmt: skip
@@ -56,7 +49,6 @@ SAMPLES, BESTS, FEATURES, HAS_CHOICE, HAS_ENERGY, HAS_DEADLINES = range(6)
 # Entries of ``value``: excess and objective of the best and of the current sample, objective of the best fresh one; mean
 # duration; objective per unit of time where nothing but the makespan counts, else 0; share of near samples that are refined.
 TOP_EXCESS, TOP, EXCESS, CURRENT, FRESH_TOP, MEAN_LENGTH, PER_TIME, REFINED = range(8)
-METRICS = 7
 
 # Chosen on job shops and flexible job shops other than those of the report (docs/decisions.md).
 FIRST_FRESH, SHARE_FRESH, FRESH_CUTOFF, BACK_CUTOFF = 50, 0.05, 1.1, 1.2
@@ -303,7 +295,7 @@ def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: Search) ->
 @njit(cache=True)
 def worth_of(plant: Plant, state: State, search: Search) -> tuple[float, float]:
     """By how much hard deadlines, the horizon and limits are missed, and the objective."""
-    total, excess, end = state.total, 0.0, state.total[MAKESPAN]
+    excess, end = 0.0, state.total[MAKESPAN]
     if plant.scalar[HORIZON] < math.inf:
         late = end - plant.scalar[HORIZON]
         excess += late if late > FORGIVEN * max(1.0, end) else 0.0
@@ -314,10 +306,9 @@ def worth_of(plant: Plant, state: State, search: Search) -> tuple[float, float]:
             if not plant.soft[task] and late > FORGIVEN * max(1.0, plant.deadline[task]):
                 excess += late
     excess /= search.value[MEAN_LENGTH]
-    energy_j = total[BUSY_J] + total[TRANSFER_J] + total[REST_J]
-    values = (end, end * plant.scalar[STEP_S], energy_j, total[FLOW], total[TARDY], total[COST], total[CARBON])
+    values = metrics_by(plant, state, end)
     worth = 0.0
-    for m in range(METRICS):
+    for m in range(NUM_METRICS):
         if search.objective[m] > 0.0:
             worth += search.objective[m] * values[m]
         if values[m] > search.limit[m]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Instance, Ints
+from optbench.model.metrics import mode_uses
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
 from optbench.sim.primal.chance import RANDOM, seeded
@@ -47,12 +48,10 @@ class ProjectSearch:
 
     def __post_init__(self) -> None:
         instance, n = self.instance, self.instance.num_tasks
-        edges, pairs, modes = instance.edges, instance.pairs, instance.modes
+        edges, pairs = instance.edges, instance.pairs
         release = instance.tasks.release.astype(np.int64)
         self.graph = (*adjacency(edges.target, edges.source, n), *adjacency(edges.source, edges.target, n), release)
-        demand = np.zeros((instance.num_modes, instance.num_pools), dtype=np.int64)
-        np.add.at(demand, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
-        self.rows = (pairs.duration.astype(np.int64), demand[pairs.mode], instance.pools.count.astype(np.int64))
+        self.rows = (pairs.duration.astype(np.int64), mode_uses(instance)[pairs.mode], instance.pools.count.astype(np.int64))
         w = windows(instance)
         self.tails = (w.shortest + w.tail).astype(np.int64)
         self.horizon = end_of_time(instance)

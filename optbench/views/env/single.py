@@ -28,7 +28,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     plant and state, ``slot_task`` what actions refer to.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium declares it)
 
     def __init__(
         self,

@@ -7,4 +7,6 @@ INTERNAL = 1  # an internal error or a crashed solver, never bad input
 USAGE = 2
 NO_SOLUTION = 3  # none within the budget, or proven infeasible or unbounded
 NOT_VERIFIED = 4
+CELLS_FAILED = 5
+NOT_HELD = 6
 INTERRUPTED = 130

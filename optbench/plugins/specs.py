@@ -88,7 +88,7 @@ def values_of(plugin: Any) -> dict[str, Any]:
 
 def build(cls: type, what: str, given: Mapping[str, Any]) -> Any:
     """An object of the plug-in class from values that may still be text; ``what`` names the plug-in in messages."""
-    hints = _hints(cls, what)
+    hints = hints_of(cls, what)
     known = {entry.name: entry for entry in _fields(cls)}
     values: dict[str, Any] = {}
     for key, value in given.items():
@@ -107,7 +107,7 @@ def build(cls: type, what: str, given: Mapping[str, Any]) -> Any:
         raise ParameterError(f"{what} refuses {values}: {error}") from error
 
 
-def _hints(cls: type, what: str) -> dict[str, Any]:
+def hints_of(cls: type, what: str) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
     except NameError as error:

@@ -1,0 +1,79 @@
+"""What runs inside a cell's process: make an instance, bound it, or solve it; the answer is a file in the job's folder."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from optbench import api
+from optbench.errors import ContradictionError, OptbenchError, UnsupportedError
+from optbench.model.files import result_to_dict, schedule_to_dict, write_instance
+from optbench.model.files.strict_json import jsonable
+from optbench.model.instance import Instance
+
+ANSWER = "answer.json"
+INSTANCE = "instance.json"
+
+
+def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
+    """Do a job and leave its answer; a refusal is an answer too."""
+    began = time.perf_counter()
+    try:
+        answer = TASKS[kind](payload, folder)
+    except ContradictionError as error:
+        answer = {"refusal": "false_bound", "message": str(error)}
+    except UnsupportedError as error:
+        answer = {"refusal": "refused", "message": str(error)}
+    except OptbenchError as error:
+        answer = {"refusal": "unavailable", "message": str(error)}
+    answer["inside_s"] = round(time.perf_counter() - began, 6)
+    temporary = folder / f".{ANSWER}"
+    temporary.write_text(json.dumps(jsonable(answer), allow_nan=False), encoding="utf-8")
+    temporary.rename(folder / ANSWER)
+
+
+def make_instance(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The instance of a target and a seed, as a native file: it is read and checked before anybody uses it."""
+    instance = api.load_target(payload["target"], payload["seed"])
+    write_instance(instance, folder / INSTANCE)
+    return {"instance": instance.name, "instance_hash": instance.hash}
+
+
+def bound(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Certified bounds that all solvers of the instance share."""
+    found = api.bound(_instance(payload), time_limit_s=payload["time_limit_s"])
+    return {"bounds": [asdict(each) for each in found]}
+
+
+def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """One solver on one instance. Where levels follow each other, each is bounded here, at the incumbents of those before."""
+    instance = _instance(payload)
+    result = api.solve(
+        instance,
+        payload["solver"],
+        time_limit_s=payload["time_limit_s"],
+        work_limit=payload["work_limit"],
+        seed=payload["seed"],
+        threads=payload["threads"],
+        bound=instance.objective.num_levels > 1,
+        **payload["params"],
+    )
+    schedule = None if result.schedule is None else schedule_to_dict(result.schedule, instance)
+    return {"result": result_to_dict(result), "schedule": schedule}
+
+
+def _instance(payload: Mapping[str, Any]) -> Instance:
+    instance: Instance = pickle.loads(Path(payload["instance_file"]).read_bytes())
+    return instance
+
+
+TASKS: dict[str, Callable[[Mapping[str, Any], Path], dict[str, Any]]] = {
+    "instance": make_instance,
+    "bound": bound,
+    "solve": solve,
+}

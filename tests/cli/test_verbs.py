@@ -202,3 +202,11 @@ def test_every_verb_of_this_issue_is_there_and_takes_json(cli: Cli) -> None:
     for name in VERBS:
         shown = cli(name, "--help")
         assert shown.code == 0 and "--json" in shown.out and "examples:" in shown.out
+
+
+def test_the_instance_may_have_a_seed_of_its_own(cli: Cli) -> None:
+    words = ("solve", "jobshop:jobs=3,machines=3", "-s", "random_rules", "--work-limit", "3", "--json")
+    one = cli(*words, "--seed", "7", "--instance-seed", "2").json
+    same, other = cli(*words, "--seed", "2").json, cli(*words, "--seed", "7").json
+    assert (one["seed"], one["instance_hash"]) == (7, same["instance_hash"])
+    assert one["instance_hash"] != other["instance_hash"]

@@ -46,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver (default 0)"
     )
+    parser.add_argument(
+        "--instance-seed", metavar="N", type=number(int, 0), help="of the generated instance, where it differs from the solver's"
+    )
     parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
     parser.add_argument("--warm-start", metavar="FILE", help="a schedule to start from; the result is never worse")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the schedule")
@@ -67,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     # A clock that strikes before the work is done would make the result depend on the machine.
     if args.time_limit is None and args.work_limit is None:
         args.time_limit = DEFAULT_TIME_S
-    instance = instance_of(args.target, args.format, args.seed)
+    instance = instance_of(args.target, args.format, args.seed if args.instance_seed is None else args.instance_seed)
     result = _write_schedule(args, instance, _solve(args, instance))
     explanation = _explain(args, instance, result) if args.explain else None
     if args.html:

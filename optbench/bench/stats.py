@@ -79,20 +79,28 @@ def bootstrap_interval(
     seed: int = 0,
 ) -> tuple[float, float]:
     """Two-sided interval of a statistic; (−∞, ∞) with fewer than two values. The same seed gives the same interval."""
-    tail = (1 - level) / 2
-    return _quantiles(values, strata, statistic, (tail, 1 - tail), resamples, seed)
-
-
-def upper_limit(
-    values: Sequence[float] | Floats,
-    strata: Sequence[Hashable] | None = None,
-    statistic: Statistic = mean,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> float:
-    """What a statistic stays below with the given confidence (one-sided); ∞ with fewer than two values."""
-    return _quantiles(values, strata, statistic, (0.5, level), resamples, seed)[1]
+    row = np.asarray(values, dtype=float)
+    if len(row) < 2:
+        return UNKNOWN
+    if not np.isfinite(row).all():
+        raise ValueError(f"{int((~np.isfinite(row)).sum())} of {len(row)} values are not finite; say first what they count as")
+    if np.ptp(row) == 0:
+        return float(row[0]), float(row[0])
+    order, sizes = _strata(strata if strata is not None else [0] * len(row))
+    draws = np.where(sizes > 1, sizes - 1, 1)
+    freedom = int((sizes - 1).sum())
+    size = np.repeat(sizes, draws)
+    first = np.repeat(np.cumsum(sizes) - sizes, draws)
+    weights = np.repeat(sizes / draws, draws)
+    sample, rng = row[order], np.random.default_rng(seed)
+    step = max(1, CHUNK // len(size))
+    parts = [
+        statistic(sample[first + (rng.random((min(step, resamples - k), len(size))) * size).astype(np.int64)], weights)
+        for k in range(0, resamples, step)
+    ]
+    at = [float(ndtr(stdtrit(freedom, share))) for share in ((1 - level) / 2, (1 + level) / 2)]
+    low, high = np.quantile(np.concatenate(parts), at)
+    return float(low), float(high)
 
 
 def estimate(
@@ -113,40 +121,6 @@ def paired_difference(
     """Of ours − theirs, instance by instance: negative where ours is lower."""
     difference = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
     return estimate(difference, strata, statistic, **options)
-
-
-def _quantiles(
-    values: Sequence[float] | Floats,
-    strata: Sequence[Hashable] | None,
-    statistic: Statistic,
-    shares: tuple[float, float],
-    resamples: int,
-    seed: int,
-) -> tuple[float, float]:
-    row = np.asarray(values, dtype=float)
-    if len(row) < 2:
-        return UNKNOWN
-    if not np.isfinite(row).all():
-        raise ValueError(f"{int((~np.isfinite(row)).sum())} of {len(row)} values are not finite; say first what they count as")
-    if np.ptp(row) == 0:
-        return float(row[0]), float(row[0])
-    order, sizes = _strata(strata if strata is not None else [0] * len(row))
-    draws = np.where(sizes > 1, sizes - 1, 1)
-    freedom = int((sizes - 1).sum())
-    if freedom == 0:
-        return UNKNOWN
-    size = np.repeat(sizes, draws)
-    first = np.repeat(np.cumsum(sizes) - sizes, draws)
-    weights = np.repeat(sizes / draws, draws)
-    sample, rng = row[order], np.random.default_rng(seed)
-    step = max(1, CHUNK // len(size))
-    parts = [
-        statistic(sample[first + (rng.random((min(step, resamples - k), len(size))) * size).astype(np.int64)], weights)
-        for k in range(0, resamples, step)
-    ]
-    at = [float(ndtr(stdtrit(freedom, share))) for share in shares]
-    low, high = np.quantile(np.concatenate(parts), at)
-    return float(low), float(high)
 
 
 def _strata(names: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
 from typing import Any, Literal
 
 import numpy as np
 
 from optbench import __version__
-from optbench.bench.study.declared import CellBudget, canonical
+from optbench.bench.study.canonical import digest
+from optbench.bench.study.declared import CellBudget, known_fields
 
 # What bounds an instance once, for all solvers.
 BOUNDS = "bounds"
@@ -21,7 +22,8 @@ KEY_DIGITS = 32
 class Cell:
     """``kind`` "bound" has no solver: its record holds the certified bounds of the instance.
 
-    ``label`` and ``target`` are the study's words and no part of the key; ``code`` is the hash of the solver's files.
+    ``label`` and ``target`` are the study's words and no part of the key; ``code`` is the hash of the solver's files, and of
+    those that its parameters name: of a path in ``params`` only the name counts.
     """
 
     kind: Literal["solve", "bound"]
@@ -47,12 +49,12 @@ class Cell:
             "kind": self.kind,
             "instance": self.instance_hash,
             "solver": self.solver,
-            "params": dict(self.params),
+            "params": {name: value.name if isinstance(value, PurePath) else value for name, value in self.params.items()},
             "code": self.code,
             "seed": self.seed,
             "budget": asdict(self.budget),
         }
-        return hashlib.sha256(canonical(content).encode()).hexdigest()[:KEY_DIGITS]
+        return digest(content)[:KEY_DIGITS]
 
     @property
     def title(self) -> str:
@@ -65,8 +67,7 @@ class Cell:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cell:
         """A cell from a record; its key is computed anew only if it has none, for the version may be another by now."""
-        values = {key: value for key, value in data.items() if key != "key"}
-        cell = cls(**{**values, "budget": CellBudget(**data["budget"])})
+        cell = known_fields(cls, {**data, "budget": CellBudget.from_dict(data["budget"])})
         if data.get("key"):
             object.__setattr__(cell, "key", data["key"])
         return cell

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+from optbench.bench.study.canonical import canonical, digest
+from optbench.model.files.strict_json import jsonable
 
 # A cell is killed when it is still at work so long after its time limit: verification, bounding of later levels and loading
 # take some of it, a solver that does not look at the clock the rest.
@@ -16,6 +18,10 @@ GRACE_SHARE, GRACE_S = 0.5, 15.0
 LONGEST_S = 3600.0
 # Processes and threads of one cell, so that a fork bomb ends soon.
 MAX_PROCESSES = 256
+# What a study calls the best known objective, when it names no solver as its reference.
+BEST = "best"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,10 @@ class CellBudget:
             return self.wall_limit_s
         return LONGEST_S if self.time_limit_s is None else self.time_limit_s * (1 + GRACE_SHARE) + GRACE_S
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CellBudget:
+        return known_fields(cls, data)
+
 
 @dataclass(frozen=True)
 class SolverEntry:
@@ -48,16 +58,22 @@ class SolverEntry:
     params: Mapping[str, Any]
     budget: CellBudget
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """What decides its cells: everything but the label."""
+        return {"name": self.name, "params": dict(self.params), "budget": asdict(self.budget)}
+
 
 @dataclass(frozen=True)
 class Claim:
-    """A published figure and the expression that gives ours; ``better`` says which way is good, ``tolerance`` is relative."""
+    """A published figure and the expression that gives ours; ``better`` says which way is good, ``tolerance`` is relative
+    to the figure (absolute where that is 0), ``bound`` is an expression for what the certified bounds allow."""
 
     text: str
     source: str
     paper: float
     ours: str
-    better: Literal["lower", "higher"] = "lower"
+    better: Literal["lower", "higher", "equal"] = "lower"
     tolerance: float = 0.1
     bound: str | None = None
 
@@ -74,6 +90,7 @@ class Study:
     repetitions: int = 1
     bound_limit_s: float = 10.0
     metrics: tuple[str, ...] = ()
+    reference: str = BEST
     gates: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     tune: Mapping[str, Any] | None = None
@@ -81,17 +98,52 @@ class Study:
 
     @property
     def config_hash(self) -> str:
-        """Of what decides the cells: the same configuration continues the same parent run."""
-        content = {
-            "problems": self.problems,
-            "solvers": [asdict(entry) for entry in self.solvers],
-            "seeds": self.seeds,
-            "repetitions": self.repetitions,
-            "bound_limit_s": self.bound_limit_s,
-        }
-        return hashlib.sha256(canonical(content).encode()).hexdigest()
+        """Of what decides the cells, in whatever order and under whatever labels: the same configuration continues the same
+        parent run."""
+        return digest(
+            {
+                "problems": sorted(self._portable(target) for target in self.problems),
+                "solvers": sorted(canonical(entry.content) for entry in self.solvers),
+                "seeds": sorted(self.seeds),
+                "repetitions": self.repetitions,
+                "bound_limit_s": self.bound_limit_s,
+            }
+        )
+
+    def _portable(self, target: str) -> str:
+        """A file as seen from the study's folder, so that both can move together."""
+        if self.path is None or not os.path.isabs(target):
+            return target
+        return Path(os.path.relpath(target, self.path.absolute().parent)).as_posix()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, enough for reports, gates and claims when file and plug-ins are gone."""
+        out = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        out["solvers"] = [asdict(entry) for entry in self.solvers]
+        out["claims"] = [asdict(claim) for claim in self.claims]
+        out["path"] = None if self.path is None else str(self.path.absolute())
+        plain: dict[str, Any] = jsonable(out)
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Study:
+        study = known_fields(cls, data)
+        return replace(
+            study,
+            problems=tuple(data["problems"]),
+            solvers=tuple(_entry(entry) for entry in data["solvers"]),
+            seeds=tuple(data["seeds"]),
+            metrics=tuple(data["metrics"]),
+            claims=tuple(known_fields(Claim, claim) for claim in data["claims"]),
+            path=None if data["path"] is None else Path(data["path"]),
+        )
 
 
-def canonical(value: Any) -> str:
-    """One text per value: sorted keys, no blanks."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+def _entry(data: Mapping[str, Any]) -> SolverEntry:
+    return replace(known_fields(SolverEntry, data), budget=CellBudget.from_dict(data["budget"]))
+
+
+def known_fields(cls: type[T], data: Mapping[str, Any]) -> T:
+    """An object from what its class knows of the data: an older or newer optbench may have written other fields too."""
+    known = {entry.name for entry in fields(cls) if entry.init}  # type: ignore[arg-type]
+    return cls(**{key: value for key, value in data.items() if key in known})

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from optbench.bench.study.cells import BOUNDS, Cell, derived_seed
 from optbench.bench.study.code import code_hash
-from optbench.bench.study.declared import CellBudget, SolverEntry, Study
+from optbench.bench.study.declared import CellBudget, SolverEntry, Study, known_fields
+from optbench.model.files.strict_json import jsonable
+
+FORMAT, VERSION = "optbench-plan", 1
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,15 @@ class Made:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells of a study, those that bound an instance first."""
+    """The cells of a study, those that bound an instance first.
+
+    ``changed`` says how the study file differs by now from what was run; None for a plan that is fresh or still the same.
+    """
 
     study: Study
     made: tuple[Made, ...]
     cells: tuple[Cell, ...]
+    changed: str | None = field(default=None, compare=False)
 
     @property
     def bounding(self) -> Mapping[str, Cell]:
@@ -41,14 +48,25 @@ class Plan:
         return tuple(cell for cell in self.cells if cell.kind == "solve")
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; the particulars of the study stand beside what readers look for first."""
         return {
+            "format": FORMAT,
+            "version": VERSION,
             "study": self.study.name,
             "question": self.study.question,
             "config_hash": self.study.config_hash,
             "path": str(self.study.path or ""),
-            "cells": [cell.to_dict() for cell in self.cells],
+            "declared": self.study.to_dict(),
+            "made": [asdict(each) for each in self.made],
+            "cells": [jsonable(cell.to_dict()) for cell in self.cells],
             "errors": [{"target": each.target, "seed": each.seed, "message": each.error} for each in self.made if each.error],
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+        """As it was planned; no plug-in is looked at."""
+        made = tuple(known_fields(Made, each) for each in data["made"])
+        return cls(Study.from_dict(data["declared"]), made, tuple(Cell.from_dict(each) for each in data["cells"]))
 
 
 def plan(study: Study, made: tuple[Made, ...]) -> Plan:

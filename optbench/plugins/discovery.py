@@ -17,8 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal, get_origin
 
-from optbench.errors import OptbenchError, UnknownNameError
+from optbench.errors import OptbenchError, ParameterError, UnknownNameError
 from optbench.plugins import specs
+from optbench.plugins.params import PARAMS, with_file
 from optbench.plugins.protocol import Problem, Solver
 from optbench.workspace import FOLDERS
 
@@ -80,14 +81,27 @@ def load_class(kind: Kind, name: str) -> type:
 def load_solver(spec: str, params: Mapping[str, Any] | None = None) -> tuple[str, Solver]:
     """Name and solver of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
     name, given = specs.parse(spec)
-    return name, specs.build(load_class("solver", name), f"solver {name!r}", {**given, **(params or {})})
+    solver: Solver = make("solver", name, {**given, **(params or {})})
+    return name, solver
 
 
 def load_problem(spec: str, params: Mapping[str, Any] | None = None) -> Problem:
     """The problem of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
     name, given = specs.parse(spec)
-    problem: Problem = specs.build(load_class("problem", name), f"problem {name!r}", {**given, **(params or {})})
+    problem: Problem = make("problem", name, {**given, **(params or {})})
     return problem
+
+
+def make(kind: Literal["problem", "solver"], name: str, given: Mapping[str, Any]) -> Any:
+    """The plug-in's object from text or values; ``params=FILE`` among them stands for the file's."""
+    cls = load_class(kind, name)
+    try:
+        return specs.build(cls, f"{kind} {name!r}", with_file(kind, name, cls, given))
+    except OptbenchError as error:
+        file = given.get(PARAMS)
+        if file is None or str(file) in str(error):
+            raise
+        raise ParameterError(f"{error} (with the parameters of {file})") from error
 
 
 def study_file(name: str) -> Path:

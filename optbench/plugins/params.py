@@ -1,0 +1,94 @@
+"""Parameter files: ``params=FILE`` among the parameters of a solver or a problem stands for what the file says.
+
+A file is TOML, as ``optbench tune`` writes it: ``solver = "name"`` with ``[params]``, and ``[problem]`` for parameters of the
+problem; ``[provenance]`` is for people. Parameters that are given beside the file win over it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from optbench.errors import FileFormatError, ParameterError, nearest
+from optbench.plugins import specs
+from optbench.workspace import activate
+
+# Reserved among the parameters of every solver and problem.
+PARAMS = "params"
+TOP = ("solver", "params", "problem", "provenance")
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """What a parameter file says; None where it has no such part."""
+
+    path: Path
+    solver: str | None
+    params: Mapping[str, Any] | None
+    problem: Mapping[str, Any] | None
+
+
+def with_file(kind: Literal["problem", "solver"], name: str, cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters given, and those of their file where they name one."""
+    if PARAMS not in given or PARAMS in {entry.name for entry in specs.parameters(cls)}:
+        return dict(given)
+    file = read_parameters(_find(given[PARAMS], f"{kind} {name!r}"))
+    if kind == "solver" and file.solver is not None and file.solver != name:
+        raise ParameterError(f"{file.path} holds parameters of solver {file.solver!r}, not of {name!r}; use -s {file.solver}")
+    found = file.params if kind == "solver" else file.problem
+    table = "params" if kind == "solver" else "problem"
+    if found is None:
+        raise ParameterError(f"{file.path}: no table [{table}], so that it says nothing of {kind} {name!r}")
+    explicit = {key: value for key, value in given.items() if key != PARAMS}
+    rest = {key: value for key, value in found.items() if key not in explicit and key.removesuffix("_s") not in explicit}
+    _check(file.path, table, kind, name, cls, rest)
+    return {**rest, **explicit}
+
+
+def read_parameters(path: Path) -> ParameterFile:
+    """A parameter file, its form checked."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise FileFormatError(f"parameter file {path}: {reason}") from None
+    for key in table:
+        if key not in TOP:
+            raise FileFormatError(f"parameter file {path}: unknown key {key!r}; {nearest(key, TOP)}")
+    for key in ("params", "problem", "provenance"):
+        if not isinstance(table.get(key, {}), dict):
+            raise FileFormatError(f"parameter file {path}: {key} is {table[key]!r}; it must be a table, [{key}]")
+    solver = table.get("solver")
+    if solver is not None and not isinstance(solver, str):
+        raise FileFormatError(f"parameter file {path}: solver is {solver!r}; it must be the name of a solver")
+    if "params" in table and solver is None:
+        raise FileFormatError(f'parameter file {path}: [params] without a solver; write solver = "NAME" above it')
+    return ParameterFile(path, solver, table.get("params"), table.get("problem"))
+
+
+def _find(given: Any, what: str) -> Path:
+    """The file as it stands, or in the workspace."""
+    if not isinstance(given, (str, Path)) or not str(given).strip():
+        raise ParameterError(f"{what}: params is {given!r}; it must be a parameter file, such as tuned/NAME.toml")
+    path = Path(given)
+    root = activate()
+    places = [path, *([root / path] if root is not None and not path.is_absolute() else [])]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        looked = " and ".join(str(place.absolute()) for place in dict.fromkeys(places))
+        raise ParameterError(f"{what}: no parameter file {str(path)!r} (looked for {looked}); `optbench tune STUDY` writes one")
+    return found
+
+
+def _check(path: Path, table: str, kind: str, name: str, cls: type, values: Mapping[str, Any]) -> None:
+    """Every value fits its field; the message names the file."""
+    hints = specs.hints_of(cls, f"{kind} {name!r}")
+    known = [entry.name for entry in specs.parameters(cls)]
+    for key, value in values.items():
+        field = key if key in known else f"{key}_s"
+        if field not in known:
+            raise ParameterError(f"{path}: [{table}] {key!r} is no parameter of {kind} {name!r}; {nearest(key, known)}")
+        specs.convert(value, hints[field], field, f"{path}: {kind} {name!r}")

@@ -215,14 +215,14 @@ def _type_text(entry: Field[Any]) -> str:
 
 def _default_text(entry: Field[Any]) -> str | None:
     if entry.default is not MISSING:
-        return _text(entry.default)
+        return as_text(entry.default)
     if entry.default_factory is not MISSING:
-        return _text(entry.default_factory())
+        return as_text(entry.default_factory())
     return None
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A value as one would write it in a spec."""
     if isinstance(value, (list, tuple, set, frozenset)):
-        return f"[{','.join(map(_text, value))}]"
+        return f"[{','.join(map(as_text, value))}]"
     return str(value).lower() if isinstance(value, bool) or value is None else str(value)

@@ -1,13 +1,293 @@
-"""``assert_gap``: the one thing a test of a result should say."""
+"""``assert_gap``: the one thing a test of a solver should say.
+
+    assert_gap(ob.solve("gpu_dag:tasks=8", "cpsat"), at_most=0.01)              # one result
+    assert_gap("cpsat", "gpu_dag:tasks=8", seeds=5, at_most=0.01)               # a solver, on instances not seen
+
+Cells are solved one after the other by ``ob.solve`` in the test's own process: breakpoints, coverage and profilers work, and a
+solver that takes the process down takes the test down. What may do that belongs in a study, whose cells are processes.
+"""
 
 from __future__ import annotations
 
+import shlex
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+from optbench import api
+from optbench.bench.command import solve_command
+from optbench.bench.results import MISSING_GAP
+from optbench.bench.upper_mean import upper_mean
+from optbench.errors import ContradictionError, ParameterError
+from optbench.model.files import write_instance
+from optbench.model.instance import Instance
 from optbench.model.result import Result
+from optbench.plugins import specs
+from optbench.plugins.protocol import Problem, Solver
+
+Target = str | Path | Instance | Problem
+# Long enough for what a test should hold, short enough for five of them.
+TIME_LIMIT_S = 10.0
+# Cells that a failure describes.
+SHOWN = 5
 
 
-def assert_gap(result: Result, at_most: float) -> None:
-    """The result is verified, bounded, and within ``at_most`` of its bound at every level of the objective."""
+@dataclass(frozen=True)
+class GapCell:
+    """One instance, one seed. ``result`` is None where solver and verifier contradict each other: ``message`` says how."""
+
+    instance: Instance
+    seed: int
+    result: Result | None
+    message: str | None
+    command: str
+
+    @property
+    def missing(self) -> bool:
+        return self.result is None or not self.result.verified or self.result.gap is None
+
+    @property
+    def gap(self) -> float:
+        """Of the worst level of the objective; a missing one counts as 1."""
+        if self.result is None or self.missing:
+            return MISSING_GAP
+        gap = self.result.gap
+        return max(gap) if isinstance(gap, tuple) else float(gap or 0.0)
+
+    @property
+    def broken(self) -> bool:
+        """A crash or a contradiction: no mean makes up for it."""
+        return self.result is None or self.result.status == "error"
+
+
+@dataclass(frozen=True)
+class GapCheck:
+    """What a gate was held against: for further assertions, and for people."""
+
+    solver: str
+    at_most: float
+    confidence: float | None
+    cells: tuple[GapCell, ...]
+    mean: float
+    upper: float | None
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        return tuple(cell.result for cell in self.cells if cell.result is not None)
+
+    @property
+    def worst(self) -> tuple[GapCell, ...]:
+        """Broken cells first, then by gap, largest first."""
+        return tuple(sorted(self.cells, key=lambda cell: (not cell.broken, -cell.gap)))
+
+    @property
+    def holds(self) -> bool:
+        if any(cell.broken for cell in self.cells):
+            return False
+        if self.upper is None:
+            return all(cell.gap <= self.at_most for cell in self.cells)
+        return self.upper <= self.at_most
+
+    def __str__(self) -> str:
+        return _report(self)
+
+
+@overload
+def assert_gap(result: Result, at_most: float, /) -> None: ...
+@overload
+def assert_gap(result: Result, /, *, at_most: float) -> None: ...
+@overload
+def assert_gap(
+    solver: str | Solver,
+    targets: Target | Iterable[Target],
+    /,
+    *,
+    at_most: float,
+    seeds: int | Iterable[int] = ...,
+    confidence: float | None = ...,
+    time_limit_s: float | None = ...,
+    work_limit: float | None = ...,
+    threads: int = ...,
+    params: Mapping[str, Any] | None = ...,
+) -> GapCheck: ...
+
+
+def assert_gap(
+    subject: Any,
+    over: Any = None,
+    /,
+    *,
+    at_most: float | None = None,
+    seeds: int | Iterable[int] = 5,
+    confidence: float | None = 0.95,
+    time_limit_s: float | None = None,
+    work_limit: float | None = None,
+    threads: int = 1,
+    params: Mapping[str, Any] | None = None,
+) -> GapCheck | None:
+    """A result, or a solver on targets × seeds, is verified, bounded, and within ``at_most`` of its bound.
+
+    With a ``confidence`` the upper confidence limit of the mean gap must be within (one-sided, ``upper_mean``), with None every
+    single gap. The values of the mean are instances: several seeds on one instance are averaged first, unless there is no
+    other instance. A missing gap counts as 1; a crash or a contradiction fails the gate whatever the mean. Where the
+    objective has levels in order, the worst one counts. The time limit is 10 s per cell, or none with a work limit.
+    """
+    __tracebackhide__ = True  # pytest then ends its traceback at the test's own line
+    if isinstance(subject, Result):
+        within = at_most if at_most is not None else over
+        if not isinstance(within, (int, float)):
+            raise ParameterError(f"assert_gap(result, at_most) takes the largest gap allowed; at_most is {within!r}")
+        _assert_result(subject, within)
+        return None
+    if at_most is None or over is None:
+        raise ParameterError("assert_gap(solver, targets, at_most=...) needs both: what to solve, and the largest gap allowed")
+    if confidence is not None and not 0.5 <= confidence < 1:
+        raise ParameterError(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, or None: every cell")
+    limit_s = TIME_LIMIT_S if time_limit_s is None and work_limit is None else time_limit_s
+    gate = _Gate(subject, dict(params or {}), limit_s, work_limit, threads)
+    pairs = [(target, api.load_target(target, seed), seed) for target in _targets(over) for seed in _seeds(seeds)]
+    units = len({instance.hash for _, instance, _ in pairs})
+    if confidence is not None and max(units, len(pairs) if units == 1 else 0) < 2:
+        raise ParameterError("one cell has no confidence; give more seeds or instances, or confidence=None")
+    cells = tuple(gate.cell(target, instance, seed) for target, instance, seed in pairs)
+    values = _units(cells)
+    upper = None if confidence is None else upper_mean(values, confidence, most=MISSING_GAP)
+    check = GapCheck(gate.name, at_most, confidence, cells, sum(values) / len(values), upper)
+    if not check.holds:
+        raise AssertionError(str(check))
+    return check
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """How every cell is solved."""
+
+    solver: str | Solver
+    params: dict[str, Any]
+    time_limit_s: float | None
+    work_limit: float | None
+    threads: int
+
+    @property
+    def name(self) -> str:
+        return self.solver if isinstance(self.solver, str) else type(self.solver).__name__
+
+    def cell(self, target: Target, instance: Instance, seed: int) -> GapCell:
+        command = self._command(target, instance, seed)
+        try:
+            result = api.solve(
+                instance,
+                self.solver,
+                time_limit_s=self.time_limit_s,
+                work_limit=self.work_limit,
+                seed=seed,
+                threads=self.threads,
+                **self.params,
+            )
+        except ContradictionError as error:
+            return GapCell(instance, seed, None, f"contradiction: {error}", command)
+        if result.termination == "interrupted":  # ob.solve keeps what it has; a test must end
+            raise KeyboardInterrupt
+        message = result.info.get("traceback") or result.message or "; ".join(result.violations[:3]) or None
+        return GapCell(instance, seed, result, message, command)
+
+    def _command(self, target: Target, instance: Instance, seed: int) -> str:
+        """How a shell repeats the cell; what is no spec or file is one once a failure has written it (``_written``)."""
+        if not isinstance(self.solver, str):
+            return f"ob.solve(target, {self.solver!r}, seed={seed})"
+        name, given = specs.parse(self.solver)
+        where = str(target) if isinstance(target, (str, Path)) else str(_file(instance))
+        where = str(Path(where).resolve()) if Path(where).is_file() else where
+        return solve_command(
+            where,
+            name,
+            given | self.params,
+            seed=seed,
+            time_limit_s=self.time_limit_s,
+            work_limit=self.work_limit,
+            threads=self.threads,
+        )
+
+
+def _assert_result(result: Result, at_most: float) -> None:
     assert result.verified, f"{result.solver} on {result.instance}: no verified schedule ({result.status}); {result.violations}"
     assert result.gap is not None, f"{result.solver} on {result.instance}: no bound"
     gaps = result.gap if isinstance(result.gap, tuple) else (result.gap,)
     assert max(gaps) <= at_most, f"{result.solver} on {result.instance}: gap {result.gap}, at most {at_most} was asked for"
+
+
+def _targets(over: Any) -> list[Target]:
+    found = [over] if isinstance(over, (str, Path, Instance, Problem)) else list(over)
+    for target in found:
+        if not isinstance(target, (str, Path, Instance, Problem)):
+            raise ParameterError(f"{target!r} is no target; give problems, files, or instances")
+    if not found:
+        raise ParameterError("no targets: give at least one problem, file, or instance")
+    return found
+
+
+def _seeds(seeds: int | Iterable[int]) -> Sequence[int]:
+    found = range(seeds) if isinstance(seeds, int) else tuple(seeds)
+    if not found:
+        raise ParameterError(f"seeds is {seeds!r}; give a number of at least 1, or the seeds")
+    return found
+
+
+def _units(cells: Sequence[GapCell]) -> list[float]:
+    """Gaps by instance, or by seed where there is one instance only."""
+    by_instance: dict[str, list[float]] = {}
+    for cell in cells:
+        by_instance.setdefault(cell.instance.hash, []).append(cell.gap)
+    groups = list(by_instance.values())
+    return groups[0] if len(groups) == 1 else [sum(group) / len(group) for group in groups]
+
+
+def _report(check: GapCheck) -> str:
+    """The mean and its limit, then the worst cells and how to repeat each."""
+    missing = sum(cell.missing for cell in check.cells)
+    broken = sum(cell.broken for cell in check.cells)
+    missed = f", {missing} without a gap (each counts as 1)" if missing else ""
+    lines = [f"{check.solver} on {len(check.cells)} cells: mean gap {_percent(check.mean)}{missed}"]
+    if check.upper is None:
+        outside = sum(cell.gap > check.at_most for cell in check.cells)
+        lines.append(f"{outside} of them above {_percent(check.at_most)}, which every one must be within")
+    else:
+        level = f"{100 * (check.confidence or 0):g} %"
+        lines.append(f"with {level} confidence it is at most {_percent(check.upper)}; {_percent(check.at_most)} was asked for")
+    if broken:
+        lines.append(f"{broken} crashed or contradicted themselves, which no mean makes up for")
+    for cell in check.worst[:SHOWN]:
+        lines += ["", *_describe(cell)]
+    if len(check.cells) > SHOWN:
+        lines += ["", f"and {len(check.cells) - SHOWN} more, no worse than these"]
+    return "\n".join(lines)
+
+
+def _describe(cell: GapCell) -> list[str]:
+    _written(cell)
+    head = f"{cell.instance.name}, seed {cell.seed}: "
+    if cell.result is None:
+        head += "no result"
+    else:
+        found = cell.result
+        gap = "no gap" if cell.missing else f"gap {_percent(cell.gap)}"
+        head += f"{gap}, objective {found.objective}, bound {found.bound}, {found.status} ({found.termination})"
+    told = [f"    {line}" for line in (cell.message or "").strip().splitlines()]
+    return [head, *told, f"    {cell.command}"]
+
+
+def _file(instance: Instance) -> Path:
+    return Path(tempfile.gettempdir()) / f"optbench-{instance.hash[:16]}.json"
+
+
+def _written(cell: GapCell) -> None:
+    """An instance that came from Python is written where the command looks for it."""
+    path = _file(cell.instance)
+    if shlex.quote(str(path)) in cell.command and not path.exists():
+        write_instance(cell.instance, path)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

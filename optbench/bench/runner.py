@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -15,10 +15,11 @@ from optbench.bench.executor import Executor, Job, LocalExecutor, Outcome
 from optbench.bench.executor.tasks import INSTANCE
 from optbench.bench.judge import files, judge
 from optbench.bench.records import Record
-from optbench.bench.store import STUDIES, WORK, Store, read_foreign_instance, write_whole
+from optbench.bench.store import INSTANCES, STUDIES, WORK, Store, read_foreign_instance, write_whole
 from optbench.bench.study.cells import Cell
 from optbench.bench.study.declared import CellBudget, Study
-from optbench.bench.study.planning import Made, Plan, plan
+from optbench.bench.study.planning import Plan, plan
+from optbench.bench.study.sources import Made, note_made, recall, source_key
 from optbench.errors import OptbenchError
 
 
@@ -90,28 +91,34 @@ def run_study(
 
 def make_instances(
     study: Study, store: Store, executor: Executor, on_progress: OnProgress | None, stop: threading.Event
-) -> Iterator[Made]:
-    """Every instance of the study, once for all solvers."""
+) -> list[Made]:
+    """Every instance of the study, once for all solvers, in the study's order; those that were made before are known."""
+    folder = store.folder / INSTANCES
     wanted = [(target, seed) for target in study.problems for seed in study.seeds]
-    jobs = {f"instance-{k}": pair for k, pair in enumerate(wanted)}
-    asked = [
-        Job(key, "instance", {"target": target, "seed": seed}, CellBudget(), store.folder / WORK / key)
-        for key, (target, seed) in jobs.items()
+    keys = {pair: source_key(*pair) or repr(pair) for pair in wanted}
+    made = {key: found for key in set(keys.values()) if (found := recall(folder, key)) is not None}
+    missing = {key: pair for pair, key in keys.items() if key not in made}
+    jobs = [
+        Job(key, "instance", {"target": target, "seed": seed}, CellBudget(), store.folder / WORK / f"instance-{k}")
+        for k, (key, (target, seed)) in enumerate(missing.items())
     ]
-    for outcome in executor.run(asked, stop.is_set):
-        made = _made(*jobs[outcome.key], outcome, store)
-        shutil.rmtree(store.folder / WORK / outcome.key, ignore_errors=True)
+    folders = {job.key: job.folder for job in jobs}
+    for outcome in executor.run(jobs, stop.is_set):
+        key = outcome.key
+        made[key] = _made(*missing[key], outcome, folders[key], store)
+        shutil.rmtree(folders[key], ignore_errors=True)
+        note_made(folder, key, made[key])
         if on_progress is not None:
-            on_progress(Progress("instance", 0, len(wanted), made=made))
-        yield made
+            on_progress(Progress("instance", 0, len(jobs), made=made[key]))
+    return [replace(made[keys[pair]], target=pair[0], seed=pair[1]) for pair in wanted if keys[pair] in made]
 
 
-def _made(target: str, seed: int, outcome: Outcome, store: Store) -> Made:
+def _made(target: str, seed: int, outcome: Outcome, folder: Path, store: Store) -> Made:
     answer = outcome.answer or {}
     if outcome.reason is not None or "refusal" in answer:
         return Made(target, seed, target, None, error=str(outcome.reason or answer["message"]))
     try:
-        instance = read_foreign_instance(store.folder / WORK / outcome.key / INSTANCE)
+        instance = read_foreign_instance(folder / INSTANCE)
     except (OptbenchError, OSError) as error:
         return Made(target, seed, target, None, error=str(error))
     store.add_instance(instance)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from optbench.bench.study.canonical import digest
 from optbench.plugins.discovery import Kind, located
 
 
@@ -26,6 +28,30 @@ def code_hash(kind: Kind, name: str) -> str:
     for file in sorted(seen, key=lambda each: (each.parent.name, each.name)):
         digest.update(file.name.encode() + b"\0" + seen[file] + b"\0")
     return digest.hexdigest()[:32]
+
+
+def contents_of(params: Mapping[str, Any]) -> str:
+    """Hash of the files that parameters name: another checkpoint of the same name is another solver. Empty without any."""
+    found = {name: _content(path) for name, value in params.items() for path in _paths(value)}
+    return digest(found)[:32] if found else ""
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    if isinstance(value, Path):
+        yield value
+    elif isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        yield from (each for each in value if isinstance(each, Path))
+
+
+def _content(path: Path) -> list[list[str]]:
+    """Names and hashes of a file, or of all files of a folder; what is not there has none."""
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    return [[each.relative_to(path.parent).as_posix(), file_hash(each)] for each in files]
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _relative_imports(file: Path, source: bytes) -> Iterator[Path]:

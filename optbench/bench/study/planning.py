@@ -7,23 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from optbench.bench.study.cells import BOUNDS, Cell, derived_seed
-from optbench.bench.study.code import code_hash
+from optbench.bench.study.code import code_hash, contents_of
 from optbench.bench.study.declared import CellBudget, SolverEntry, Study, known_fields
+from optbench.bench.study.sources import Made
 from optbench.model.files.strict_json import jsonable
 
 FORMAT, VERSION = "optbench-plan", 1
-
-
-@dataclass(frozen=True)
-class Made:
-    """An instance of a study, or why there is none."""
-
-    target: str
-    seed: int
-    name: str
-    instance_hash: str | None
-    levels: int = 1
-    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,12 +75,17 @@ def _bounding(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
 
 
 def _solving(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
-    codes = {entry.name: code_hash("solver", entry.name) for entry in study.solvers}
+    codes = {entry.label: code_of(entry) for entry in study.solvers}
     for each in made:
         for repetition in range(study.repetitions):
             for entry in study.solvers:
                 if each.instance_hash is not None:
-                    yield _cell(each, entry, codes[entry.name], repetition)
+                    yield _cell(each, entry, codes[entry.label], repetition)
+
+
+def code_of(entry: SolverEntry) -> str:
+    """Hash of the solver's files, and of those that its parameters name."""
+    return code_hash("solver", entry.name) + contents_of(entry.params)
 
 
 def _cell(made: Made, entry: SolverEntry, code: str, repetition: int) -> Cell:

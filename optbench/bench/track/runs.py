@@ -1,0 +1,96 @@
+"""A run as MLflow is to show it, and what sending runs came to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from optbench.errors import OptbenchError
+
+RunStatus = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
+PREFIX = "optbench."
+# Identifies a run within its experiment.
+CELL = f"{PREFIX}cell"
+# The cell of the parent, on the parent itself and on its children: one search finds them all.
+GROUP = f"{PREFIX}group"
+# Hash of what was sent; it is sent last, so that a run without it is incomplete.
+CONTENT = f"{PREFIX}content"
+# What the artifacts were made from.
+FILES = f"{PREFIX}files"
+# How often metrics were replaced: MLflow takes the value with the latest time for the current one.
+REVISION = f"{PREFIX}revision"
+# Set before optbench itself deletes a run; a deleted run without it was deleted by somebody else.
+SUPERSEDED = f"{PREFIX}superseded"
+OWN = (CELL, GROUP, CONTENT, FILES, REVISION, SUPERSEDED)
+# What MLflow takes of a parameter and of a tag.
+MAX_PARAM, MAX_TAG = 6000, 5000
+
+
+class TrackingError(OptbenchError):
+    """The tracking store cannot be used, or not now: nothing is lost, the local store has it all."""
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """One run: ``cell`` is its identity within the experiment; everything else may change and is then sent again.
+
+    ``artifacts`` writes the run's files into a folder; they are sent again when ``files_version`` changes. ``metrics`` that are
+    not finite are left out. ``group`` may stay empty: it is the parent's cell.
+    """
+
+    cell: str
+    name: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    began_ms: int = 0
+    ended_ms: int = 0
+    status: RunStatus = "FINISHED"
+    artifacts: Callable[[Path], None] | None = None
+    files_version: str = ""
+
+    @property
+    def content(self) -> str:
+        """Of all that can be sent again: MLflow fixes when a run began."""
+        parts = [
+            self.name,
+            self.all_tags(),
+            self.all_params(),
+            self.all_metrics(),
+            self.ended_ms,
+            self.status,
+            self.files_version,
+        ]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+    def all_tags(self) -> dict[str, str]:
+        return {key: str(value)[:MAX_TAG] for key, value in self.tags.items()}
+
+    def all_params(self) -> dict[str, str]:
+        return {key: str(value)[:MAX_PARAM] for key, value in self.params.items()}
+
+    def all_metrics(self) -> dict[str, float]:
+        return {key: float(value) for key, value in self.metrics.items() if math.isfinite(value)}
+
+
+@dataclass(frozen=True)
+class SyncReport:
+    """What ``sync`` did: runs created, runs completed or changed, runs that were right already; ``removed`` were doubles, and
+    ``deleted`` somebody deleted in MLflow: they stay so."""
+
+    experiment_id: str
+    parent_run_id: str
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    deleted: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.created + self.updated + self.unchanged + self.deleted

@@ -1,0 +1,118 @@
+"""Sending runs to MLflow so that it can be repeated at any time: what is right stays, what is missing or half there is completed.
+
+A run is found by the tag ``optbench.cell``. It is created with that tag, then filled, and its content hash comes last; so a
+crash between any two requests leaves a run that the next ``sync`` finds and completes. A create whose answer was lost is looked
+for before it is repeated, and doubles that arose nevertheless are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optbench.bench.track.place import VARIABLE, Place, prepare, stamp
+from optbench.bench.track.runs import SyncReport, TrackedRun, TrackingError
+from optbench.bench.track.seen import Seen
+from optbench.bench.track.sending import Sender
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+OnSent = Callable[[int, int], None]
+
+
+class Tracking:
+    """A tracking store. Several processes of a workspace may use it: they wait for each other."""
+
+    def __init__(self, uri: str | None = None, workspace: Path | None = None, attempts: int = 3) -> None:
+        self.place = Place.of(workspace, uri)
+        self.attempts = attempts
+        self._client: MlflowClient | None = None
+        self._experiments: dict[str, str] = {}
+        self._known: dict[tuple[str, str], dict[str, Seen]] = {}
+        self._mark = ""
+
+    @property
+    def client(self) -> MlflowClient:
+        """MLflow's own, with which sent runs can be read."""
+        if self._client is None:
+            with translated(self.place.uri):
+                from mlflow.tracking import MlflowClient
+
+                self.place.make()
+                self._client = MlflowClient(tracking_uri=self.place.uri, registry_uri=self.place.uri)
+        return self._client
+
+    def sync(
+        self,
+        experiment: str,
+        parent: TrackedRun,
+        children: Iterable[TrackedRun],
+        *,
+        restore: bool = False,
+        on_sent: OnSent | None = None,
+    ) -> SyncReport:
+        """Make the store hold exactly one run for each of these; ``restore`` also brings back what was deleted in MLflow.
+
+        ``on_sent(done, total)`` counts the children.
+        """
+        runs = list(children)
+        with self.place.locked() as lock, translated(self.place.uri):
+            if lock.read_text() != self._mark:  # another process has been here
+                self._known.clear()
+            self._mark = stamp(lock)
+            try:
+                return self._sync(experiment, parent, runs, restore, on_sent or (lambda done, total: None))
+            except BaseException:
+                self._known.clear()
+                self._experiments.clear()
+                raise
+
+    def _sync(
+        self, experiment: str, parent: TrackedRun, children: list[TrackedRun], restore: bool, on_sent: OnSent
+    ) -> SyncReport:
+        number = self._experiment(experiment, restore)
+        place = (number, parent.cell)
+        sender = Sender(self.client, number, parent.cell, self.attempts, self._known.get(place), restore)
+        parent_run_id = sender.send(parent, None)
+        for done, child in enumerate(children):
+            on_sent(done, len(children))
+            sender.send(child, parent_run_id)
+        on_sent(len(children), len(children))
+        if sender.troubled:  # a server that was slow may have made a run after all
+            sender.look()
+        self._known[place] = sender.known
+        return sender.report(parent_run_id)
+
+    def _experiment(self, name: str, restore: bool) -> str:
+        """The experiment's id; it is made where there is none."""
+        if name not in self._experiments:
+            found = self.client.get_experiment_by_name(name)
+            if found is None:
+                artifacts = self.place.artifacts
+                location = None if artifacts is None else (artifacts / name).as_uri()
+                self._experiments[name] = self.client.create_experiment(name, artifact_location=location)
+                return self._experiments[name]
+            if found.lifecycle_stage != "active":
+                if not restore:
+                    raise TrackingError(
+                        f"experiment {name!r} was deleted in MLflow ({self.place.uri}): `optbench sync --restore` brings it back"
+                    )
+                self.client.restore_experiment(found.experiment_id)
+            self._experiments[name] = found.experiment_id
+        return self._experiments[name]
+
+
+@contextmanager
+def translated(uri: str) -> Iterator[None]:
+    """What goes wrong in MLflow, in our words."""
+    prepare()
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except (MlflowException, OSError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise TrackingError(f"tracking store {uri} (${VARIABLE} names another): {type(error).__name__}: {said}") from error

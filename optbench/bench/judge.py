@@ -1,13 +1,19 @@
-"""The judge: from what a cell's process says to a record. The process is not trusted, its schedule is verified here again."""
+"""The judge: from what a cell's process says to a record. The process is not trusted, its schedule is verified here again.
+
+Objective, metrics, gap and status follow from the instance, the schedule and the checked bounds. Whatever the process says,
+there is a record of it in the end; an answer that cannot be one is a failure called ``nonsense``.
+"""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from optbench.bench.answers import Nonsense, Told, read_bounds, read_refusal, read_solve, seconds
 from optbench.bench.executor.base import Outcome
 from optbench.bench.records import Reason, Record, code_version, machine
 from optbench.bench.study.cells import Cell
@@ -15,15 +21,13 @@ from optbench.errors import ContradictionError, FileFormatError
 from optbench.model.files import schedule_from_dict
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound, gap
+from optbench.model.result import OPTIMAL_GAP
 from optbench.model.verify import Verdict, verify
 
-# What of a result is taken as the solver says it; everything else is computed here.
-TOLD = ("wall_s", "time_to_first_s", "message", "info", "bounds", "violations")
 TERMINATIONS = {"time_limit": "time_limit", "cpu_limit": "time_limit", "memory_limit": "memory_limit"}
-
-
-class Nonsense(Exception):
-    """An answer that is none."""
+# What numpy and Python may raise on numbers that nobody should return, and the parser on what is no schedule.
+UNREADABLE = (FileFormatError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+SHOWN_VIOLATIONS = 3
 
 
 def judge(cell: Cell, outcome: Outcome, instance: Instance, began_at: str) -> Record:
@@ -39,14 +43,12 @@ def judge(cell: Cell, outcome: Outcome, instance: Instance, began_at: str) -> Re
         machine={**machine(), "sandbox": dict(outcome.sandbox)},
         code_version=code_version(),
     )
-    reason = outcome.reason or _refusal(outcome.answer or {})
-    if reason is not None:
-        return replace(base, reason=reason, termination=TERMINATIONS.get(reason.kind, "crashed"))
-    assert outcome.answer is not None
+    if outcome.reason is not None:
+        return replace(base, reason=outcome.reason, termination=TERMINATIONS.get(outcome.reason.kind, "crashed"))
     try:
-        record = _bounds(base, outcome.answer) if cell.kind == "bound" else _solved(base, outcome.answer, instance)
-    except (Nonsense, FileFormatError, KeyError, TypeError, ValueError, AttributeError) as error:
-        return replace(base, reason=Reason("nonsense", f"{type(error).__name__}: {error}"))
+        record = _judged(base, outcome.answer, instance)
+    except Nonsense as error:
+        return replace(base, reason=Reason("nonsense", str(error)))
     except ContradictionError as error:
         return replace(base, reason=Reason("false_bound", str(error)))
     if outcome.left and record.reason is None:
@@ -56,61 +58,116 @@ def judge(cell: Cell, outcome: Outcome, instance: Instance, began_at: str) -> Re
 
 def failed(record: Record, reason: Reason) -> Record:
     """The record of a cell whose result does not count, for a reason that shows only afterwards."""
-    return replace(record, status="error", reason=reason, objective=None, gap=None, verified=False)
+    return replace(record, status="error", reason=reason, objective=None, gap=None, verified=False, metrics={})
 
 
-def _refusal(answer: Mapping[str, Any]) -> Reason | None:
-    return Reason(str(answer["refusal"]), str(answer.get("message", ""))) if "refusal" in answer else None
+def files(outcome: Outcome) -> dict[str, bytes]:
+    """What is kept of a cell beside its record: what its process printed, its schedule, and its trajectory if that is one."""
+    out: dict[str, bytes] = {}
+    if outcome.output:
+        out["output.txt"] = outcome.output.encode("utf-8", "replace")
+    answer = outcome.answer if isinstance(outcome.answer, Mapping) else {}
+    result = answer.get("result")
+    trajectory = result.get("trajectory") if isinstance(result, Mapping) else None
+    for name, value in (("schedule.json", answer.get("schedule")), ("trajectory.json", trajectory)):
+        if isinstance(value, (dict, list)):
+            try:
+                out[name] = json.dumps(value, allow_nan=False).encode()
+            except (ValueError, TypeError, RecursionError):  # the record says so: nonsense
+                continue
+    return out
 
 
-def _bounds(base: Record, answer: Mapping[str, Any]) -> Record:
-    bounds = tuple(_bound(each) for each in answer["bounds"])
-    best = max((each["value"] for each in bounds), default=None)
-    return replace(base, status="unknown", termination="finished", bounds=bounds, bound=best, wall_s=answer["inside_s"])
+def _judged(base: Record, answer: Any, instance: Instance) -> Record:
+    if not isinstance(answer, Mapping):
+        raise Nonsense(f"the answer is {type(answer).__name__}; it must be an object")
+    refusal = read_refusal(answer)
+    if refusal is not None:
+        return replace(base, reason=Reason(*refusal))
+    levels = instance.objective.num_levels
+    if base.cell.kind == "bound":
+        bounds, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
+        low = _lows(bounds, levels)
+        return replace(
+            base, status="unknown", termination="finished", bounds=bounds, bound=_value(low), wall_s=min(wall_s, base.total_s)
+        )
+    return _solved(base, read_solve(answer, levels, base.total_s), instance)
 
 
-def _bound(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A bound as it must be: a finite number, where it comes from, and how it is proved."""
-    value = entry["value"]
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise Nonsense(f"a bound of {value!r}")
-    return {"value": float(value), "source": str(entry["source"]), "proof": str(entry["proof"]), "level": int(entry["level"])}
-
-
-def _solved(base: Record, answer: Mapping[str, Any], instance: Instance) -> Record:
-    result = answer["result"]
-    told = {key: result[key] for key in TOLD} | {"bounds": tuple(_bound(each) for each in result["bounds"])}
-    told["violations"] = tuple(map(str, told["violations"]))
-    record = replace(base, status=str(result["status"]), termination=str(result["termination"]), **told)
-    if result["status"] == "error":
-        return replace(record, reason=Reason("crashed", str(result["message"])))
-    lows = tuple(_best(record.bounds, level) for level in range(instance.objective.num_levels))
-    record = replace(record, bound=_value(lows))
-    if answer["schedule"] is None:
-        if record.violations:
-            return replace(record, reason=Reason("infeasible", "; ".join(record.violations[:3])))
-        return record
-    verdict = verify(instance, schedule_from_dict(answer["schedule"], instance))
+def _solved(base: Record, told: Told, instance: Instance) -> Record:
+    lows = _lows(told.bounds, instance.objective.num_levels)
+    record = replace(
+        base,
+        status=told.status,
+        termination=told.termination,
+        bound=_value(lows),
+        bounds=told.bounds,
+        violations=told.violations,
+        wall_s=told.wall_s,
+        time_to_first_s=told.time_to_first_s,
+        message=told.message,
+        info=told.info,
+    )
+    if told.status == "error":
+        return replace(record, reason=Reason("crashed", told.message or "the solver raised an exception"))
+    if told.schedule is None:
+        return _without_schedule(record, told)
+    verdict = _verified(told.schedule, instance)
     if not verdict.feasible:
-        return replace(record, reason=Reason("infeasible", "; ".join(map(str, verdict.violations[:3]))))
-    _compare(result, verdict)
-    gaps = tuple(gap(value, low) for value, low in zip(verdict.objectives, lows, strict=True))
+        violations = tuple(map(str, verdict.violations))
+        return failed(replace(record, violations=violations), _infeasible(violations))
+    _compare(told, verdict)
     for value, low in zip(verdict.objectives, lows, strict=True):
         if low is not None:
             check_bound(value, low, "the solver", instance.name)
-    return replace(record, objective=_value(verdict.objectives), gap=_value(gaps), verified=True, metrics=verdict.metrics)
+    gaps = tuple(gap(value, low) for value, low in zip(verdict.objectives, lows, strict=True))
+    closed = all(each is not None and each <= OPTIMAL_GAP for each in gaps)
+    return replace(
+        record,
+        status="optimal" if closed else "feasible",
+        objective=_value(verdict.objectives),
+        gap=_value(gaps),
+        verified=True,
+        violations=(),
+        metrics=verdict.metrics,
+    )
 
 
-def _compare(result: Mapping[str, Any], verdict: Verdict) -> None:
-    """The objective inside the process and here must be one and the same."""
-    told = result["objective"]
-    told = tuple(told) if isinstance(told, list) else (told,)
-    if told != verdict.objectives:
-        raise Nonsense(f"the process says an objective of {told}, the verifier finds {verdict.objectives}")
+def _without_schedule(record: Record, told: Told) -> Record:
+    if told.violations:
+        return failed(record, _infeasible(told.violations))
+    if told.status in ("optimal", "feasible") or told.objective is not None:
+        raise Nonsense(f"status is {told.status!r}, objective {told.objective}, and there is no schedule")
+    return record
 
 
-def _best(bounds: tuple[Mapping[str, Any], ...], level: int) -> float | None:
-    return max((each["value"] for each in bounds if each["level"] == level), default=None)
+def _infeasible(violations: tuple[str, ...]) -> Reason:
+    return Reason("infeasible", "; ".join(violations[:SHOWN_VIOLATIONS]) or "it breaks a constraint")
+
+
+def _verified(schedule: Any, instance: Instance) -> Verdict:
+    try:
+        with np.errstate(all="ignore"):
+            return verify(instance, schedule_from_dict(schedule, instance))
+    except UNREADABLE as error:
+        raise Nonsense(f"the schedule: {error}") from None
+
+
+def _compare(told: Told, verdict: Verdict) -> None:
+    """What the process says must be what is found: objective, status, and a trajectory that is nowhere better than its end."""
+    if told.objective != verdict.objectives:
+        raise Nonsense(f"the process says an objective of {told.objective}, the verifier finds {verdict.objectives}")
+    if told.status in ("infeasible", "unbounded"):
+        raise Nonsense(f"status is {told.status!r}, and the schedule is verified")
+    last = len(verdict.objectives) - 1
+    values = [row["objective"] for row in told.trajectory if row["level"] == last and row["objective"] is not None]
+    if values and min(values) < verdict.objectives[last]:
+        raise Nonsense(f"the trajectory has an objective of {min(values)!r}, the verifier finds {verdict.objectives[last]!r}")
+
+
+def _lows(bounds: tuple[Mapping[str, Any], ...], levels: int) -> tuple[float | None, ...]:
+    """The best bound of each level."""
+    return tuple(max((each["value"] for each in bounds if each["level"] == k), default=None) for k in range(levels))
 
 
 def _value(values: tuple[float | None, ...]) -> Any:
@@ -118,17 +175,3 @@ def _value(values: tuple[float | None, ...]) -> Any:
     if any(value is None for value in values):
         return None
     return values[0] if len(values) == 1 else values
-
-
-def files(outcome: Outcome) -> dict[str, bytes]:
-    """What is kept of a cell beside its record."""
-    out: dict[str, bytes] = {}
-    if outcome.output:
-        out["output.txt"] = outcome.output.encode()
-    answer = outcome.answer or {}
-    if isinstance(answer.get("schedule"), dict):
-        out["schedule.json"] = json.dumps(answer["schedule"]).encode()
-    result = answer.get("result")
-    if isinstance(result, dict):
-        out["trajectory.json"] = json.dumps(result.get("trajectory", [])).encode()
-    return out

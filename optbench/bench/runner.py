@@ -6,42 +6,47 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from optbench.bench.executor import Executor, Job, LocalExecutor, Outcome
-from optbench.bench.executor.tasks import INSTANCE
+from optbench.bench.executor import Executor, Job, LocalExecutor
+from optbench.bench.instances import make_instances
 from optbench.bench.judge import files, judge
 from optbench.bench.records import Record
-from optbench.bench.store import INSTANCES, STUDIES, WORK, Store, read_foreign_instance, write_whole
+from optbench.bench.store import Store, write_whole
 from optbench.bench.study.cells import Cell
-from optbench.bench.study.declared import CellBudget, Study
+from optbench.bench.study.declared import Study
 from optbench.bench.study.planning import Plan, plan
-from optbench.bench.study.sources import Made, note_made, recall, source_key
-from optbench.errors import OptbenchError
+from optbench.bench.study.sources import Made
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One thing that happened: an instance was made, or a cell is done; ``done`` of ``total`` cells are in the store."""
+    """One thing that happened: an instance was made, the plan stands, or a cell is done.
 
-    kind: Literal["instance", "cell"]
+    ``done`` of ``total`` count instances or cells; those that were in the store before are among the done ones. ``waiting``
+    are the cells that a plan has still to run.
+    """
+
+    kind: Literal["instance", "plan", "cell"]
     done: int
     total: int
     record: Record | None = None
     made: Made | None = None
+    plan: Plan | None = None
+    waiting: tuple[Cell, ...] = ()
 
 
 @dataclass(frozen=True)
 class StudyRun:
-    """What a call of ``run_study`` came to: every record of the plan that is in the store, by the cell's key."""
+    """What a call of ``run_study`` came to: the selected cells and their records in the store, by the cell's key."""
 
     plan: Plan
+    cells: tuple[Cell, ...]
     records: Mapping[str, Record]
     ran: int
-    skipped: int
     interrupted: bool
 
     @property
@@ -49,12 +54,22 @@ class StudyRun:
         return len(self.records)
 
     @property
+    def skipped(self) -> int:
+        """Cells that had their record already, or got it from another runner in the meantime."""
+        return self.done - self.ran
+
+    @property
     def failed(self) -> int:
         """Cells with a reason, and instances that could not be made."""
-        return sum(record.failed for record in self.records.values()) + sum(each.error is not None for each in self.plan.made)
+        return sum(record.failed for record in self.records.values()) + len(self.unmade)
+
+    @property
+    def unmade(self) -> tuple[Made, ...]:
+        return tuple(each for each in self.plan.made if each.error is not None)
 
 
 OnProgress = Callable[[Progress], None]
+Select = Callable[[Sequence[Cell]], Sequence[Cell]]
 
 
 def run_study(
@@ -63,88 +78,81 @@ def run_study(
     jobs: int = 1,
     force: bool = False,
     retry: bool = False,
-    only: Callable[[Cell], bool] = lambda cell: True,
+    only: Select = tuple,
     store: Store | None = None,
     executor: Executor | None = None,
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
 ) -> StudyRun:
-    """Run what the store does not hold yet; all of it with ``force``, what failed too with ``retry``."""
-    store = (store or Store()).make()
-    stop = stop or threading.Event()
-    with executor or LocalExecutor(jobs) as workers:
-        made = tuple(make_instances(study, store, workers, on_progress, stop))
-        planned = plan(study, made)
+    """Run what the store does not hold yet; all of it with ``force``, what failed too with ``retry``.
+
+    Of all cells those that ``only`` returns. A study has one runner at a time; runners of other studies in the same store
+    share what they finish.
+    """
+    store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _nobody
+    with store.only_runner(study.name), store.work_folder() as folder, executor or LocalExecutor(jobs) as workers:
+        made = make_instances(study, store, workers, folder, stop, _telling(tell))
+        planned = plan(study, tuple(made))
+        if stop.is_set():
+            return StudyRun(planned, (), {}, 0, interrupted=True)
         keep_plan(planned, store)
-        known = store.records()
-        wanted = [cell for cell in planned.cells if only(cell)]
-        missing = [cell for cell in wanted if force or cell.key not in known or (retry and known[cell.key].failed)]
-        done, ran = len(wanted) - len(missing), 0
-        for record in run_cells(missing, store, workers, stop):
-            ran += 1
-            if on_progress is not None:
-                on_progress(Progress("cell", done + ran, len(wanted), record=record))
+        wanted = tuple(only(planned.cells))
+        known = {cell.key: record for cell in wanted if (record := store.records().get(cell.key)) is not None}
+        missing = tuple(cell for cell in wanted if _is_missing(known.get(cell.key), force, retry))
+        done, elsewhere = len(wanted) - len(missing), set[str]()
+        tell(Progress("plan", done, len(wanted), plan=planned, waiting=missing))
+        replaced = {cell.key: known[cell.key] for cell in missing if cell.key in known}
+        for record in run_cells(missing, store, workers, folder, stop, replaced, elsewhere):
+            done += 1
+            tell(Progress("cell", done, len(wanted), record=record))
     records = store.records()
-    found = {cell.key: records[cell.key] for cell in wanted if cell.key in records}
-    return StudyRun(planned, found, ran, len(wanted) - len(missing), stop.is_set())
+    found = {cell.key: record for cell in wanted if (record := records.get(cell.key)) is not None}
+    ran = done - (len(wanted) - len(missing)) - len(elsewhere)
+    return StudyRun(planned, wanted, found, ran, stop.is_set())
 
 
-def make_instances(
-    study: Study, store: Store, executor: Executor, on_progress: OnProgress | None, stop: threading.Event
-) -> list[Made]:
-    """Every instance of the study, once for all solvers, in the study's order; those that were made before are known."""
-    folder = store.folder / INSTANCES
-    wanted = [(target, seed) for target in study.problems for seed in study.seeds]
-    keys = {pair: source_key(*pair) or repr(pair) for pair in wanted}
-    made = {key: found for key in set(keys.values()) if (found := recall(folder, key)) is not None}
-    missing = {key: pair for pair, key in keys.items() if key not in made}
-    jobs = [
-        Job(key, "instance", {"target": target, "seed": seed}, CellBudget(), store.folder / WORK / f"instance-{k}")
-        for k, (key, (target, seed)) in enumerate(missing.items())
-    ]
-    folders = {job.key: job.folder for job in jobs}
-    for outcome in executor.run(jobs, stop.is_set):
-        key = outcome.key
-        made[key] = _made(*missing[key], outcome, folders[key], store)
-        shutil.rmtree(folders[key], ignore_errors=True)
-        note_made(folder, key, made[key])
-        if on_progress is not None:
-            on_progress(Progress("instance", 0, len(jobs), made=made[key]))
-    return [replace(made[keys[pair]], target=pair[0], seed=pair[1]) for pair in wanted if keys[pair] in made]
+def run_cells(
+    cells: Sequence[Cell],
+    store: Store,
+    executor: Executor,
+    folder: Path,
+    stop: threading.Event,
+    replaced: Mapping[str, Record] | None = None,
+    elsewhere: set[str] | None = None,
+) -> Iterator[Record]:
+    """Run cells and record them; a record is on the disk before it is yielded.
 
-
-def _made(target: str, seed: int, outcome: Outcome, folder: Path, store: Store) -> Made:
-    answer = outcome.answer or {}
-    if outcome.reason is not None or "refusal" in answer:
-        return Made(target, seed, target, None, error=str(outcome.reason or answer["message"]))
-    try:
-        instance = read_foreign_instance(folder / INSTANCE)
-    except (OptbenchError, OSError) as error:
-        return Made(target, seed, target, None, error=str(error))
-    store.add_instance(instance)
-    return Made(target, seed, instance.name, instance.hash, instance.objective.num_levels)
-
-
-def run_cells(cells: Sequence[Cell], store: Store, executor: Executor, stop: threading.Event) -> Iterator[Record]:
-    """Run cells and record them; a record is on the disk before it is yielded."""
+    ``folder`` is one that ``store.work_folder`` made, ``replaced`` holds the records of cells that are run again. A cell
+    that another runner has finished in the meantime is not run, or its second result is dropped: the record in the store
+    is yielded, and the key added to ``elsewhere``.
+    """
     by_key = {cell.key: cell for cell in cells}
+    replaced, elsewhere = replaced or {}, set() if elsewhere is None else elsewhere
     began: dict[str, str] = {}
+    found: list[Record] = []
 
     def jobs() -> Iterator[Job]:
         for cell in cells:
+            known = store.records().get(cell.key)
+            if known is not None and cell.key not in replaced:
+                found.append(known)
+                continue
             began[cell.key] = datetime.now(UTC).isoformat(timespec="milliseconds")
-            yield job_of(cell, store)
+            yield job_of(cell, store, folder)
 
     for outcome in executor.run(jobs(), stop.is_set):
         cell = by_key[outcome.key]
         record = judge(cell, outcome, store.instance(cell.instance_hash), began[cell.key])
-        store.keep(cell.key, files(outcome))
-        store.append(record)
-        shutil.rmtree(store.folder / WORK / cell.key, ignore_errors=True)
-        yield record
+        kept = store.add(record, files(outcome), replaced.get(cell.key))
+        shutil.rmtree(folder / cell.key, ignore_errors=True)
+        if kept is not record:
+            elsewhere.add(cell.key)
+        yield kept
+    elsewhere.update(record.key for record in found)
+    yield from found
 
 
-def job_of(cell: Cell, store: Store) -> Job:
+def job_of(cell: Cell, store: Store, folder: Path) -> Job:
     """What the cell's process is told."""
     budget = cell.budget
     payload = {
@@ -156,14 +164,33 @@ def job_of(cell: Cell, store: Store) -> Job:
         "solver": cell.solver,
         "params": dict(cell.params),
     }
-    return Job(cell.key, cell.kind, payload, budget, store.folder / WORK / cell.key)
+    return Job(cell.key, cell.kind, payload, budget, folder / cell.key)
 
 
 def keep_plan(planned: Plan, store: Store) -> Path:
     """What the study came to, for reports and for tracking; the latest plan of a study is named beside it."""
-    folder = store.folder / STUDIES / planned.study.name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = store.study_folder(planned.study.name)
     path = folder / f"{planned.study.config_hash[:16]}.json"
     write_whole(path, json.dumps(planned.to_dict(), default=str).encode())
     write_whole(folder / "latest", path.name.encode())
     return path
+
+
+def _is_missing(known: Record | None, force: bool, retry: bool) -> bool:
+    return force or known is None or (retry and known.failed)
+
+
+def _telling(tell: OnProgress) -> Callable[[Made, int], None]:
+    """Reports instances as they are made, counted."""
+    done = 0
+
+    def on_made(made: Made, total: int) -> None:
+        nonlocal done
+        done += 1
+        tell(Progress("instance", done, total, made=made))
+
+    return on_made
+
+
+def _nobody(progress: Progress) -> None:
+    """Nobody wants to know."""

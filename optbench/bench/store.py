@@ -1,30 +1,38 @@
 """The local store in ``.optbench/``: an append-only file of records, the cells' files, and the instances by their hash.
 
 A record is one line, written whole under a lock and flushed to the disk before anybody is told of it. What a crash cut off at
-the end is no record: readers pass it, the next writer removes it. The last record of a key counts.
+the end is no record: readers pass it, the next writer removes it. The last record of a key counts. A cell's files are in
+place before its record is; those of a record that is being replaced are kept aside until the new record is written, and
+come back when it never was.
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import json
 import os
 import pickle
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from optbench.bench.locks import alone, only_runner, work_folder
+from optbench.bench.reading import Records
 from optbench.bench.records import Record
-from optbench.errors import FileFormatError
+from optbench.errors import OptbenchError
 from optbench.model.files import instance_from_dict
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
 from optbench.workspace import store
 
-RECORDS, CELLS, INSTANCES, STUDIES, WORK = "results.jsonl", "cells", "instances", "studies", "work"
+RECORDS, CELLS, INSTANCES, STUDIES, WORK, ASIDE = "results.jsonl", "cells", "instances", "studies", "work", "aside"
+
+
+class StoreError(OptbenchError):
+    """The store cannot be written."""
 
 
 class Store:
@@ -33,81 +41,131 @@ class Store:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder if folder is not None else store()
         self.file = self.folder / RECORDS
-        self._records: dict[str, Record] = {}
-        self._read_to = 0
+        self._lock = self.folder / "lock"
+        self._records = Records(self.file)
 
     def make(self) -> Store:
-        """The folders, where they are missing."""
-        for name in (CELLS, INSTANCES, STUDIES, WORK):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        self.file.touch()
+        """The folders, where they are missing; what a killed runner was replacing is as it was, or as it should have become."""
+        with self._writing():
+            for name in (CELLS, INSTANCES, STUDIES, WORK, ASIDE):
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
+            self.file.touch()
+            with alone(self._lock):
+                self._repair()
         return self
 
-    def records(self) -> dict[str, Record]:
-        """Every record by its key, the last one where a cell was run again; reads what was appended since the last call."""
-        if not self.file.exists():
-            return {}
-        with self.file.open("rb") as file:
-            file.seek(self._read_to)
-            text = file.read()
-        whole = text.rfind(b"\n") + 1
-        for line in text[:whole].splitlines():
-            record = self._parse(line)
-            self._records[record.key] = record
-        self._read_to += whole
+    def records(self) -> Records:
+        """Every record by its key, the last one where a cell was run again; notices what was appended since the last call."""
+        self._records.refresh()
         return self._records
 
-    def _parse(self, line: bytes) -> Record:
-        try:
-            return Record.from_dict(json.loads(line))
-        except (ValueError, KeyError, TypeError, FileFormatError) as error:
-            raise FileFormatError(f"{self.file}: a line that is no record ({error}): {line[:80]!r}; move the file away") from None
+    def add(self, record: Record, files: Mapping[str, bytes], replaces: Record | None = None) -> Record:
+        """Keep a cell's record and files; both are on the disk when this returns.
 
-    def append(self, record: Record) -> None:
-        """Write a record; it is on the disk when this returns."""
-        line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
-        with self.locked(), self.file.open("r+b") as file:
-            end = _end_of_whole_lines(file)
-            file.seek(end)
-            file.truncate()
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Alone among writers, whatever the process."""
-        with (self.folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        ``replaces`` is the record that the cell is known to have. Where it has got another one in the meantime, by a runner
+        at work at the same time, that one stays and is returned.
+        """
+        with self._writing(), alone(self._lock):
+            known = self.records().get(record.key)
+            if known is not None and (replaces is None or known.began_at != replaces.began_at):
+                return known
+            aside = self._place(record.key, files, known)
+            try:
+                self._append(record)
+            except OSError:
+                self._repair()
+                raise
+            shutil.rmtree(aside, ignore_errors=True)
+        return record
 
     def cell(self, key: str) -> Path:
         """Folder of a cell's files: schedule.json, trajectory.json, output.txt."""
         return self.folder / CELLS / key
 
-    def keep(self, key: str, files: dict[str, bytes]) -> None:
-        """The files of a cell, all at once; those of an earlier run of the cell give way."""
-        temporary = self.folder / WORK / f"{key}.{os.getpid()}.keep"
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        for name, content in files.items():
-            (temporary / name).write_bytes(content)
-        shutil.rmtree(self.cell(key), ignore_errors=True)
-        os.replace(temporary, self.cell(key))
+    def study_folder(self, name: str) -> Path:
+        """Plans and reports of a study."""
+        folder = self.folder / STUDIES / name
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def only_runner(self, study: str) -> AbstractContextManager[None]:
+        """Hold a study, or say which process does."""
+        return only_runner(study, self.study_folder(study) / "lock")
+
+    def work_folder(self) -> AbstractContextManager[Path]:
+        """A folder for the jobs of one runner; those of dead runners are removed."""
+        return work_folder(self.folder / WORK, self._lock)
 
     def instance_file(self, instance_hash: str) -> Path:
         """Written by this process's own kind only, therefore a pickle: children may read but not write it."""
         return self.folder / INSTANCES / f"{instance_hash}.pickle"
 
     def add_instance(self, instance: Instance) -> Path:
+        """Written anew where the file is of another version of optbench, or damaged."""
         path = self.instance_file(instance.hash)
-        if not path.exists():
-            write_whole(path, pickle.dumps(instance, protocol=5))
+        content = pickle.dumps(instance, protocol=5)
+        if not path.exists() or path.read_bytes() != content:
+            with self._writing():
+                write_whole(path, content)
         return path
 
     def instance(self, instance_hash: str) -> Instance:
         """An instance that a plan has made."""
         return _load_instance(self.instance_file(instance_hash))
+
+    def _place(self, key: str, files: Mapping[str, bytes], known: Record | None) -> Path:
+        """Put a cell's files where they belong; returns where those of its known record are until it is replaced."""
+        new = self.folder / ASIDE / "new"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        for name, content in files.items():
+            with (new / name).open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        aside = self.folder / ASIDE / _aside_name(key, "" if known is None else known.began_at)
+        if self.cell(key).exists():
+            os.replace(self.cell(key), aside)
+        os.replace(new, self.cell(key))
+        return aside
+
+    def _append(self, record: Record) -> None:
+        line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
+        with self.file.open("r+b", buffering=0) as file:
+            end = _end_of_whole_lines(file)
+            file.seek(end)
+            file.truncate()
+            try:
+                if file.write(line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.file))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
+
+    def _repair(self) -> None:
+        """Bring back the files of records that were to be replaced and were not."""
+        records = self.records()
+        for aside in sorted((self.folder / ASIDE).iterdir()):
+            known = records.get(aside.name.partition("~")[0])
+            if known is not None and _aside_name(known.key, known.began_at) == aside.name:
+                shutil.rmtree(self.cell(known.key), ignore_errors=True)
+                os.replace(aside, self.cell(known.key))
+            else:
+                shutil.rmtree(aside, ignore_errors=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A full or read-only disk as one message: what is stored is whole, and the same command goes on from it."""
+        try:
+            yield
+        except OSError as error:
+            where = error.filename or self.folder
+            raise StoreError(
+                f"{where}: cannot be written: {error.strerror or error}. Every record so far is kept; "
+                "mend this (free space, permissions, or another $OPTBENCH_WORKSPACE) and run the same command again"
+            ) from None
 
 
 @lru_cache(maxsize=8)
@@ -124,8 +182,16 @@ def read_foreign_instance(path: Path) -> Instance:
 def write_whole(path: Path, content: bytes) -> None:
     """Whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _aside_name(key: str, began_at: str) -> str:
+    return f"{key}~{began_at.replace(':', '')}"
 
 
 def _end_of_whole_lines(file: Any, chunk: int = 1 << 16) -> int:

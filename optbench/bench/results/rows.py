@@ -1,0 +1,284 @@
+"""Rows of a study: each cell's record beside the bounds that all solvers of its instance share, checked against all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from optbench.bench.judge import failed
+from optbench.bench.records import Reason, Record
+from optbench.bench.results.known import BestKnown, best_known, exceeds, levels_of, published, reached_by
+from optbench.bench.study.cells import Cell
+from optbench.bench.study.declared import BEST
+from optbench.bench.study.planning import Plan
+from optbench.model.measures import Value, gap
+from optbench.model.result import OPTIMAL_GAP
+
+# What a cell without a gap counts as in every mean of gaps.
+MISSING_GAP = 1.0
+# The state of a cell that has not been run.
+NOT_RUN = "not run"
+Reached = Mapping[str, list[tuple[Value, str]]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell of a study as it counts: with the best bound of its own and of its instance; no ``record`` where it has not run.
+
+    ``gap`` is what this cell and the instance's bounding prove, and stays as it is whoever else runs; ``study_gap`` is to the
+    best bound of anybody in the study, one for all solvers of the instance. ``rpd`` is (objective − best known) / best known,
+    ``regret`` the same against the study's reference; of objectives in order, both are of the first.
+    """
+
+    cell: Cell
+    record: Record | None
+    study_gap: float | None = None
+    rpd: float | None = None
+    regret: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.record is not None and self.record.failed
+
+    @property
+    def objective(self) -> Value | None:
+        """None where there is no verified schedule."""
+        return None if self.record is None or self.record.failed else self.record.objective
+
+    @property
+    def gap(self) -> float | None:
+        """The largest gap of any level."""
+        value = None if self.record is None or self.record.failed else self.record.gap
+        return None if value is None else max(levels_of(value))
+
+    @property
+    def counted_gap(self) -> float:
+        """The gap; 1 when there is none."""
+        found = self.gap
+        return MISSING_GAP if found is None else found
+
+    @property
+    def counted_study_gap(self) -> float:
+        """The gap to the study's best bound; 1 when there is none."""
+        return MISSING_GAP if self.study_gap is None else self.study_gap
+
+    @property
+    def proved(self) -> bool:
+        """Optimal by the cell's own bound or that of the bounding."""
+        return self.gap is not None and self.gap <= OPTIMAL_GAP
+
+    @property
+    def optimal(self) -> bool:
+        """Optimal, whoever proved it."""
+        return self.study_gap is not None and self.study_gap <= OPTIMAL_GAP
+
+    @property
+    def state(self) -> str:
+        """``optimal``, ``feasible``, ``infeasible``, ``unbounded``, ``unknown``; else why it failed; else ``not run``."""
+        if self.record is None:
+            return NOT_RUN
+        if self.record.reason is not None:
+            return self.record.reason.kind
+        if self.objective is not None:
+            return "optimal" if self.optimal else "feasible"
+        return self.record.status
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two records of one instance that cannot both be right, or a record and a published figure. ``guilty`` is the cell that
+    does not count because of it; None where a published figure is against it, which proves nothing."""
+
+    instance: str
+    guilty: Cell | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A study's solves in the order of its plan, the best known of each instance by its hash, and what contradicts itself."""
+
+    plan: Plan
+    rows: tuple[Row, ...]
+    best: Mapping[str, BestKnown]
+    contradictions: tuple[Contradiction, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Solvers, in the order of the study."""
+        return tuple(dict.fromkeys(row.cell.label for row in self.rows))
+
+    @property
+    def ran(self) -> int:
+        return sum(row.record is not None for row in self.rows)
+
+    def of(self, label: str) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.cell.label == label)
+
+
+def rows(plan: Plan, records: Mapping[str, Record]) -> list[Row]:
+    """The study's solves, bounded and checked against each other."""
+    return list(table(plan, records).rows)
+
+
+def table(plan: Plan, records: Mapping[str, Record]) -> Table:
+    """Join a plan with the records that there are; a cell whose bound or proof is refuted fails as ``false_bound``."""
+    solving = plan.solving
+    reached = reached_by(solving, records)
+    found: list[Contradiction] = []
+    shared = dict(_shared(plan, records, reached, found))
+    joined: list[tuple[Cell, Record | None]] = []
+    for cell in solving:
+        record = records.get(cell.key)
+        if record is not None and not record.failed:
+            refuted = _refuted(cell, record, reached.get(cell.instance_hash, []))
+            if refuted is not None:
+                found.append(Contradiction(cell.instance, cell, refuted))
+                record = failed(record, Reason("false_bound", refuted))
+            else:
+                record = _bounded(record, shared.get(cell.instance_hash))
+        joined.append((cell, record))
+    public = _public(solving)
+    lows = _lows(joined, shared)
+    best = best_known(reached, lows, public)
+    found += _against_published(solving, reached, lows, public)
+    return Table(plan, tuple(_rows(plan, joined, best)), best, tuple(found))
+
+
+def _shared(
+    plan: Plan, records: Mapping[str, Record], reached: Reached, found: list[Contradiction]
+) -> Iterator[tuple[str, Record]]:
+    """The bounding of each instance; one above an objective that was reached is struck out whole."""
+    for instance, cell in plan.bounding.items():
+        record = records.get(cell.key)
+        if record is None or record.failed:
+            continue
+        refuted = _refuted(cell, record, reached.get(instance, []))
+        if refuted is None:
+            yield instance, record
+        else:
+            found.append(Contradiction(cell.instance, cell, refuted))
+
+
+def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> str | None:
+    """What verified schedule a proof of this record contradicts; None when none does.
+
+    The bound of a later level holds with those before it at this record's own objectives: it says nothing of schedules that
+    are worse there.
+    """
+    if not reached:
+        return None
+    if record.status == "infeasible":
+        value, label = reached[0]
+        there = f"{label} has a schedule of {value!r} that the verifier confirmed"
+        return f"{cell.label} proved {cell.instance} infeasible, but {there}"
+    own = () if record.objective is None else levels_of(record.objective)
+    for level, (bound, source) in _best_bounds(record).items():
+        for value, label in reached:
+            values = levels_of(value)
+            if level >= len(values) or any(there > here for there, here in zip(values[:level], own[:level])):
+                continue
+            if (level == 0 or own) and exceeds(bound, values[level]):
+                of = f" of level {level + 1}" if len(values) > 1 else ""
+                who = f"{cell.label}'s bound {bound!r}{of} ({source})"
+                return f"{who} exceeds the objective {values[level]!r} that {label} reached and the verifier confirmed"
+    return None
+
+
+def _best_bounds(record: Record) -> dict[int, tuple[float, str]]:
+    """By level, the record's highest bound and its source."""
+    best: dict[int, tuple[float, str]] = {}
+    for entry in record.bounds:
+        level = int(entry.get("level", 0))
+        if level not in best or entry["value"] > best[level][0]:
+            best[level] = (entry["value"], str(entry["source"]))
+    return best
+
+
+def _bounded(record: Record, shared: Record | None) -> Record:
+    """With the better of the cell's own bound and the shared one."""
+    if shared is None or shared.bound is None or isinstance(record.bound, tuple) or isinstance(record.objective, tuple):
+        return record
+    assert not isinstance(shared.bound, tuple)  # instances with objectives in order are not bounded for all
+    bounds = tuple(sorted([*record.bounds, *shared.bounds], key=_by_value))
+    low = max(shared.bound, record.bound if record.bound is not None else shared.bound)
+    return replace(record, bound=low, bounds=bounds, gap=gap(record.objective, low))
+
+
+def _by_value(entry: Mapping[str, Any]) -> float:
+    return -float(entry["value"])
+
+
+def _lows(joined: list[tuple[Cell, Record | None]], shared: Mapping[str, Record]) -> dict[str, float]:
+    """By instance, the best bound on the first level."""
+    lows: dict[str, float] = {}
+    named = [(cell.instance_hash, record) for cell, record in joined if record is not None and not record.failed]
+    for instance, record in [*shared.items(), *named]:
+        value = record.bound if record.bound is not None else _best_bounds(record).get(0, (None, ""))[0]
+        if value is not None:
+            lows[instance] = max(levels_of(value)[0], lows.get(instance, 0.0))
+    return lows
+
+
+def _public(cells: tuple[Cell, ...]) -> dict[str, tuple[float, float]]:
+    """Published lower and upper bound by instance."""
+    target_of = {cell.instance_hash: cell.target for cell in cells}
+    known = published(target_of.values())
+    return {instance: known[target] for instance, target in target_of.items() if target in known}
+
+
+def _against_published(
+    cells: tuple[Cell, ...], reached: Reached, lows: Mapping[str, float], public: Mapping[str, tuple[float, float]]
+) -> Iterator[Contradiction]:
+    names = {cell.instance_hash: cell.instance for cell in cells}
+    for instance, (low, upper) in public.items():
+        for value, label in reached.get(instance, []):
+            if exceeds(low, levels_of(value)[0]):
+                words = f"{label} reached {value!r}, below the published lower bound {low!r}: one of the two is wrong"
+                yield Contradiction(names[instance], None, words)
+        if instance in lows and exceeds(lows[instance], upper):
+            words = f"the bound {lows[instance]!r} is above the published upper bound {upper!r}: one of the two is wrong"
+            yield Contradiction(names[instance], None, words)
+
+
+def _rows(plan: Plan, joined: list[tuple[Cell, Record | None]], best: Mapping[str, BestKnown]) -> Iterator[Row]:
+    """Rows with their distance from the best known and from the reference."""
+    reference = _reference(plan.study.reference, joined)
+    for cell, record in joined:
+        value = None if record is None or record.failed or record.objective is None else levels_of(record.objective)[0]
+        known = best[cell.instance_hash].first if cell.instance_hash in best else None
+        other = known if plan.study.reference == BEST else reference.get((cell.instance_hash, cell.seed))
+        yield Row(cell, record, _study_gap(record, best.get(cell.instance_hash)), excess(value, known), excess(value, other))
+
+
+def _study_gap(record: Record | None, known: BestKnown | None) -> float | None:
+    """To the study's best bound on the first level; a later level is bounded by the cell's own alone."""
+    if record is None or record.failed or record.objective is None or known is None or known.low is None:
+        return None
+    value = levels_of(record.objective)
+    later: tuple[float, ...] = ()
+    if len(value) > 1:
+        if record.gap is None:
+            return None
+        later = levels_of(record.gap)[1:]
+    first = gap(value[0], known.low)
+    return None if first is None else max(first, *later, 0.0)
+
+
+def _reference(name: str, joined: list[tuple[Cell, Record | None]]) -> dict[tuple[str, int], float]:
+    """First objective of the reference solver by instance and seed."""
+    return {
+        (cell.instance_hash, cell.seed): levels_of(record.objective)[0]
+        for cell, record in joined
+        if name in (cell.label, cell.solver) and record is not None and not record.failed and record.objective is not None
+    }
+
+
+def excess(value: float | None, reference: float | None) -> float | None:
+    """(value − reference) / reference; of nothing over nothing 0, None where that is no number."""
+    if value is None or reference is None:
+        return None
+    if reference == 0:
+        return 0.0 if value == 0 else None
+    return (value - reference) / abs(reference)

@@ -1,0 +1,81 @@
+"""Studies made by hand: a plan and its records, as small as a test needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optbench.bench.records import Reason, Record
+from optbench.bench.study.cells import BOUNDS, Cell
+from optbench.bench.study.declared import CellBudget, SolverEntry, Study
+from optbench.bench.study.planning import Plan
+from optbench.bench.study.sources import Made
+from optbench.model.measures import Value, gap
+
+BUDGET = CellBudget(time_limit_s=10.0)
+MACHINE = {"host": "box", "system": "Linux x86_64", "cores": 2, "memory_gb": 8.0, "python": "3.11.7", "optbench": "0.1.0"}
+
+
+def study_of(
+    labels: Sequence[str],
+    instances: Sequence[str],
+    seeds: Sequence[int] = (0,),
+    levels: int = 1,
+    budget: CellBudget = BUDGET,
+    **fields: Any,
+) -> Plan:
+    """A plan with one problem per instance name; the same name and seed are the same instance."""
+    entries = tuple(SolverEntry(label, label.partition(":")[0], {}, budget) for label in labels)
+    study = Study(**{"name": "by_hand", "question": "Which?", "problems": tuple(instances), "solvers": entries, **fields})
+    made = tuple(Made(name, seed, f"{name}-{seed}", f"hash-{name}-{seed}", levels) for name in instances for seed in seeds)
+    cells = [_cell("bound", each, BOUNDS, CellBudget(time_limit_s=1.0)) for each in made if levels == 1]
+    cells += [_cell("solve", each, label, budget) for each in made for label in labels]
+    return Plan(study, made, tuple(cells))
+
+
+def _cell(kind: Any, made: Made, label: str, budget: CellBudget) -> Cell:
+    name = label.partition(":")[0]
+    params = {"label": label} if ":" in label else {}
+    assert made.instance_hash is not None
+    return Cell(kind, made.target, made.name, made.instance_hash, made.seed, label, name, params, "", made.seed, budget)
+
+
+def record(cell: Cell, objective: Value | None = None, bound: Value | None = None, **fields: Any) -> Record:
+    """What a cell came to; bounds are its own."""
+    lows = bound if isinstance(bound, tuple) else (bound,)
+    entries = tuple(_bound(low, cell.label, level) for level, low in enumerate(lows) if low is not None)
+    values = objective if isinstance(objective, tuple) else (objective,)
+    gaps = tuple(gap(value, low) for value, low in zip(values, lows, strict=False))
+    whole: Any = None if None in gaps else gaps[0] if len(gaps) == 1 else gaps
+    base = {
+        "status": "unknown" if objective is None else "feasible",
+        "termination": "finished",
+        "objective": objective,
+        "bound": bound,
+        "bounds": entries,
+        "gap": whole,
+        "verified": objective is not None,
+        "wall_s": 1.0,
+        "machine": MACHINE,
+        "code_version": "0.1.0+abc",
+        "began_at": "2026-11-18T12:00:00.000+00:00",
+    }
+    return Record(cell, **{**base, **fields})
+
+
+def _bound(value: float, source: str, level: int) -> Mapping[str, Any]:
+    return {"value": value, "source": source, "proof": "solver", "level": level}
+
+
+def failure(cell: Cell, kind: str, message: str = "why", **fields: Any) -> Record:
+    return record(cell, status="error", termination="crashed", reason=Reason(kind, message), wall_s=None, **fields)
+
+
+def records_of(plan: Plan, results: Mapping[tuple[str, str], Any]) -> dict[str, Record]:
+    """Records by key. ``results[label, instance]`` is (objective, bound), a record's maker, or missing: not run."""
+    out = {}
+    for cell in plan.cells:
+        given = results.get((cell.label, cell.instance))
+        if given is not None:
+            out[cell.key] = given(cell) if callable(given) else record(cell, *given)
+    return out

@@ -1,0 +1,217 @@
+"""Joined results: bounds shared and refuted, the best known, aggregates; every figure by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from optbench.bench.results import BestKnown, Summary, rows, summaries, table
+from optbench.bench.results.summaries import costs_of
+from optbench.bench.results.trajectories import primal_integral_s
+from optbench.bench.store import Store
+from optbench.bench.study.cells import BOUNDS
+from tests.bench.by_hand import failure, record, records_of, study_of
+
+
+def by_label(found: list[Summary]) -> dict[str, Summary]:
+    return {each.label: each for each in found}
+
+
+def test_a_gap_is_to_the_better_of_own_and_shared_bound_and_the_study_gap_to_anybodys() -> None:
+    plan = study_of(["x", "y", "z"], ["a"])
+    found = table(plan, records_of(plan, {
+        (BOUNDS, "a-0"): (None, 95.0), ("x", "a-0"): (110.0, 90.0), ("y", "a-0"): (100.0, 98.0), ("z", "a-0"): (100.0, None),
+    }))  # fmt: skip
+    x, y, z = found.rows
+    assert [row.gap for row in found.rows] == pytest.approx([15 / 110, 2 / 100, 5 / 100])
+    assert [row.study_gap for row in found.rows] == pytest.approx([12 / 110, 2 / 100, 2 / 100])
+    assert [row.rpd for row in found.rows] == pytest.approx([0.1, 0.0, 0.0])
+    assert x.record is not None and x.record.bound == 95.0 and x.record.bounds[0]["source"] == BOUNDS
+    assert y.record is not None and y.record.bound == 98.0
+    assert z.record is not None and z.record.bound == 95.0
+    assert found.best == {"hash-a-0": BestKnown(100.0, "y", 98.0)}
+    assert found.contradictions == ()
+
+
+def test_an_optimum_that_another_solver_proved_is_reached_but_not_proved() -> None:
+    plan = study_of(["exact", "rule"], ["a"])
+    exact, rule = rows(plan, records_of(plan, {("exact", "a-0"): (50.0, 50.0), ("rule", "a-0"): (50.0, None)}))
+    assert (exact.proved, exact.optimal, exact.state) == (True, True, "optimal")
+    assert (rule.proved, rule.optimal, rule.state, rule.gap, rule.counted_gap) == (False, True, "optimal", None, 1.0)
+
+
+def test_a_missing_gap_counts_as_one() -> None:
+    plan = study_of(["x", "y", "z"], ["a"])
+    given = {("x", "a-0"): (10.0, 10.0), ("y", "a-0"): lambda cell: failure(cell, "crashed")}
+    x, y, z = rows(plan, records_of(plan, given))
+    assert [row.counted_gap for row in (x, y, z)] == [0.0, 1.0, 1.0]
+    assert [row.counted_study_gap for row in (x, y, z)] == [0.0, 1.0, 1.0]
+    assert [row.state for row in (x, y, z)] == ["optimal", "crashed", "not run"]
+
+
+def test_a_bound_above_another_solvers_objective_fails_its_cell_and_names_both() -> None:
+    plan = study_of(["liar", "honest"], ["a"])
+    given = {(BOUNDS, "a-0"): (None, 80.0), ("liar", "a-0"): (120.0, 110.0), ("honest", "a-0"): (100.0, 90.0)}
+    found = table(plan, records_of(plan, given))
+    liar, honest = found.rows
+    assert liar.record is not None and liar.record.reason is not None
+    assert liar.state == "false_bound" and liar.objective is None and liar.counted_gap == 1.0
+    assert liar.record.reason.message == (
+        "liar's bound 110.0 (liar) exceeds the objective 100.0 that honest reached and the verifier confirmed"
+    )
+    assert honest.gap == pytest.approx(0.1) and honest.study_gap == pytest.approx(0.1)
+    (words,) = found.contradictions
+    assert words.guilty is not None and words.guilty.label == "liar"
+
+
+def test_a_bound_within_the_tolerance_is_no_contradiction() -> None:
+    plan = study_of(["x", "y"], ["a"])
+    given = {("x", "a-0"): (100.0, 100.0 + 1e-9), ("y", "a-0"): (100.0, None)}
+    assert table(plan, records_of(plan, given)).contradictions == ()
+
+
+def test_a_shared_bound_above_an_objective_is_struck_out() -> None:
+    plan = study_of(["x"], ["a"])
+    found = table(plan, records_of(plan, {(BOUNDS, "a-0"): (None, 110.0), ("x", "a-0"): (100.0, 90.0)}))
+    (row,) = found.rows
+    assert row.gap == pytest.approx(0.1) and row.study_gap == pytest.approx(0.1) and not row.failed
+    (words,) = found.contradictions
+    assert words.guilty is not None and words.guilty.kind == "bound"
+
+
+def test_infeasibility_that_a_schedule_refutes_fails() -> None:
+    plan = study_of(["liar", "honest"], ["a"])
+    given = {("liar", "a-0"): lambda cell: record(cell, status="infeasible"), ("honest", "a-0"): (100.0, 90.0)}
+    liar, honest = rows(plan, records_of(plan, given))
+    assert liar.state == "false_bound" and liar.record is not None and liar.record.reason is not None
+    assert liar.record.reason.message == (
+        "liar proved a-0 infeasible, but honest has a schedule of 100.0 that the verifier confirmed"
+    )
+    assert honest.state == "feasible"
+
+
+def test_objectives_in_order() -> None:
+    """Best is (10, 6). y's bound of the second level holds for schedules of 12 on the first: x is better there, and below it."""
+    plan = study_of(["x", "y", "z"], ["a"], levels=2)
+    found = table(plan, records_of(plan, {
+        ("x", "a-0"): ((10.0, 6.0), (8.0, 3.0)),
+        ("y", "a-0"): ((12.0, 5.0), (9.0, 5.0)),
+        ("z", "a-0"): ((10.0, 9.0), (10.0, 4.0)),
+    }))  # fmt: skip
+    assert found.contradictions == ()
+    assert found.best["hash-a-0"] == BestKnown((10.0, 6.0), "x", 10.0)
+    assert [row.gap for row in found.rows] == pytest.approx([0.5, 0.25, 5 / 9])
+    assert [row.study_gap for row in found.rows] == pytest.approx([0.5, 2 / 12, 5 / 9])
+    assert [row.rpd for row in found.rows] == pytest.approx([0.0, 0.2, 0.0])
+    ranks = {each.label: each.rank for each in summaries(found)}
+    assert ranks == {"x": 1.0, "z": 2.0, "y": 3.0}
+
+
+def test_a_bound_of_a_later_level_is_refuted_by_a_schedule_as_good_before_it() -> None:
+    plan = study_of(["liar", "honest"], ["a"], levels=2)
+    given = {("liar", "a-0"): ((10.0, 8.0), (10.0, 7.0)), ("honest", "a-0"): ((10.0, 6.0), (10.0, 2.0))}
+    liar, honest = rows(plan, records_of(plan, given))
+    assert liar.state == "false_bound" and honest.state == "feasible"
+    assert liar.record is not None and liar.record.reason is not None
+    assert "bound 7.0 of level 2" in liar.record.reason.message and "honest" in liar.record.reason.message
+
+
+def test_regret_is_against_the_reference_on_the_same_instance_and_seed() -> None:
+    plan = study_of(["x", "ideal"], ["a", "b"], reference="ideal")
+    given = {
+        ("x", "a-0"): (15.0, None), ("ideal", "a-0"): (10.0, None),
+        ("x", "b-0"): (30.0, None), ("ideal", "b-0"): lambda cell: failure(cell, "crashed"),
+    }  # fmt: skip
+    found = rows(plan, records_of(plan, given))
+    assert [row.regret for row in found] == [0.5, 0.0, None, None]
+    assert [row.rpd for row in found] == [0.5, 0.0, 0.0, None]
+    same = rows(replace(plan, study=replace(plan.study, reference="best")), records_of(plan, given))
+    assert [row.regret for row in same] == [row.rpd for row in same]
+
+
+def test_excess_over_nothing() -> None:
+    plan = study_of(["x", "y"], ["a"])
+    found = rows(plan, records_of(plan, {("x", "a-0"): (0.0, 0.0), ("y", "a-0"): (3.0, None)}))
+    assert [row.rpd for row in found] == [0.0, None]
+
+
+def test_summaries_by_hand() -> None:
+    """Two instances, the best bounds 90 and 50. x: gaps 0.1 and 0, y: 0.25 and 1 (it failed, at 10 s of time)."""
+    plan = study_of(["y", "x"], ["a"], seeds=(0, 1))
+    given = {
+        (BOUNDS, "a-0"): (None, 90.0), ("x", "a-0"): (100.0, None), ("y", "a-0"): (120.0, None),
+        ("x", "a-1"): (50.0, 50.0), ("y", "a-1"): lambda cell: failure(cell, "crashed"),
+    }  # fmt: skip
+    first, second = summaries(table(plan, records_of(plan, given)))
+    assert (first.label, second.label) == ("x", "y")
+    assert first.study_gap is not None and second.study_gap is not None and second.behind is not None
+    assert first.study_gap.value == pytest.approx(0.05) and second.study_gap.value == pytest.approx(0.625)
+    assert (first.study_gap.low, first.study_gap.high) == pytest.approx((0.0, 0.1))
+    assert second.behind.value == pytest.approx((0.15 + 1.0) / 2)
+    assert (second.behind.low, second.behind.high) == pytest.approx((0.15, 1.0))
+    assert (first.optimal, first.proved, first.failed, first.missing_gaps, first.wins, first.rank) == (1, 1, 0, 0, 2, 1.0)
+    assert (second.optimal, second.failed, second.missing_gaps, second.wins, second.rank) == (0, 1, 1, 0, 2.0)
+    assert first.time_s == pytest.approx(1.0)
+    assert second.time_s == pytest.approx(math.sqrt(11 * 20) - 10)
+    assert second.rpd is not None and second.rpd.value == pytest.approx(0.2) and second.rpd.count == 1
+
+
+def test_what_has_not_run_is_left_out_and_ranks_are_over_what_everybody_ran() -> None:
+    """y is compared on a alone, where it is behind; its lack of a cell on b, where x is far from its bound, is no merit."""
+    plan = study_of(["x", "y", "late"], ["a", "b"])
+    given = {("x", "a-0"): (10.0, 10.0), ("y", "a-0"): (12.0, None), ("x", "b-0"): (10.0, 1.0)}
+    found = table(plan, records_of(plan, given))
+    assert found.ran == 3 and found.labels == ("x", "y", "late")
+    assert costs_of(found).columns == (("hash-a-0", 0),)
+    each = by_label(summaries(found))
+    assert (each["x"].rank, each["y"].rank, each["late"].rank) == (1.0, 2.0, None)
+    assert [(each[label].ran, each[label].compared) for label in ("x", "y", "late")] == [(2, 1), (1, 1), (0, 0)]
+    assert each["late"].study_gap is None and list(each)[-1] == "late"
+    assert next(iter(each)) == "x" and each["y"].behind is not None and each["y"].behind.value == pytest.approx(2 / 12)
+
+
+def test_a_study_without_any_record() -> None:
+    plan = study_of(["x"], ["a"])
+    (only,) = summaries(table(plan, {}))
+    assert (only.ran, only.planned, only.study_gap, only.time_s) == (0, 1, None, None)
+
+
+def test_published_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ft06's optimum is 55: 55 is the best known though nobody of the study reached it, and 50 is too good to be true."""
+    pytest.importorskip("optbench.data")
+    from optbench.data import best_known
+
+    if best_known("jobshop/ft06") is None:
+        pytest.skip("the public data are not here")
+    plan = study_of(["x", "y"], ["jobshop/ft06"])
+    name = "jobshop/ft06-0"
+    found = table(plan, records_of(plan, {("x", name): (66.0, None), ("y", name): (60.0, 50.0)}))
+    assert found.best["hash-jobshop/ft06-0"] == BestKnown(55.0, "published", 50.0)
+    assert [row.rpd for row in found.rows] == pytest.approx([0.2, 5 / 55])
+    wrong = table(plan, records_of(plan, {("x", name): (50.0, None), ("y", name): (60.0, None)}))
+    assert [each.words for each in wrong.contradictions] == [
+        "x reached 50.0, below the published lower bound 55.0: one of the two is wrong"
+    ]
+    assert wrong.contradictions[0].guilty is None and not wrong.rows[0].failed
+    high = table(plan, records_of(plan, {("x", name): (66.0, 60.0), ("y", name): (70.0, None)}))
+    assert "the bound 60.0 is above the published upper bound 55.0" in high.contradictions[0].words
+
+
+def test_primal_integral(tmp_path: Path) -> None:
+    """1 until 2 s, 0.2 until 6 s (100 against 80), then 0: 2 + 0.8."""
+    plan = study_of(["x", "y"], ["a"])
+    found = table(plan, records_of(plan, {("x", "a-0"): (80.0, None), ("y", "a-0"): lambda cell: failure(cell, "crashed")}))
+    store = Store(tmp_path / "store")
+    points = [(0.0, None, 0), (2.0, 100.0, 0), (6.0, 80.0, 0), (8.0, 1.0, 1)]
+    rows_of_points = [{"t_s": t, "objective": value, "bound": None, "level": level} for t, value, level in points]
+    folder = store.cell(found.rows[0].cell.key)
+    folder.mkdir(parents=True)
+    (folder / "trajectory.json").write_text(json.dumps(rows_of_points))
+    best = found.best["hash-a-0"]
+    assert primal_integral_s(found.rows[0], best, store) == pytest.approx(2.8)
+    assert primal_integral_s(found.rows[1], best, store) == 10.0
+    assert primal_integral_s(found.rows[0], None, store) is None

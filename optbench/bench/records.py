@@ -20,6 +20,8 @@ from optbench.workspace import checkout
 
 FORMAT, VERSION = "optbench-cell", 1
 LIBRARIES = ("ortools", "highspy", "pyomo", "numpy", "numba", "torch")
+# Start, verifying, bounding of later levels: so much longer than its limit a process may be there before it is worth a word.
+OVERRUN_S, OVERRUN_SHARE = 2.0, 0.1
 # Why a cell failed: one word each, and what it means.
 REASONS = {
     "crashed": "the solver raised an exception",
@@ -82,6 +84,13 @@ class Record:
     @property
     def failed(self) -> bool:
         return self.reason is not None
+
+    @property
+    def overrun_s(self) -> float:
+        """How much longer than its time limit the process was there, by the runner's clock; 0 for what start and checks take."""
+        limit = self.cell.budget.time_limit_s
+        over = 0.0 if limit is None else self.total_s - limit
+        return over if limit is not None and over > OVERRUN_S + OVERRUN_SHARE * limit else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """One JSON object; the key stands first."""

@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -26,8 +26,8 @@ from optbench.bench.study.sources import Made
 class Progress:
     """One thing that happened: an instance was made, the plan stands, or a cell is done.
 
-    ``done`` of ``total`` count instances or cells; those that were in the store before are among the done ones. ``waiting``
-    are the cells that a plan has still to run.
+    ``done`` of ``total`` count instances or cells; those that were in the store before are among the done ones. Of a plan,
+    ``known`` are the records that stay, ``waiting`` the cells that are to be run.
     """
 
     kind: Literal["instance", "plan", "cell"]
@@ -35,7 +35,7 @@ class Progress:
     total: int
     record: Record | None = None
     made: Made | None = None
-    plan: Plan | None = None
+    known: Mapping[str, Record] = field(default_factory=dict)
     waiting: tuple[Cell, ...] = ()
 
 
@@ -100,8 +100,8 @@ def run_study(
         known = {cell.key: record for cell in wanted if (record := store.records().get(cell.key)) is not None}
         missing = tuple(cell for cell in wanted if _is_missing(known.get(cell.key), force, retry))
         done, elsewhere = len(wanted) - len(missing), set[str]()
-        tell(Progress("plan", done, len(wanted), plan=planned, waiting=missing))
-        replaced = {cell.key: known[cell.key] for cell in missing if cell.key in known}
+        replaced = {cell.key: known.pop(cell.key) for cell in missing if cell.key in known}
+        tell(Progress("plan", done, len(wanted), known=known, waiting=missing))
         for record in run_cells(missing, store, workers, folder, stop, replaced, elsewhere):
             done += 1
             tell(Progress("cell", done, len(wanted), record=record))

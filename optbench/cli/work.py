@@ -20,8 +20,10 @@ WAKE_S = 0.1
 ONE_PRESS_S = 1.0
 
 
-def interruptible(work: Callable[[threading.Event], T], keeps: bool = True) -> T:
+def interruptible(work: Callable[[threading.Event], T], keeps: bool = True, patience: str = PATIENCE) -> T:
     """The result of ``work(stop)``; a signal sets ``stop``, a second one (the first, if nothing ``keeps``) leaves at once.
+
+    ``patience`` is what people are told after the first.
 
     Native solvers hold the thread that called them, and Python runs signal handlers in the main thread only: were the
     solver in it, Ctrl-C would be noticed when the solver is done.
@@ -41,7 +43,7 @@ def interruptible(work: Callable[[threading.Event], T], keeps: bool = True) -> T
         if not stop.is_set():
             asked_at = time.monotonic()
             stop.set()
-            sys.stderr.write(PATIENCE)
+            sys.stderr.write(patience)
         elif time.monotonic() - asked_at > ONE_PRESS_S:
             os._exit(exits.INTERRUPTED)
 

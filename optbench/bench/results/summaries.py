@@ -14,6 +14,8 @@ from optbench.model.measures import shifted_geomean
 
 # Beyond this two mean gaps are no longer the same: rounding.
 SAME_GAP = 1e-9
+# Draws of an interval: with thousands of instances fewer resamples say as much.
+DRAWS, FEWEST_RESAMPLES = 4_000_000, 400
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,13 @@ def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float 
 def over_instances(rows: Sequence[Row], value: Callable[[Row], float | None]) -> stats.Estimate | None:
     """Mean over instances of each one's mean over its cells; instances of one problem are a stratum."""
     found, strata = instance_means(rows, value)
-    return stats.estimate(list(found.values()), [strata[instance] for instance in found]) if found else None
+    if not found:
+        return None
+    return stats.estimate(list(found.values()), [strata[instance] for instance in found], resamples=_resamples(len(found)))
+
+
+def _resamples(count: int) -> int:
+    return max(FEWEST_RESAMPLES, min(stats.RESAMPLES, DRAWS // count))
 
 
 def instance_means(rows: Sequence[Row], value: Callable[[Row], float | None]) -> tuple[dict[str, float], dict[str, str]]:
@@ -151,7 +159,8 @@ def difference(ours: Sequence[Row], theirs: Sequence[Row], value: Callable[[Row]
     both = [instance for instance in mine if instance in other]
     if not both:
         return None
-    return stats.paired_difference([mine[i] for i in both], [other[i] for i in both], [strata[i] for i in both])
+    ours_too, theirs_too, problems = [mine[i] for i in both], [other[i] for i in both], [strata[i] for i in both]
+    return stats.paired_difference(ours_too, theirs_too, problems, resamples=_resamples(len(both)))
 
 
 def _counted(row: Row) -> float:

@@ -132,11 +132,11 @@ class Sender:
         return any(entry.path not in names for entry in self.client.list_artifacts(seen.run_id))
 
     def _create(self, run: TrackedRun, parent_run_id: str | None) -> Seen:
-        tags = {CELL: run.cell, GROUP: self.group, "mlflow.user": _user(), "mlflow.source.name": "optbench"}
+        tags = {"mlflow.user": _user(), "mlflow.source.name": "optbench", **run.all_tags(), CELL: run.cell, GROUP: self.group}
         if parent_run_id is not None:
             tags[PARENT] = parent_run_id
         made = self.client.create_run(self.experiment_id, start_time=run.began_ms, tags=tags, run_name=run.name)
-        seen = Seen(made.info.run_id, run.name, "RUNNING", False, tags={key: tags[key] for key in tags if key in (*OWN, PARENT)})
+        seen = Seen(made.info.run_id, run.name, "RUNNING", False, tags=tags)
         self.known[run.cell] = seen
         return seen
 

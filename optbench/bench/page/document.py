@@ -1,4 +1,4 @@
-"""The page: put together as text, with its style and script inside, so that it opens anywhere and needs no network."""
+"""The page of results of one instance, put together as text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import platform
 from collections.abc import Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from optbench import __version__
 from optbench.bench.page import bands, gantt, gaps, paint, power, svg, tables, tariff, trajectory
+from optbench.bench.page.shell import shell
 from optbench.bounds.explain import Explanation
 from optbench.model.instance import Instance
 from optbench.model.metrics import power_trace
@@ -44,7 +44,6 @@ def render(
 ) -> str:
     """The page as text."""
     shown = title or instance.name
-    style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     body = [
         f"<header><h1>{escape(shown)}</h1><p>{escape(_facts(instance))}</p></header>",
         tables.summary(instance, results),
@@ -53,12 +52,7 @@ def render(
         _trajectories(instance, results),
         f"<footer>{escape(_provenance(instance, results))}</footer>",
     ]
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(shown)}</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f'<style>{style}</style></head><body><main>{"".join(body)}</main><div id="tip" hidden></div>'
-        f"<script>{script}</script></body></html>\n"
-    )
+    return shell(shown, body)
 
 
 def _facts(instance: Instance) -> str:

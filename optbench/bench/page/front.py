@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
-from importlib.resources import files
 
 from optbench import __version__
 from optbench.bench.front.floor import floor_at
 from optbench.bench.front.points import Front, FrontPoint
 from optbench.bench.page import svg
 from optbench.bench.page.scale import nice_ticks, plain
+from optbench.bench.page.shell import shell
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, FOOT = 1200.0, 470.0, 120.0, 36.0, 16.0, 58.0
 # Room around the points, as a share of their range.
@@ -21,8 +21,6 @@ RESTS = {"idle": "idle", "asleep": "sleep", "mixed": "idle or sleep, as their po
 def render_front(front: Front, title: str | None = None) -> str:
     """The page as text, with nothing to fetch."""
     shown = title or f"{front.instance}: {front.y} against {front.x}"
-    names = ("page.css", "front.css", "page.js")
-    style, more, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
     chart = draw(front)
     body = [
         f"<header><h1>{escape(shown)}</h1><p>{escape(declaration(front))}</p></header>",
@@ -31,12 +29,7 @@ def render_front(front: Front, title: str | None = None) -> str:
         f'<section><div class="head"><h2>Points</h2></div><div class="scroll">{_table(front)}</div></section>',
         f"<footer>{escape(_provenance(front))}</footer>",
     ]
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(shown)}</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f'<style>{style}{more}</style></head><body><main>{"".join(body)}</main><div id="tip" hidden></div>'
-        f"<script>{script}</script></body></html>\n"
-    )
+    return shell(shown, body, "optbench.bench.page", ("front.css",))
 
 
 def declaration(front: Front) -> str:

@@ -1,0 +1,77 @@
+"""Gates: conditions over a study that hold, fail, or cannot be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from optbench.bench.command import solve_command
+from optbench.bench.formulas.columns import Columns
+from optbench.bench.formulas.evaluation import Part, evaluate
+from optbench.bench.formulas.offenders import Offender, offenders
+from optbench.bench.study.cells import Cell
+from optbench.bench.study.declared import Study
+from optbench.bench.study.expectations import gate_formula
+
+Verdict = Literal["holds", "fails", "unknown"]
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """``parts`` are the numbers it reads. Where it does not hold, ``why`` says what is unknown and ``worst`` what cells to see."""
+
+    name: str
+    expression: str
+    verdict: Verdict
+    parts: tuple[Part, ...]
+    why: tuple[str, ...] = ()
+    worst: tuple[Offender, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict == "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "expression": self.expression,
+            "verdict": self.verdict,
+            "values": {part.text: part.value for part in self.parts},
+            "why": list(self.why),
+            "worst": [
+                {
+                    "solver": each.cell.label,
+                    "instance": each.cell.instance,
+                    "seed": each.cell.seed,
+                    "key": each.cell.key,
+                    "expression": each.text,
+                    "value": each.value,
+                    "why": each.why or None,
+                    "command": repeat(each.cell),
+                }
+                for each in self.worst
+            ],
+        }
+
+
+def judge_gate(study: Study, name: str, columns: Columns) -> GateResult:
+    """Whether a gate holds; what cannot be told does not hold."""
+    formula = gate_formula(study, name)
+    found = evaluate(formula, columns)
+    verdict: Verdict = "unknown" if found.value is None else "holds" if found.value else "fails"
+    worst = () if verdict == "holds" else offenders(formula, columns)
+    return GateResult(name, formula.source, verdict, found.parts, found.why, worst)
+
+
+def repeat(cell: Cell) -> str:
+    """The command that runs a cell again by hand."""
+    return solve_command(
+        cell.target,
+        cell.solver,
+        cell.params,
+        seed=cell.seed,
+        instance_seed=cell.instance_seed,
+        time_limit_s=cell.budget.time_limit_s,
+        work_limit=cell.budget.work_limit,
+        threads=cell.budget.threads,
+    )

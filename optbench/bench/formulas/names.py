@@ -1,0 +1,72 @@
+"""Names that a formula may use: what each cell has of itself, and which solvers there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from optbench.model.objective import METRICS
+
+# Of a cell, true or false; a mean over cells is a share.
+CONDITIONS = {
+    "failed": "it has a reason for failing",
+    "solved": "it has a verified schedule",
+    "optimal": "its gap is closed",
+}
+# Of a cell, numbers that every family has; what fails has only what was measured of its process.
+MEASURES = {
+    "objective": "verified objective (none where levels follow each other)",
+    "bound": "best certified bound of the instance (none where levels follow each other)",
+    "gap": "between objective and bound; 1 where either is missing",
+    "rpd": "(objective - best known) / best known",
+    "regret": "(objective - that of the reference) / that of the reference",
+    "wall_s": "solving time",
+    "time_to_first_s": "time to the first schedule",
+    "total_s": "time of the process",
+    "cpu_s": "processor time of the process",
+    "peak_memory_mb": "highest memory of the process",
+}
+# As the verifier recomputes them; a family may have others, which `metrics` of the study declares.
+OF_SCHEDULES = METRICS
+# What simulations report.
+OF_SIMULATIONS = (
+    "completed", "in_progress", "queue_end", "units_done", "j_per_unit", "j_per_unit_logged", "slo_violation",
+    "sojourn_mean_s", "sojourn_p50_s", "sojourn_p95_s", "sojourn_p99_s",
+    "service_mean_s", "service_p50_s", "service_p95_s", "service_p99_s",
+)  # fmt: skip
+KNOWN = (*CONDITIONS, *MEASURES, *OF_SCHEDULES, *OF_SIMULATIONS)
+# Beyond this likeness an unknown metric is a slip of the pen and no metric of another family.
+SLIP = 0.8
+
+
+def slip_of(name: str) -> str | None:
+    """The known metric that a name was probably meant to be."""
+    close = get_close_matches(name, [each for each in KNOWN if each != name], n=1, cutoff=SLIP)
+    return close[0] if close and name not in KNOWN else None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """``solvers`` are pairs of label and plain name; ``own`` is the solver that a bare metric means, by its label."""
+
+    solvers: tuple[tuple[str, str], ...]
+    own: str | None = None
+    declared: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(label for label, _ in self.solvers)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*KNOWN, *self.declared)))
+
+    def candidates(self, text: str) -> Sequence[str]:
+        """Labels that a solver's name may mean: the label itself, or all of a plain name."""
+        if text in self.labels:
+            return (text,)
+        return tuple(label for label, name in self.solvers if name == text)
+
+    def all_names(self) -> Iterable[str]:
+        return dict.fromkeys(word for pair in self.solvers for word in pair)

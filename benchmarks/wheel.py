@@ -68,11 +68,11 @@ def steps(folder: Path) -> Iterator[Step]:
         yield Step((*solve, "-s", solver), folder, lambda found: solved(found))
     yield Step(("init", "lab", "--json"), folder, lambda found: f"{len(found['files'])} files")
     lab = folder / "lab"
-    yield Step(("solve", "night_batch:jobs=5", "-s", "list_rule", "--json"), lab, lambda found: solved(found))
+    yield Step(("solve", "two_pools:jobs=5", "-s", "list_rule", "--json"), lab, lambda found: solved(found))
     yield Step(("new", "solver", "my_rule", "--json"), lab, lambda found: f"{len(found['files'])} files")
     (lab / "solvers" / "cpsat.py").write_text(MINE)
     yield Step(("list", "solvers", "--json"), lab, lambda found: shadowed(found, lab))
-    yield Step(("solve", "night_batch:jobs=5", "-s", "cpsat", "--json"), lab, lambda found: solved(found, "feasible"))
+    yield Step(("solve", "two_pools:jobs=5", "-s", "cpsat", "--json"), lab, lambda found: solved(found, "feasible"))
     yield Step(("list", "solvers", "--json"), folder, lambda found: built_in(found))
 
 

@@ -11,7 +11,7 @@ from string import Template
 from optbench.errors import OptbenchError, ParameterError, nearest
 from optbench.workspace import FOLDERS, MARKER, activate
 
-EXAMPLE_PROBLEM, EXAMPLE_SOLVER, EXAMPLE_STUDY = "night_batch", "list_rule", "first_look"
+EXAMPLE_PROBLEM, EXAMPLE_SOLVER, EXAMPLE_STUDY = "two_pools", "list_rule", "first_look"
 
 
 def init(path: str | Path) -> list[Path]:

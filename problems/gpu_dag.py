@@ -23,6 +23,8 @@ and 220, 350 and 500 g of carbon per kWh.
 With ``pooled`` the equal GPUs of a node are one pool, without it each is a pool of its own. Without transfers the two have the
 same optimum: a pool that never has more busy devices than it has can hand them out as tasks start. With transfers the second
 is dearer, because data move within a node.
+
+``within`` asks for least energy in limited time (``_gpu_time``): a study with several of its values draws a front.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from optbench.power.profiles import ALIASES, profile
 from ._files import require
 from ._gpu_caps import with_caps
 from ._gpu_nodes import Cluster
+from ._gpu_time import within_time
 from ._gpu_work import SIZES, Options, declare_work
 from ._shapes import SHAPES, Graph, data_parallel, pipeline, plain, with_preparation
 
@@ -65,7 +68,8 @@ class GpuDag(Problem):
     ``types`` is the number of GPU types (never more than GPUs), or name them in ``profiles``; ``gang`` is the most GPUs a task
     may use at once, ``power_cap`` (``node_cap``) a share of the cluster's (each node's) power with every device at work.
     ``nodes`` is the number of nodes per type, ``stages`` of a pipeline's job, ``replicas`` and ``iterations`` of a data-parallel
-    one; ``prepare`` says where data are prepared when there are ``cpus``.
+    one; ``prepare`` says where data are prepared when there are ``cpus``. ``within`` limits the makespan, in place of its price,
+    to this multiple of what a fast rule takes.
     """
 
     tasks: int = 20
@@ -91,6 +95,7 @@ class GpuDag(Problem):
     replicas: int = 4
     iterations: int = 3
     profiles: tuple[str, ...] = ()
+    within: float | None = None
 
     def __post_init__(self) -> None:
         name = "gpu_dag"
@@ -110,6 +115,10 @@ class GpuDag(Problem):
         for field in ("power_cap", "node_cap"):
             share = getattr(self, field)
             require(share is None or 0 < share <= 1, name, field, share, "none, or above 0 and at most 1")
+        positive = self.within is None or 0 < self.within < math.inf
+        require(positive, name, "within", self.within, "none, or a positive multiple of the time that a fast rule takes")
+        energy = self.within is None or not (self.price or self.carbon)
+        require(energy, name, "within", self.within, "none where prices or carbon change: it asks for least energy")
         require(math.isfinite(self.tick_s) and self.tick_s > 0, name, "tick_s", self.tick_s, "a positive number of seconds")
         divides = not (self.price or self.carbon) or (PERIOD_S / self.tick_s).is_integer()
         require(divides, name, "tick_s", self.tick_s, f"a divisor of {PERIOD_S:g} s, when prices or carbon change")
@@ -123,7 +132,8 @@ class GpuDag(Problem):
             few = self.pooled and self.nodes == 1
             small = instance if few else self._undue(seed, replace(cluster, pooled=True), first_only=True)[0]
             instance = self._due(instance, graph, small)
-        return with_caps(instance, self.power_cap, self.node_cap)
+        instance = with_caps(instance, self.power_cap, self.node_cap)
+        return instance if self.within is None else within_time(instance, self.within)
 
     def _undue(self, seed: int, cluster: Cluster, *, first_only: bool = False) -> tuple[Instance, Graph]:
         """The instance before deadlines and caps."""

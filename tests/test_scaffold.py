@@ -15,7 +15,7 @@ from optbench.workspace import VARIABLE
 
 SOLVE = """
 import optbench as ob
-result = ob.solve("night_batch:jobs=5", "list_rule:tries=3", seed=1)
+result = ob.solve("two_pools:jobs=5", "list_rule:tries=3", seed=1)
 print(result.verified, result.bound <= result.objective, result.problem)
 """
 
@@ -31,7 +31,7 @@ def run(*words: str, cwd: Path) -> str:
 def test_a_new_workspace_solves_its_example(tmp_path: Path) -> None:
     written = scaffold.init(tmp_path / "ws")
     assert tmp_path / "ws" / "optbench.toml" in written
-    assert run("-c", SOLVE, cwd=tmp_path / "ws") == "True True night_batch:jobs=5\n"
+    assert run("-c", SOLVE, cwd=tmp_path / "ws") == "True True two_pools:jobs=5\n"
 
 
 def test_the_examples_pass_their_conformance_tests_and_the_checks_of_this_house(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_solver_that_crashes_is_an_internal_error(cli: Cli, tmp_path: Path) ->
         'class Crash(ob.Solver):\n    """Crashes."""\n\n    supports = frozenset(FEATURES)\n\n'
         '    def solve(self, instance, run):\n        raise ZeroDivisionError("by hand")\n'
     )
-    done = cli("solve", "night_batch", "-s", "crash")
+    done = cli("solve", "two_pools", "-s", "crash")
     assert done.code == 1
     assert "ZeroDivisionError: by hand" in done.out + done.err
 

@@ -143,7 +143,7 @@ def test_init_and_new_make_what_list_and_solve_find(cli: Cli, tmp_path: Path) ->
     lab = {"OPTBENCH_WORKSPACE": str(tmp_path / "lab")}
     assert cli("new", "solver", "my_rule", **lab).code == 0
     assert (tmp_path / "lab" / "solvers" / "my_rule.py").is_file()
-    solved = cli("solve", "night_batch", "-s", "my_rule", "--time-limit", "1s", "--json", **lab)
+    solved = cli("solve", "two_pools", "-s", "my_rule", "--time-limit", "1s", "--json", **lab)
     assert solved.code == 0 and solved.json["verified"] is True and solved.json["solver"] == "my_rule"
     twice = cli("new", "solver", "my_rule", **lab)
     assert twice.code == 2 and "already there" in twice.err

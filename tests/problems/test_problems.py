@@ -31,6 +31,9 @@ SPECS = (
     "gpu_dag:shape=pipeline,cpus=2,prepare=either,deadlines=flexible",
     "gpu_dag:shape=data_parallel,cpus=1,pooled=no,hard=yes,sizes=mixed",
     "gpu_dag:profiles=[K40c,C2070],sizes=small,cpus=2",
+    "gpu_dag:within=1.5,deadlines=none",
+    "night_batch",
+    "night_batch:a100=1,l4=2,power_w=600,hours=12",
 )
 
 

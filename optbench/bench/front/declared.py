@@ -14,12 +14,11 @@ import numpy as np
 
 from optbench.bench.front.points import Rest
 from optbench.errors import ParameterError
+from optbench.model.cheapest import cheapest_schedule
 from optbench.model.instance import Instance
-from optbench.model.metrics import requirements
 from optbench.model.objective import Objective
-from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.model.windows import time_horizon, windows
+from optbench.model.windows import time_horizon
 
 UNTIL_COMPLETION = "completion"
 # Metrics in which resting devices count.
@@ -65,41 +64,3 @@ def _given(instance: Instance, horizon_s: float | str) -> float:
     if not 0 < value < float("inf"):
         raise ParameterError(f"horizon_s is {horizon_s!r}; give a positive number of seconds, or {UNTIL_COMPLETION!r}")
     return float(np.floor(value / instance.step_s + 1e-9)) if instance.domain == "ticks" else value
-
-
-def cheapest_schedule(instance: Instance) -> Schedule | None:
-    """Every task in its cheapest mode, as soon as its devices are free; caps and deadlines are not looked at."""
-    pairs, edges, n = instance.pairs, instance.edges, instance.num_tasks
-    if (np.diff(pairs.ptr) == 0).any():
-        return None
-    net = pairs.energy_j - instance.mode_rest_w[pairs.mode] * pairs.duration * instance.step_s
-    rows = [a + int(np.lexsort((pairs.duration[a:b], net[a:b]))[0]) for a, b in zip(pairs.ptr[:-1], pairs.ptr[1:], strict=True)]
-    mode, length = pairs.mode[rows], pairs.duration[rows].astype(float)
-    segment, pool, count = requirements(instance, mode)
-    sender, receiver = instance.modes.primary[mode[edges.source]], instance.modes.primary[mode[edges.target]]
-    lag = np.asarray(instance.lag(sender, receiver, edges.data_gb), dtype=float)
-    if not np.isfinite(lag).all():
-        return None
-    known = windows(instance)
-    urgency = known.shortest + known.tail
-    ready_at = np.asarray(instance.tasks.release, dtype=float).copy()
-    waiting = np.bincount(edges.target, minlength=n)
-    after: list[list[int]] = [[] for _ in range(n)]
-    for e, source in enumerate(edges.source.tolist()):
-        after[source].append(e)
-    free = [np.zeros(int(devices)) for devices in instance.pools.count]
-    start, open_tasks = np.zeros(n), {i for i in range(n) if waiting[i] == 0}
-    while open_tasks:
-        i = max(open_tasks, key=lambda task: (urgency[task], -task))
-        open_tasks.remove(i)
-        needs = [(int(pool[r]), int(count[r])) for r in np.flatnonzero(segment == i)]
-        start[i] = max([ready_at[i], *(np.partition(free[p], k - 1)[k - 1] for p, k in needs)])
-        for p, k in needs:
-            free[p][np.argsort(free[p], kind="stable")[:k]] = start[i] + length[i]
-        for e in after[i]:
-            j = int(edges.target[e])
-            ready_at[j] = max(ready_at[j], start[i] + length[i] + lag[e])
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                open_tasks.add(j)
-    return Schedule.of(instance, mode, start.astype(np.int64) if instance.domain == "ticks" else start)

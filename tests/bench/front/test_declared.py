@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bench.front.declared import cheapest_schedule, declare
+from optbench.bench.front.declared import declare
+from optbench.model.cheapest import cheapest_schedule
 from optbench.model.instance import Instance
 from optbench.model.verify import verify
 

@@ -6,7 +6,7 @@ to read: what it says, it says with ``ob.Model`` alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,4 +68,4 @@ class NightBatch(ob.Problem):
         if self.hours is not None:
             m.limit(makespan_s=3600 * self.hours)
         m.minimize(energy_j=1.0, makespan_s=200.0, tardiness_s=500.0)
-        return m.build()
+        return replace(m.build(), problem="night_batch")

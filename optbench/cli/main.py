@@ -17,6 +17,7 @@ from optbench.cli.parser import Parser, UsageError, add_json
 from optbench.cli.verbs import (
     bound,
     catalogue,
+    claims,
     convert,
     data,
     doctor,
@@ -40,6 +41,7 @@ VERBS: dict[str, ModuleType] = {
     "simulate": simulate,
     "pareto": pareto,
     "run": run_study,
+    "claims": claims,
     "convert": convert,
     "list": catalogue,
     "data": data,

@@ -18,7 +18,7 @@ Verdict = Literal["holds", "fails", "unknown"]
 
 @dataclass(frozen=True)
 class GateResult:
-    """``parts`` are the numbers it reads. Where it does not hold, ``why`` says what is unknown and ``worst`` what cells to see."""
+    """``parts`` are the numbers it reads; ``why`` says what is unknown, ``worst`` which cells to see where it does not hold."""
 
     name: str
     expression: str

@@ -14,12 +14,17 @@ from optbench.bench.study.planning import Plan
 
 def evaluate(plan: Plan, records: Mapping[str, Record]) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
     """Every gate and claim of a study; what hangs on a cell that has not been run is unknown, and says so."""
-    study = plan.study
-    if not study.gates and not study.claims:
-        return (), ()
-    columns = columns_of(plan, records)
-    gates = tuple(judge_gate(study, name, columns) for name in study.gates)
-    return gates, tuple(judge_claim(study, claim, columns) for claim in study.claims)
+    return judge_gates(plan, records), judge_claims(plan, records)
+
+
+def judge_gates(plan: Plan, records: Mapping[str, Record]) -> tuple[GateResult, ...]:
+    columns = columns_of(plan, records) if plan.study.gates else None
+    return () if columns is None else tuple(judge_gate(plan.study, name, columns) for name in plan.study.gates)
+
+
+def judge_claims(plan: Plan, records: Mapping[str, Record]) -> tuple[ClaimResult, ...]:
+    columns = columns_of(plan, records) if plan.study.claims else None
+    return () if columns is None else tuple(judge_claim(plan.study, claim, columns) for claim in plan.study.claims)
 
 
 def columns_of(plan: Plan, records: Mapping[str, Record]) -> Columns:

@@ -9,7 +9,7 @@ import numpy as np
 
 from optbench.bench.formulas.binding import Formula
 from optbench.bench.formulas.columns import Columns
-from optbench.bench.formulas.evaluation import Sample, holds, relative_difference
+from optbench.bench.formulas.evaluation import Sample, Unknown, holds, relative_difference
 from optbench.bench.formulas.terms import (
     Absolute,
     Aggregate,
@@ -29,7 +29,8 @@ from optbench.bench.study.cells import Cell
 SHOWN = 5
 # Which way a comparison wants its left side: down is -1.
 WANTED = {"<": -1, "<=": -1, ">": 1, ">=": 1, "==": 0, "!=": 0}
-CONDITIONS_OVER_CELLS = ("share", "count")
+# Sums, whose mean over the cells is what a cell is held against.
+OVER_ALL = ("sum", "count")
 
 
 @dataclass(frozen=True)
@@ -114,16 +115,27 @@ def _worst(leaf: Leaf, wanted: int, columns: Columns, most: int) -> Iterator[Off
         values = columns.vector(leaf.label, leaf.of_cell)
     else:
         values = relative_difference(columns.vector(leaf.a, leaf.x), columns.vector(leaf.b, leaf.y))
-    over_conditions = isinstance(leaf, Aggregate) and leaf.function in CONDITIONS_OVER_CELLS
-    good = 1.0 if wanted > 0 else 0.0
+    around = _value(leaf, columns)
     order = np.lexsort((-values if wanted <= 0 else values, ~np.isnan(values)))
     for k in order[:most].tolist():
-        row = rows[k]
-        if row is None or (over_conditions and values[k] == good):
+        row, value = rows[k], float(values[k])
+        if row is None:
             continue
-        missing = bool(np.isnan(values[k]))
-        why = _why(leaf, columns, k) if missing else ""
-        yield Offender(row.cell, leaf.text, None if missing else float(values[k]), why)
+        if np.isnan(value):
+            yield Offender(row.cell, leaf.text, None, _why(leaf, columns, k))
+        elif around is not None and (value <= around if wanted > 0 else value >= around):
+            yield Offender(row.cell, leaf.text, value)
+
+
+def _value(leaf: Leaf, columns: Columns) -> float | None:
+    """What cells are held against: those that are better pull a mean the right way."""
+    try:
+        value = float(Sample.whole(columns).leaf(leaf)[0])
+    except Unknown:
+        return None
+    if isinstance(leaf, Aggregate) and leaf.function in OVER_ALL:
+        return value / max(1, len(columns.units))
+    return value - 1.0 if isinstance(leaf, Paired) and leaf.function == "ratio" else value
 
 
 def _why(leaf: Leaf, columns: Columns, unit: int) -> str:

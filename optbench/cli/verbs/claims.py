@@ -1,0 +1,61 @@
+"""``optbench claims [STUDY]``: published figures beside ours."""
+
+from __future__ import annotations
+
+import argparse
+
+from optbench.cli import exits
+from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, show
+
+SUMMARY = "the ledger of claims: the paper's figure, ours, the bound, the verdict"
+DESCRIPTION = (
+    "Show each published claim of a study beside what was measured here: our figure with its 95 % interval, what the certified "
+    "bounds allow, the mean gap, and whether it holds. Without STUDY: of every study that was run here. Nothing is run. The exit "
+    "code is 6 when a claim does not hold; `not reproduced` is a result, not an error."
+)
+EXAMPLES = ("optbench claims", "optbench claims published --json")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", nargs="?", help="name of a study, or its file (default: all that were run)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from optbench.bench.claims import ClaimResult, judge_claims
+    from optbench.bench.store import Store
+    from optbench.bench.study import load_plan, load_plans
+
+    store = Store()
+    plans = [load_plan(args.study, store)] if args.study is not None else list(load_plans(store))
+    records = store.records()
+    results: list[ClaimResult] = [result for plan in plans for result in judge_claims(plan, records)]
+    held = sum(result.holds for result in results)
+    if args.json:
+        emit_json(
+            {
+                "studies": [plan.study.name for plan in plans],
+                "claims": [result.to_dict() for result in results],
+                "held": held,
+                "not_held": len(results) - held,
+                "notes": [plan.changed for plan in plans if plan.changed is not None],
+            }
+        )
+        return exits.DONE if held == len(results) else exits.NOT_HELD
+    for plan in plans:
+        if plan.changed is not None:
+            show(f"[{DIM}]{escape(plan.study.name)} as it was last run: {escape(plan.changed)}[/]")
+    if not results:
+        show(_nothing([plan.study.name for plan in plans]))
+        return exits.DONE
+    from optbench.cli.expectations import show_claims
+
+    show_claims(results, with_study=len(plans) > 1)
+    colour = GOOD if held == len(results) else BAD
+    show("", f"[{colour}]{held} of {len(results)} claims hold[/]")
+    return exits.DONE if held == len(results) else exits.NOT_HELD
+
+
+def _nothing(studies: list[str]) -> str:
+    if not studies:
+        return "no study has been run here; `optbench run STUDY` does"
+    return f"no claims in {', '.join(studies)}; a study makes them as \\[\\[claims]], see docs/studies.md"

@@ -7,6 +7,7 @@ for before it is repeated, and doubles that arose nevertheless are removed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 OnSent = Callable[[int, int], None]
+MAX_SAID = 200
+# Signs of what happens most, in the errors of MLflow's client, and our words for them.
+SIGNS = {
+    "connection refused": "nobody answers there (connection refused)",
+    "failed to resolve|name or service not known": "there is no host of this name",
+    "timed out|timeout": "no answer in time",
+    "error code 40[13]|unauthenticated|permission_denied": "access is denied; $MLFLOW_TRACKING_USERNAME and _PASSWORD log in",
+    "unsupported uri|invalid uri|not supported": "not an address of a tracking store (http://..., sqlite:///..., postgresql://...)",
+}
 
 
 class Tracking:
@@ -114,5 +124,13 @@ def translated(uri: str) -> Iterator[None]:
     try:
         yield
     except (MlflowException, OSError) as error:
-        said = " ".join(str(error).split())[:300]
-        raise TrackingError(f"tracking store {uri} (${VARIABLE} names another): {type(error).__name__}: {said}") from error
+        raise TrackingError(f"tracking store {uri}: {told(error)}; ${VARIABLE} names another store") from error
+
+
+def told(error: Exception) -> str:
+    """What went wrong in a line: the client wraps a refused connection in some 500 characters."""
+    said = " ".join(str(error).split())
+    for sign, words in SIGNS.items():
+        if re.search(sign, said, re.IGNORECASE):
+            return words
+    return said if len(said) <= MAX_SAID else f"{said[:MAX_SAID]}..."

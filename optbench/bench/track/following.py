@@ -1,0 +1,103 @@
+"""The runner's side of tracking: a process of low priority follows the store, so that no cell ever waits for MLflow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from optbench.bench.store import Store
+from optbench.bench.study.declared import Study
+from optbench.bench.track.follower import END
+
+# How long the end of a study waits for what is not sent yet.
+WAIT_S = 15.0
+LOOK_S = 0.1
+
+
+class Following:
+    """What the follower has said so far; ``unsent`` is None until it knows."""
+
+    def __init__(self) -> None:
+        self.done: int | None = None
+        self.total: int | None = None
+        self.trouble = ""
+        self.gave_up = False
+
+    @property
+    def unsent(self) -> int | None:
+        return None if self.done is None or self.total is None else self.total - self.done
+
+    def hear(self, line: str) -> None:
+        for key, value in json.loads(line).items():
+            setattr(self, key, value)
+
+    @property
+    def warning(self) -> str | None:
+        """What to say at the end when something is not in MLflow."""
+        if not (self.trouble or self.gave_up):
+            return None
+        number = f"{self.unsent} runs are" if self.unsent else "the study is"
+        why = f" ({self.trouble})" if self.trouble else ""
+        return f"{number} not in MLflow yet{why}; nothing is lost: `optbench sync` sends them"
+
+
+OnWait = Callable[[Following], None]
+
+
+@contextmanager
+def following(
+    study: Study, store: Store, enabled: bool = True, wait_s: float = WAIT_S, on_wait: OnWait | None = None
+) -> Iterator[Following]:
+    """Send the study's cells while the body runs them, and at its end wait at most ``wait_s`` for the rest.
+
+    ``on_wait`` is called while waiting. The follower dies with this process, and at once when the body raises.
+    """
+    state = Following()
+    if not enabled:
+        yield state
+        return
+    words = [sys.executable, "-m", "optbench.bench.track.follower", study.name, study.config_hash, str(store.folder)]
+    pipe = subprocess.PIPE
+    # Ctrl-C is the runner's business: it says when the study ends.
+    with subprocess.Popen(
+        words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1, start_new_session=True
+    ) as child:
+        listener = threading.Thread(target=_listen, args=(child, state), daemon=True)
+        listener.start()
+        try:
+            yield state
+            _wait(child, state, wait_s, on_wait)
+        finally:
+            child.kill()
+            child.wait()
+            listener.join()
+
+
+def _listen(child: subprocess.Popen[str], state: Following) -> None:
+    assert child.stdout is not None
+    for line in child.stdout:
+        state.hear(line)
+
+
+def _wait(child: subprocess.Popen[str], state: Following, wait_s: float, on_wait: OnWait | None) -> None:
+    assert child.stdin is not None
+    deadline = time.monotonic() + wait_s
+    try:
+        child.stdin.write(f"{END}\n")
+        child.stdin.flush()
+    except BrokenPipeError:  # it has ended already, and said why
+        pass
+    while child.poll() is None:
+        if time.monotonic() >= deadline:
+            state.gave_up = True
+            return
+        if on_wait is not None:
+            on_wait(state)
+        time.sleep(LOOK_S)
+    if child.returncode != 0:
+        state.gave_up = True

@@ -90,7 +90,8 @@ def run_study(
     share what they finish.
     """
     store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _nobody
-    with store.only_runner(study.name), store.work_folder() as folder, executor or LocalExecutor(jobs) as workers:
+    executor = executor or LocalExecutor.for_study(study, jobs)
+    with store.only_runner(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _telling(tell))
         planned = plan(study, tuple(made))
         if stop.is_set():

@@ -11,6 +11,7 @@ use. Here a function is as old as its folder, and a plug-in's function as its fo
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import os
@@ -21,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import caching
 from numba.core.bytecode import FunctionIdentity
 
-__all__ = ["in_cache", "njit"]
+__all__ = ["in_cache", "njit", "write_caches_beneath"]
 
 
 PACKAGE = Path(__file__).parents[1]
@@ -55,6 +57,45 @@ def source_hash(folder: Path) -> str:
     for path in sorted(folder.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def write_caches_beneath(folder: Path) -> None:
+    """From now on this process only reads numba's caches where they are, and writes, and reads too, beneath ``folder``.
+
+    For processes that must not write beside the source. Without this numba would not look there at all, and one that
+    compiles a new signature would fail.
+    """
+    index: Any = caching.IndexDataCacheFile
+    locator: Any = caching._CacheLocator
+    load, save = index.load, index.save
+
+    def beneath(file: Any) -> Any:
+        """The same index elsewhere; a folder of its own per place, since names repeat."""
+        other = copy.copy(file)
+        other._cache_path = str(folder / hashlib.sha256(file._cache_path.encode()).hexdigest()[:16])
+        other._index_path = os.path.join(other._cache_path, file._index_name)
+        return other
+
+    def read(file: Any, key: Any) -> Any:
+        found = load(file, key)
+        return found if found is not None else load(beneath(file), key)
+
+    def write(file: Any, key: Any, data: Any) -> None:
+        other = beneath(file)
+        os.makedirs(other._cache_path, exist_ok=True)
+        save(other, key, data)
+
+    index.load, index.save = read, write
+    locator.ensure_cache_path = _require_permission
+
+
+def _require_permission(locator: Any) -> None:
+    """What numba asks by writing a file there: whether the folder, or where it would be, is this user's to write."""
+    path = locator.get_cache_path()
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    if not os.access(path, os.W_OK):
+        raise PermissionError(f"{path} cannot be written")
 
 
 def count_from_anywhere() -> None:

@@ -18,6 +18,8 @@ from optbench.model.instance import Instance
 
 ANSWER = "answer.json"
 INSTANCE = "instance.json"
+# As Python, numpy, C++ and torch put it.
+OUT_OF_MEMORY = ("MemoryError", "std::bad_alloc", "DefaultCPUAllocator: can't allocate memory", "Cannot allocate memory")
 
 
 def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
@@ -32,6 +34,11 @@ def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
     except OptbenchError as error:
         answer = {"refusal": "unavailable", "message": str(error)}
     answer["inside_s"] = round(time.perf_counter() - began, 6)
+    leave(answer, folder)
+
+
+def leave(answer: Mapping[str, Any], folder: Path) -> None:
+    """Write an answer, whole or not at all."""
     temporary = folder / f".{ANSWER}"
     temporary.write_text(json.dumps(jsonable(answer), allow_nan=False), encoding="utf-8")
     temporary.rename(folder / ANSWER)
@@ -63,8 +70,17 @@ def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         bound=instance.objective.num_levels > 1,
         **payload["params"],
     )
+    if result.status == "error" and says_out_of_memory(str(result.message)):
+        return {"refusal": "memory_limit", "message": str(result.message)}
+    if result.termination == "interrupted":
+        return {"refusal": "crashed", "message": "the solver raised KeyboardInterrupt, and nobody had asked it to stop"}
     schedule = None if result.schedule is None else schedule_to_dict(result.schedule, instance)
     return {"result": result_to_dict(result), "schedule": schedule}
+
+
+def says_out_of_memory(text: str) -> bool:
+    """Whether a message, or the last words of a process, tell of memory that could not be had."""
+    return any(words in text for words in OUT_OF_MEMORY)
 
 
 def _instance(payload: Mapping[str, Any]) -> Instance:

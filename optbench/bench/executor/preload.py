@@ -1,0 +1,155 @@
+"""What the zygote loads before the first cell, so that no cell has to: libraries, optbench's modules, compiled kernels.
+
+The files of a study's plug-ins are scanned for imports, those inside functions included, and so are the modules of optbench
+that they reach. Only known libraries and optbench's own plug-ins are imported: a user's plug-in may hang or crash, and that is
+for its cells to do.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from optbench.plugins.discovery import Kind, located
+from optbench.workspace import FOLDERS, checkout
+
+LIBRARIES = {
+    "gymnasium",
+    "highspy",
+    "joblib",
+    "matplotlib",
+    "networkx",
+    "numba",
+    "numpy",
+    "ortools",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pymetis",
+    "pyomo",
+    "safetensors",
+    "scipy",
+    "sklearn",
+    "torch",
+    "torch_geometric",
+}
+# Whatever a cell does, it needs these.
+ALWAYS = ("optbench.bench.executor.tasks", "optbench.sim.compiled")
+IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
+# Modules with compiled code: whether it is in the cache, and how to load it. All but the kernel can be done without.
+KERNELS = (
+    ("optbench.sim.warm", None, "load_kernel"),
+    ("optbench.sim.sampling", "is_compiled", "compile_ahead"),
+    ("optbench.sim.primal", "is_compiled", "compile_ahead"),
+    ("optbench.bounds.destructive", "is_compiled", "compile_deductions"),
+    ("optbench.plugins.solvers._lp_warm", "is_compiled", "compile_ahead"),
+)
+KERNEL_USERS = {
+    "optbench.sim.warm": "optbench.sim.kernel",
+    "optbench.plugins.solvers._lp_warm": "optbench.plugins.solvers.lp_guided",
+}
+
+
+def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
+    """Load what these plug-ins need; names of what was loaded."""
+    modules = list(ALWAYS)
+    for kind, names in (("solver", solvers), ("problem", problems)):
+        modules += _of_plugins(kind, names)  # type: ignore[arg-type]
+    wanted = reached(modules, _user_files(solvers, problems))
+    done = [name for name in wanted if _import(name)]
+    for name, is_compiled, load in KERNELS:
+        user = KERNEL_USERS.get(name, name)
+        if any(each == user or each.startswith(f"{user}.") for each in done):
+            module = importlib.import_module(name)
+            if is_compiled is None or getattr(module, is_compiled)():
+                getattr(module, load)()
+    return done
+
+
+def _of_plugins(kind: Kind, names: Iterable[str]) -> list[str]:
+    """Modules of optbench's own plug-ins."""
+    return [f"optbench.plugins.{FOLDERS[kind]}.{name}" for name in names if (path := _file(kind, name)) and _is_own(path)]
+
+
+def _user_files(solvers: Iterable[str], problems: Iterable[str]) -> list[Path]:
+    pairs: list[tuple[Kind, str]] = [("solver", name) for name in solvers]
+    pairs += [("problem", name) for name in problems]
+    found = (_file(kind, name) for kind, name in pairs)
+    paths = [path for path in found if path is not None and not _is_own(path)]
+    return [file for path in paths for file in (sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path])]
+
+
+def _file(kind: Kind, name: str) -> Path | None:
+    return next(iter(located(kind).get(name, [])), None)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a plug-in is part of optbench: of the package, or of the source tree."""
+    root = checkout()
+    return path.is_relative_to(Path(__file__).parents[2]) or (root is not None and path.is_relative_to(root / path.parent.name))
+
+
+def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:
+    """Known libraries and modules of optbench that modules and files import, directly or not."""
+    found: dict[str, None] = {}
+    waiting = list(modules)
+    for file in files:
+        waiting += [name for name in _imports(file, "") if not name.startswith(".")]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name.partition(".")[0] not in LIBRARIES | {"optbench"}:
+            continue
+        found[name] = None
+        if name.startswith("optbench.") and (file := _source(name)) is not None:
+            package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+            waiting += _imports(file, package)
+    return [name for name in found if name != "optbench"]
+
+
+def _imports(file: Path, package: str) -> Iterator[str]:
+    """Every module that a file may import; ``from a import b`` names both a and a.b."""
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):  # its cells will say so
+        return
+    for base, names, plain in IMPORT.findall(source):
+        if plain:
+            yield from (part.split()[0] for part in plain.split(",") if part.strip())
+            continue
+        full = importlib.util.resolve_name(base, package) if base.startswith(".") and package else base
+        yield full
+        yield from (f"{full}.{name}" for name in NAME.findall(names))
+
+
+def _source(name: str) -> Path | None:
+    """The file of a module of optbench, found without importing it."""
+    parts = name.split(".")
+    if parts[:2] == ["optbench", "plugins"] and len(parts) > 3:
+        kind = next((kind for kind, folder in FOLDERS.items() if folder == parts[2]), None)
+        bases = [Path(place) for place in importlib.import_module(".".join(parts[:3])).__path__] if kind else []
+        parts = parts[3:]
+    else:
+        bases, parts = [Path(__file__).parents[2]], parts[1:]
+    for path in (base.joinpath(*parts) for base in bases):
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+def _import(name: str) -> bool:
+    """Whether it is there: what looks like a submodule may be a function, and a library may be missing."""
+    if name in sys.modules:
+        return True
+    if name.startswith("optbench.") and ((source := _source(name)) is None or not _is_own(source)):
+        return False
+    try:
+        importlib.import_module(name)
+    except (ImportError, OSError):  # a shared library that cannot be loaded is an OSError
+        return False
+    return True

@@ -1,0 +1,89 @@
+"""A slot: one job at a time, each in a child of its own, with nothing left of the child before the next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+from optbench.bench.executor.cell import live
+from optbench.bench.executor.watch import Baseline, Limits, Watch
+from optbench.bench.executor.wire import Wire
+from optbench.bench.sandbox import tree
+from optbench.bench.sandbox.calls import IS_LINUX, PR_SET_CHILD_SUBREAPER, prctl
+from optbench.bench.sandbox.confine import holds
+
+OUTPUT = "output.txt"
+
+
+class Slot:
+    """Single-threaded. It ends when the runner's end of the wire closes, or the zygote is gone, and ends its cell first."""
+
+    def __init__(self, wire: Wire, zygote: int) -> None:
+        self.wire, self.zygote = wire, zygote
+        self.sandbox = holds()
+        if IS_LINUX:
+            prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+    def serve(self) -> None:
+        """Until nobody asks any more."""
+        while (messages := self.wire.receive()) is not None:
+            stopped = "stop" in messages[-1]
+            for job in (message["job"] for message in messages if "job" in message):
+                if not (self.wire.send({"stopped": job["key"]}) if stopped else self._run(job)):
+                    return
+
+    def _run(self, job: dict[str, Any]) -> bool:
+        """Whether there is anybody left to work for."""
+        folder = Path(job["folder"])
+        output = _fresh(folder)
+        try:
+            watch = self._start(job, folder, output)
+            wanted = True
+            while wanted and not watch.look():
+                for _ in watch.wait():
+                    wanted = False  # whatever the runner says meanwhile means: stop
+                wanted = wanted and os.getppid() == self.zygote
+            outcome = watch.finish()
+            watch.close()
+        finally:
+            os.close(output)
+        if not wanted:
+            messages = self.wire.receive()
+            if messages is None or os.getppid() != self.zygote:
+                return False
+            return self.wire.send({"stopped": job["key"]})
+        return self.wire.send({"key": job["key"], **outcome, "memory": _memory(outcome, job), "sandbox": self.sandbox})
+
+    def _start(self, job: dict[str, Any], folder: Path, output: int) -> Watch:
+        me = os.getpid()
+        baseline = Baseline(tree.own_memory_mb(me), tree.rss_mb(me))
+        child = os.fork()
+        if child == 0:
+            live(job, output, me)
+        return Watch(child, folder, output, Limits(**job["limits"]), baseline, [self.wire.fileno()])
+
+
+def _memory(outcome: dict[str, Any], job: dict[str, Any]) -> str:
+    return f"{outcome['peak_memory_mb']:.0f} MB were used, {job['limits']['memory_mb']:.0f} MB are allowed"
+
+
+def _fresh(folder: Path) -> int:
+    """An empty folder for a job, and in it the file of its output."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    return os.open(folder / OUTPUT, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def run_slot(end: socket.socket, zygote: int) -> None:
+    """What the zygote's child does; never returns."""
+    try:
+        Slot(Wire(end), zygote).serve()
+    finally:
+        tree.kill_tree()
+        os._exit(0)

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from optbench.bench.records import REASONS
 from optbench.errors import OptbenchError
 from optbench.model.files.columns import describe
 from optbench.model.result import Proof, Status, Termination
 
 STATUSES, TERMINATIONS, PROOFS = get_args(Status), get_args(Termination), get_args(Proof)
-# What a task may say instead of an answer.
-REFUSALS = ("false_bound", "refused", "unavailable")
 # A record is a line of a file that every verb reads: remarks beyond this are cut, lists beyond it end.
 MAX_TEXT, MAX_INFO_BYTES, MAX_DEPTH, MAX_LISTED, MAX_POINTS = 4_000, 65_536, 20, 50, 100_000
 # Whole numbers beyond this are no measurement.
@@ -46,10 +45,10 @@ class Told:
 
 
 def read_refusal(answer: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The kind and message of a refusal."""
+    """What a task says instead of an answer: a reason of its own failure, and the particulars."""
     if "refusal" not in answer:
         return None
-    return word(answer, "refusal", REFUSALS), text(answer.get("message", ""), "message")
+    return word(answer, "refusal", tuple(REASONS)), text(answer.get("message", ""), "message")
 
 
 def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> Told:

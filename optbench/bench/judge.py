@@ -44,7 +44,7 @@ def judge(cell: Cell, outcome: Outcome, instance: Instance, began_at: str) -> Re
         code_version=code_version(),
     )
     if outcome.reason is not None:
-        return replace(base, reason=outcome.reason, termination=TERMINATIONS.get(outcome.reason.kind, "crashed"))
+        return _without_answer(base, outcome.reason)
     try:
         record = _judged(base, outcome.answer, instance)
     except Nonsense as error:
@@ -78,12 +78,16 @@ def files(outcome: Outcome) -> dict[str, bytes]:
     return out
 
 
+def _without_answer(base: Record, reason: Reason) -> Record:
+    return replace(base, reason=reason, termination=TERMINATIONS.get(reason.kind, "crashed"))
+
+
 def _judged(base: Record, answer: Any, instance: Instance) -> Record:
     if not isinstance(answer, Mapping):
         raise Nonsense(f"the answer is {type(answer).__name__}; it must be an object")
     refusal = read_refusal(answer)
     if refusal is not None:
-        return replace(base, reason=Reason(*refusal))
+        return _without_answer(base, Reason(*refusal))
     levels = instance.objective.num_levels
     if base.cell.kind == "bound":
         bounds, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")

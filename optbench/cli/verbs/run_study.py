@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from optbench.cli import exits
 from optbench.cli.output import emit_json
@@ -12,40 +13,69 @@ from optbench.cli.parser import number
 
 if TYPE_CHECKING:
     from optbench.bench.runner import StudyRun
+    from optbench.bench.study import Cell
 
 SUMMARY = "run what is missing of a study; the same command resumes it"
-DESCRIPTION = "Run the cells of a study that the local store does not hold yet, each in a process of its own."
-EXAMPLES = ("optbench run quickstart", "optbench run quickstart -n 2 --json")
+DESCRIPTION = (
+    "Run the cells of a study that the local store does not hold yet, each in a process of its own. Ctrl-C, or a kill at any "
+    "moment, loses nothing that is finished; the same command goes on from there."
+)
+EXAMPLES = ("optbench run quickstart -n 2", "optbench run quickstart --only solver=fcfs --only seed=0 --json")
+PATIENCE = "optbench: stopping; what is finished is kept, the same command goes on from there (Ctrl-C again to leave at once)\n"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", help="name of a study, or its file")
     parser.add_argument("-n", "--jobs", metavar="N", type=number(int, 1), default=1, help="cells at a time (default 1)")
-    parser.add_argument("--force", action="store_true", help="run every cell again")
+    parser.add_argument(
+        "--only",
+        metavar="FILTER",
+        action="append",
+        default=[],
+        help="part of the cells: solver=, target=, instance=, seed=, repetition=, the beginning of a key, or text in "
+        "`solver | instance | seed`; may repeat",
+    )
+    parser.add_argument("--force", action="store_true", help="run every cell again; the last record counts")
     parser.add_argument("--retry", action="store_true", help="run those again that failed")
+    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow; `optbench sync` does it later")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.runner import run_study
     from optbench.bench.study import load_study
+    from optbench.cli.study_summary import document, show_run
+
+    done = _run(args, load_study(args.study))
+    told = document(done)
+    if args.json:
+        emit_json(told)
+    else:
+        show_run(done, told)
+    return exit_code(told)
+
+
+def _run(args: argparse.Namespace, study: Any) -> StudyRun:
+    from optbench.bench.runner import run_study
+    from optbench.bench.selecting import select
+    from optbench.bench.watch import Watch
+    from optbench.cli.studying import StudyProgress
     from optbench.cli.work import interruptible
 
-    study = load_study(args.study)
+    def only(cells: Sequence[Cell]) -> Sequence[Cell]:
+        return select(cells, args.only)
 
-    def work(stop: threading.Event) -> StudyRun:
-        return run_study(study, jobs=args.jobs, force=args.force, retry=args.retry, stop=stop)
+    with StudyProgress(study.name, Watch(args.jobs), quiet=args.quiet or args.json) as progress:
 
-    done = interruptible(work)
-    emit_json(
-        {
-            "study": study.name,
-            "config_hash": study.config_hash,
-            "cells": len(done.plan.cells),
-            "done": done.done,
-            "failed": done.failed,
-            "skipped": done.skipped,
-        }
-    )
-    if done.interrupted:
+        def work(stop: threading.Event) -> StudyRun:
+            return run_study(
+                study, jobs=args.jobs, force=args.force, retry=args.retry, only=only, on_progress=progress, stop=stop
+            )
+
+        return interruptible(work, patience=PATIENCE)
+
+
+def exit_code(told: dict[str, Any]) -> int:
+    """What a run means to a script."""
+    if told["interrupted"]:
         return exits.INTERRUPTED
-    return exits.CELLS_FAILED if done.failed else exits.DONE
+    return exits.CELLS_FAILED if told["failed"] else exits.DONE

@@ -1,0 +1,264 @@
+"""The judge: nothing that a process says is believed, and everything it says becomes a record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optbench as ob
+from optbench.bench import judge as judging
+from optbench.bench.executor.base import Outcome
+from optbench.bench.records import REASONS, Reason, Record
+from optbench.model.instance import Instance
+from tests.bench.parts import answer_of, cell_of, instance_of
+
+INSTANCE = instance_of()
+ANSWER = answer_of(INSTANCE)
+TOTAL_S = 2.0
+AT = "2026-11-18T12:00:00.000+00:00"
+
+
+def judged(answer: Any, instance: Instance = INSTANCE, **fields: Any) -> Record:
+    kind = fields.pop("kind", "solve")
+    outcome = Outcome("key", answer, **{"total_s": TOTAL_S, **fields})
+    record = judging.judge(cell_of(instance, kind=kind), outcome, instance, AT)
+    line = json.dumps(record.to_dict(), allow_nan=False)
+    assert Record.from_dict(json.loads(line)).to_dict() == record.to_dict()
+    assert all(isinstance(content, bytes) for content in judging.files(outcome).values())
+    return record
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(json.dumps(ANSWER))
+    change(answer)
+    return answer
+
+
+def in_result(**values: Any) -> dict[str, Any]:
+    return changed(lambda answer: answer["result"].update(values))
+
+
+def test_a_true_answer_is_recomputed_from_its_schedule() -> None:
+    answer = in_result(metrics={"makespan": 1.0}, gap=0.0, verified=False, bound=12.0, wall_s=0.25)
+    record = judged(answer)
+    assert (record.reason, record.verified, record.status, record.gap, record.bound) == (None, True, "feasible", None, None)
+    assert record.objective == ob.solve(INSTANCE, "fcfs", bound=False).objective == record.metrics["makespan"]
+    assert (record.wall_s, record.total_s, record.began_at) == (0.25, TOTAL_S, AT)
+
+
+def test_optimal_is_what_the_verified_gap_says() -> None:
+    value = judged(ANSWER).objective
+    assert isinstance(value, float)
+    bound = {"value": value, "source": "told", "proof": "solver", "level": 0}
+    assert judged(in_result(bounds=[bound], status="feasible")).status == "optimal"
+    assert judged(in_result(bounds=[bound | {"value": value / 2}], status="optimal")).status == "feasible"
+    assert judged(in_result(status="optimal")).status == "feasible"
+
+
+def test_no_process_worked_longer_than_it_was_there() -> None:
+    record = judged(in_result(wall_s=1e9, time_to_first_s=1e8))
+    assert (record.wall_s, record.time_to_first_s) == (TOTAL_S, TOTAL_S)
+
+
+BOUND = {"value": 1.0, "source": "told", "proof": "solver", "level": 0}
+
+
+@pytest.mark.parametrize(
+    ("values", "culprit"),
+    [
+        ({"status": "splendid"}, "'splendid'"),
+        ({"status": 7}, "status is 7"),
+        ({"termination": "bored"}, "'bored'"),
+        ({"termination": None}, "null"),
+        ({"wall_s": -1.0}, "-1.0"),
+        ({"wall_s": "fast"}, "'fast'"),
+        ({"wall_s": 10**400}, "a huge whole number"),
+        ({"wall_s": True}, "wall_s is true"),
+        ({"wall_s": float("nan")}, "nan"),
+        ({"time_to_first_s": -0.5}, "-0.5"),
+        ({"objective": "12"}, "'12'"),
+        ({"objective": [1.0, 2.0]}, "a list of 2"),
+        ({"objective": 1.0}, "an objective of (1.0,)"),
+        ({"objective": None}, "an objective of None"),
+        ({"status": "infeasible"}, "'infeasible', and the schedule is verified"),
+        ({"bounds": {}}, "an object"),
+        ({"bounds": [3]}, "a bound is 3"),
+        ({"bounds": [BOUND | {"value": float("inf")}]}, "inf"),
+        ({"bounds": [BOUND | {"value": "7"}]}, "'7'"),
+        ({"bounds": [BOUND | {"proof": "trust me"}]}, "'trust me'"),
+        ({"bounds": [BOUND | {"level": 1}]}, "level is 1"),
+        ({"bounds": [BOUND | {"level": True}]}, "level is true"),
+        ({"bounds": [BOUND | {"source": " "}]}, "no source"),
+        ({"violations": "none"}, "'none'"),
+        ({"violations": [3]}, "violations is 3"),
+        ({"message": {}}, "message is an object"),
+        ({"info": [1]}, "info is a list"),
+        ({"trajectory": None}, "trajectory is null"),
+        ({"trajectory": [{"t_s": -1, "objective": None, "bound": None}]}, "-1"),
+        ({"trajectory": [{"t_s": 0.1, "objective": 1.0, "bound": None, "level": 0}]}, "an objective of 1.0"),
+    ],
+)
+def test_nonsense_is_named(values: dict[str, Any], culprit: str) -> None:
+    record = judged(in_result(**values))
+    assert record.reason is not None and record.reason.kind == "nonsense" and culprit in record.reason.message
+    assert (record.objective, record.gap, record.verified, record.status) == (None, None, False, "error")
+
+
+@pytest.mark.parametrize(
+    ("change", "culprit"),
+    [
+        (lambda a: a.pop("result"), "result is null"),
+        (lambda a: a.update(schedule=None), "there is no schedule"),
+        (lambda a: a.update(schedule=[1, 2]), "the schedule: the file is a list of 2"),
+        (lambda a: a["schedule"].pop("segments"), "segments is missing"),
+        (lambda a: a["schedule"]["segments"].update(task=[99] * 9), "segments.task[0] is 99"),
+        (lambda a: a["schedule"]["segments"].update(units=[1e300] * 9), "segments.units[0] is 1e+300"),
+        (lambda a: a.update(refusal="boredom"), "'boredom'"),
+        (lambda a: a.update(refusal="refused", message=3), "message is 3"),
+    ],
+)
+def test_an_answer_of_another_shape_is_nonsense(change: Callable[[dict[str, Any]], object], culprit: str) -> None:
+    record = judged(changed(change))
+    assert record.reason is not None and record.reason.kind == "nonsense" and culprit in record.reason.message
+
+
+@pytest.mark.parametrize("answer", [None, 3, "done", [], [1, 2], True])
+def test_an_answer_that_is_no_object_is_nonsense(answer: Any) -> None:
+    record = judged(answer)
+    assert record.reason is not None and record.reason.kind == "nonsense" and type(answer).__name__ in record.reason.message
+
+
+def test_a_broken_schedule_is_infeasible_and_says_where() -> None:
+    record = judged(changed(lambda a: a["schedule"]["segments"].update(start=[0] * 9, end=[0] * 9)))
+    assert record.reason is not None and record.reason.kind == "infeasible" and "duration" in record.reason.message
+    assert record.objective is None and record.violations and record.metrics == {}
+
+
+def test_a_rejected_schedule_that_is_not_shown_is_infeasible_too() -> None:
+    answer = in_result(status="unknown", objective=None, violations=["capacity: 2 on m0"])
+    record = judged(answer | {"schedule": None})
+    assert record.reason == Reason("infeasible", "capacity: 2 on m0")
+
+
+def test_no_schedule_and_no_claim_is_no_failure() -> None:
+    record = judged(in_result(status="unknown", objective=None, termination="time_limit") | {"schedule": None})
+    assert (record.reason, record.status, record.termination, record.objective) == (None, "unknown", "time_limit", None)
+
+
+def test_a_bound_above_the_own_objective_is_false() -> None:
+    value = judged(ANSWER).objective
+    assert isinstance(value, float)
+    record = judged(in_result(bounds=[BOUND | {"value": value + 1.0}]))
+    assert record.reason is not None and record.reason.kind == "false_bound" and repr(value + 1.0) in record.reason.message
+
+
+def test_a_crash_after_an_incumbent_has_no_objective() -> None:
+    record = judged(in_result(status="error", termination="crashed", message="ValueError: 3 (x.py:7)"))
+    assert record.reason == Reason("crashed", "ValueError: 3 (x.py:7)") and record.objective is None
+
+
+def test_the_executors_reason_wins_over_any_answer() -> None:
+    record = judged(ANSWER, reason=Reason("memory_limit", "900 MB"))
+    assert (record.reason, record.termination) == (Reason("memory_limit", "900 MB"), "memory_limit")
+
+
+def test_processes_left_behind_spoil_a_good_answer() -> None:
+    record = judged(ANSWER, left=3)
+    assert record.reason is not None and record.reason.kind == "left_processes" and "3" in record.reason.message
+    assert record.objective is None and record.metrics == {}
+
+
+def test_refusals_keep_their_kind() -> None:
+    assert judged({"refusal": "refused", "message": "too large"}).reason == Reason("refused", "too large")
+    assert judged({"refusal": "memory_limit", "message": "MemoryError"}).termination == "memory_limit"
+
+
+def test_levels_are_judged_one_by_one() -> None:
+    model = ob.Model("levels")
+    pool = model.pool("gpu", count=1, idle_w=1.0)
+    slow, fast = (model.mode({pool: 1}, time_s=t, energy_j=e) for t, e in ((4.0, 5.0), (2.0, 9.0)))
+    model.task("a", modes=[slow, fast])
+    model.minimize_in_order("makespan_s", "energy_j")
+    instance = model.build()
+    answer = answer_of(instance, "cpsat")
+    record = judged(answer, instance)
+    # The fast mode is the shortest, 2 s; its energy is then 9 J. Each is its own bound where the solver proves it.
+    assert record.objective == (2.0, 9.0) and record.status == "optimal" and record.gap == (0.0, 0.0)
+    lows = [BOUND | {"value": 2.0}, BOUND | {"value": 9.5, "level": 1}]
+    wrong = judged({**answer, "result": {**answer["result"], "bounds": lows}}, instance)
+    assert wrong.reason is not None and wrong.reason.kind == "false_bound" and "9.5" in wrong.reason.message
+    half = judged({**answer, "result": {**answer["result"], "bounds": lows[:1]}}, instance)
+    assert (half.status, half.gap, half.bound) == ("feasible", None, None) and half.bounds[0]["value"] == 2.0
+
+
+def test_a_bounding_is_a_list_of_bounds() -> None:
+    bounds = [BOUND | {"value": v} for v in (3.0, 7.0, 5.0)]
+    record = judged({"bounds": bounds, "inside_s": 0.5}, kind="bound")
+    assert (record.bound, record.wall_s, record.status, [each["value"] for each in record.bounds]) == (7.0, 0.5, "unknown", [7.0])
+    wrong = judged({"bounds": bounds}, kind="bound")
+    assert wrong.reason is not None and "inside_s is null" in wrong.reason.message
+
+
+def test_remarks_are_kept_at_a_sensible_size() -> None:
+    info = {"note": "x" * 10_000, "nan": float("nan"), "huge": 10**5000, "nodes": 12, "half": "\ud800", "deep": deep(50)}
+    record = judged(in_result(info=info, message="y" * 10_000))
+    assert len(record.info["note"]) < 5_000 and len(record.message or "") < 5_000
+    assert (record.info["nan"], record.info["nodes"], record.info["huge"]) == (None, 12, "a huge whole number")
+    assert record.info["half"] == "?"
+    many = judged(in_result(info={str(k): "x" * 4_000 for k in range(40)}))
+    assert list(many.info) == ["left_out"] and "160," in many.info["left_out"]
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+KEYS = st.sampled_from(list(BOUND)) | st.text(max_size=6)
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=10**300)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["solver", "finished", "optimal", "error", *REASONS]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+RESULT_KEYS = sorted(ANSWER["result"])
+PARTS = ("result", "schedule", "refusal", "message", "inside_s")
+SEGMENT_KEYS = ("task", "mode", "start", "end", "units")
+
+
+@given(ANYTHING, st.sampled_from(["solve", "bound"]))
+def test_any_json_becomes_a_record(answer: Any, kind: str) -> None:
+    judged(answer, kind=kind)
+
+
+@given(st.dictionaries(st.sampled_from(RESULT_KEYS), ANYTHING, max_size=3))
+def test_any_value_in_a_result_becomes_a_record(values: dict[str, Any]) -> None:
+    record = judged(in_result(**values))
+    assert record.failed or record.objective == judged(ANSWER).objective
+
+
+@given(st.dictionaries(st.sampled_from(PARTS), ANYTHING, min_size=1, max_size=3))
+def test_any_part_of_an_answer_becomes_a_record(values: dict[str, Any]) -> None:
+    record = judged(changed(lambda answer: answer.update(values)))
+    assert record.failed or "schedule" not in values
+
+
+COLUMN = st.lists(st.integers(-5, 10**18) | st.floats() | ANYTHING, min_size=8, max_size=10)
+
+
+@given(st.dictionaries(st.sampled_from(SEGMENT_KEYS), COLUMN, min_size=1))
+def test_any_segments_become_a_record(columns: dict[str, Any]) -> None:
+    record = judged(changed(lambda answer: answer["schedule"]["segments"].update(columns)))
+    assert record.failed or record.verified

@@ -29,6 +29,8 @@ from optbench.cli.verbs import (
     schema,
     simulate,
     solve,
+    sync,
+    ui,
     verify,
 )
 from optbench.errors import ContradictionError, OptbenchError
@@ -41,6 +43,8 @@ VERBS: dict[str, ModuleType] = {
     "simulate": simulate,
     "pareto": pareto,
     "run": run_study,
+    "sync": sync,
+    "ui": ui,
     "claims": claims,
     "convert": convert,
     "list": catalogue,

@@ -80,6 +80,7 @@ class Sender:
     def send(self, run: TrackedRun, parent_run_id: str | None) -> str:
         """Make the store hold ``run``; its id there. What fails is looked up and tried again."""
         from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
 
         for attempt in range(self.attempts):
             try:
@@ -88,7 +89,7 @@ class Sender:
                 what, run_id = self._send(run, parent_run_id)
                 self.counts[what] += 1
                 return run_id
-            except (MlflowException, OSError) as error:
+            except (MlflowException, SQLAlchemyError, OSError) as error:
                 self.troubled = True
                 if attempt + 1 == self.attempts or getattr(error, "error_code", "") in FINAL:
                     raise

@@ -29,6 +29,7 @@ SIGNS = {
     "failed to resolve|name or service not known": "there is no host of this name",
     "timed out|timeout": "no answer in time",
     "error code 40[13]|unauthenticated|permission_denied": "access is denied; $MLFLOW_TRACKING_USERNAME and _PASSWORD log in",
+    "maintenance mode": "MLflow keeps runs in folders no more; name a database (sqlite:///...) or a server (http://...)",
     "unsupported uri|invalid uri|not supported": "not an address of a tracking store (http://..., sqlite:///..., postgresql://...)",
 }
 
@@ -120,10 +121,14 @@ def translated(uri: str) -> Iterator[None]:
     """What goes wrong in MLflow, in our words."""
     prepare()
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
-    except (MlflowException, OSError) as error:
+    except ModuleNotFoundError as error:
+        remedy = "`pip install 'optbench[server]'`, and postgresql+psycopg2://... as address"
+        raise TrackingError(f"tracking store {uri} needs the package {error.name!r}, which is not installed: {remedy}") from error
+    except (MlflowException, SQLAlchemyError, OSError) as error:
         raise TrackingError(f"tracking store {uri}: {told(error)}; ${VARIABLE} names another store") from error
 
 

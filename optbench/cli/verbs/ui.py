@@ -1,0 +1,127 @@
+"""``optbench ui``: MLflow's pages on the workspace's runs, or Optuna's on its searches."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from optbench.cli import exits
+from optbench.cli.output import emit, emit_json
+from optbench.cli.parser import UsageError, number
+
+if TYPE_CHECKING:
+    from optbench.bench.track.place import Place
+
+SUMMARY = "MLflow's pages on the runs of this workspace; Optuna's with --optuna"
+DESCRIPTION = "Start MLflow's server on the workspace's store and show its address. Ctrl-C ends it."
+EXAMPLES = ("optbench ui", "optbench ui --port 5001 --no-browser", "optbench ui --optuna")
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+LOCALHOST, ANYWHERE = "127.0.0.1", ("0.0.0.0", "::")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", metavar="N", type=number(int, 1), help="default: the first free one from 5000 on")
+    parser.add_argument("--host", metavar="HOST", default=LOCALHOST, help="address to listen on (default 127.0.0.1)")
+    parser.add_argument(
+        "--optuna", metavar="STUDY", nargs="?", const="", help="the search of `optbench tune STUDY`, in optuna-dashboard"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="open no browser")
+
+
+def run(args: argparse.Namespace) -> int:
+    from optbench.bench.track.place import Place
+    from optbench.bench.track.server import free_port, server_environment, server_words
+
+    if args.optuna is not None:
+        journal = _journal(args.optuna)
+        port = free_port(args.host, args.port)
+        return _serve(dashboard_words(journal, args.host, port), args, port, "/", f"search {journal.stem}")
+    place = Place.of()
+    if place.uri.startswith(("http://", "https://")):
+        return _elsewhere(args, place)
+    if not place.exists:
+        raise UsageError(f"nothing is tracked here yet: there is no {place.database}; `optbench run STUDY` makes it")
+    port = free_port(args.host, args.port)
+    return _serve(server_words(place, args.host, port), args, port, "/health", place.uri, server_environment())
+
+
+def _elsewhere(args: argparse.Namespace, place: Place) -> int:
+    """A server is running already; only its address is needed."""
+    from optbench.bench.track.place import VARIABLE
+    from optbench.bench.track.server import answers
+
+    if not answers(place.uri):
+        remedy = "start it, or unset the variable to see this workspace's own runs"
+        raise UsageError(f"no MLflow server answers at {place.uri} (${VARIABLE}); {remedy}")
+    _announce(args, place.uri, f"runs are tracked by the server of ${VARIABLE}")
+    return exits.DONE
+
+
+def _serve(
+    words: list[str], args: argparse.Namespace, port: int, health: str, what: str, environment: dict[str, str] | None = None
+) -> int:
+    """Run a server until Ctrl-C."""
+    from optbench.bench.track.server import serving
+    from optbench.workspace import store
+
+    def leave(*_: object) -> NoReturn:
+        for each in SIGNALS:  # once: the server is to be ended in peace
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    log = store() / f"ui-{port}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    address = LOCALHOST if args.host in ANYWHERE else args.host
+    url = f"http://{address}:{port}"
+    handlers = {each: signal.signal(each, leave) for each in SIGNALS}
+    try:
+        with serving(words, f"{url}{health}", log, environment) as child:
+            _announce(args, url, f"{what}; Ctrl-C ends it")
+            child.wait()
+            raise UsageError(f"the server ended with exit code {child.returncode}; {log} says why")
+    except KeyboardInterrupt:
+        return exits.DONE
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+
+
+def _announce(args: argparse.Namespace, url: str, what: str) -> None:
+    if args.json:
+        emit_json({"url": url})
+    else:
+        emit(f"{url}  ({what})")
+    if not args.no_browser and sys.stdout.isatty():
+        import webbrowser
+
+        webbrowser.open(url)
+
+
+def _journal(study: str) -> Path:
+    """The journal of a search; without a name, of the only one."""
+    from optbench.errors import UnknownNameError
+    from optbench.workspace import store
+
+    if find_spec("optuna_dashboard") is None:
+        raise UsageError("--optuna needs optuna-dashboard, which is not installed; pip install 'optbench[dashboard]'")
+    found = {path.stem: path for path in sorted((store() / "tune").glob("*.journal"))}
+    if not found:
+        raise UsageError(f"no search has been run here: {store() / 'tune'} has no journal; `optbench tune STUDY` makes one")
+    if not study and len(found) == 1:
+        return next(iter(found.values()))
+    if study not in found:
+        if not study:
+            raise UsageError(f"several searches have been run here; name one: --optuna {' or --optuna '.join(found)}")
+        raise UnknownNameError("search", study, found)
+    return found[study]
+
+
+def dashboard_words(journal: Path, host: str, port: int) -> list[str]:
+    """The command of optuna-dashboard on a journal."""
+    start = "from optuna_dashboard._cli import main; main()"
+    storage = (str(journal), "--storage-class", "JournalFileStorage")
+    return [sys.executable, "-c", start, *storage, "--host", host, "--port", str(port)]

@@ -14,15 +14,16 @@ from optbench.bench.store import Store
 from optbench.bench.study.declared import Study
 from optbench.bench.track.follower import END
 
-# How long the end of a study waits for what is not sent yet.
-WAIT_S = 15.0
+# How long the end of a study waits for what is not sent yet; the second after Ctrl-C.
+WAIT_S, HURRIED_S = 15.0, 2.0
 LOOK_S = 0.1
 
 
 class Following:
-    """What the follower has said so far; ``unsent`` is None until it knows."""
+    """What the follower has said so far; ``unsent`` is None until it knows. ``hurry`` is for the runner to set: wait hardly."""
 
     def __init__(self) -> None:
+        self.hurry = False
         self.done: int | None = None
         self.total: int | None = None
         self.trouble = ""
@@ -71,7 +72,7 @@ def following(
         listener.start()
         try:
             yield state
-            _wait(child, state, wait_s, on_wait)
+            _wait(child, state, min(wait_s, HURRIED_S) if state.hurry else wait_s, on_wait)
         finally:
             child.kill()
             child.wait()

@@ -9,9 +9,10 @@ from typing import Any
 from optbench.bench.command import solve_command
 from optbench.bench.records import Reason
 from optbench.bench.study.cells import Cell
+from optbench.bench.study.declared import Study
 from optbench.errors import OptbenchError
 from optbench.plugins import specs
-from optbench.plugins.discovery import load_class
+from optbench.plugins.discovery import load_class, located
 
 # Enough of a key to name one cell.
 KEY_SHOWN = 12
@@ -43,6 +44,13 @@ def command_of(cell: Cell) -> str:
 def again(cell: Cell, study: str) -> str:
     """The cell once more in its study, under all of its limits."""
     return shlex.join(["optbench", "run", study, "--only", cell.key[:KEY_SHOWN], "--force"])
+
+
+def name_of(study: Study) -> str:
+    """What ``optbench run`` knows a study by: its name, or its file where the name would find another one or none."""
+    found = located("study").get(study.name, [])
+    named = study.path is None or any(path.resolve() == study.path.resolve() for path in found[:1])
+    return study.name if named else str(study.path)
 
 
 def repeat(cell: Cell, reason: Reason | None, study: str) -> str:

@@ -41,13 +41,17 @@ class Progress:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """What a call of ``run_study`` came to: the selected cells and their records in the store, by the cell's key."""
+    """What a call of ``run_study`` came to: the selected cells and their records, by the cell's key.
+
+    ``stored`` are all records of the store, those of cells that were not selected too.
+    """
 
     plan: Plan
     cells: tuple[Cell, ...]
     records: Mapping[str, Record]
     ran: int
     interrupted: bool
+    stored: Mapping[str, Record] = field(default_factory=dict)
 
     @property
     def done(self) -> int:
@@ -109,7 +113,7 @@ def run_study(
     records = store.records()
     found = {cell.key: record for cell in wanted if (record := records.get(cell.key)) is not None}
     ran = done - (len(wanted) - len(missing)) - len(elsewhere)
-    return StudyRun(planned, wanted, found, ran, stop.is_set())
+    return StudyRun(planned, wanted, found, ran, stop.is_set(), records)
 
 
 def run_cells(

@@ -2,31 +2,141 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from optbench.cli import exits
 from optbench.cli.output import BAD, DIM, GOOD, escape, length, percent, show, table
 
 if TYPE_CHECKING:
-    from optbench.bench.records import Record
+    from optbench.bench.records import Reason, Record
     from optbench.bench.results import Row, Summary, Table
     from optbench.bench.runner import StudyRun
 
-# Cells with the same reason shown one by one.
-MAX_EXAMPLES = 1
+LEGEND = "mean gap to the best bounds, over instances; a missing gap counts as 100 %; time is the solver's own, the median"
+# Verdicts on what has not been run.
+UNDECIDED = ("unknown", "no data")
 
 
-def joined(run: StudyRun) -> Table:
-    """The selected cells with their instances' bounds, checked against each other."""
-    from dataclasses import replace
+class Account:
+    """A run of a study with everything that follows from its records; ``report`` is where the report was written."""
 
-    from optbench.bench import results
+    def __init__(self, run: StudyRun, report: str | None = None) -> None:
+        from optbench.bench import results
+        from optbench.bench.claims import evaluate
 
-    return results.table(replace(run.plan, cells=run.cells), run.records)
+        self.run, self.report = run, report
+        self.table = results.table(replace(run.plan, cells=run.cells), run.records)
+        self.failures = _failures(run, self.table)
+        self.gates, self.claims = evaluate(run.plan, run.stored)
+
+    @property
+    def num_failed(self) -> int:
+        """Cells that do not count, and instances that could not be made."""
+        return len(self.failures) + len(self.run.unmade)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell of the study has its record, also those that were not selected."""
+        return all(cell.key in self.run.stored for cell in self.run.plan.cells)
+
+    @property
+    def holds(self) -> bool:
+        """Whether gates and claims hold; what hangs on cells that are still to be run is not held against anybody."""
+        verdicts = [*(gate.verdict for gate in self.gates), *(claim.verdict for claim in self.claims)]
+        return all(word == "holds" or (word in UNDECIDED and not self.complete) for word in verdicts)
+
+    @property
+    def exit_code(self) -> int:
+        """What a run means to a script."""
+        if self.run.interrupted:
+            return exits.INTERRUPTED
+        if self.num_failed:
+            return exits.CELLS_FAILED
+        return exits.DONE if self.holds else exits.NOT_HELD
+
+    def to_dict(self) -> dict[str, Any]:
+        """``run --json``."""
+        run = self.run
+        return {
+            "study": run.plan.study.name,
+            "config_hash": run.plan.study.config_hash,
+            "cells": len(run.cells),
+            "done": run.done,
+            "failed": self.num_failed,
+            "skipped": run.skipped,
+            "gates": [each.to_dict() for each in self.gates],
+            "claims": [each.to_dict() for each in self.claims],
+            "report": self.report,
+            "ran": run.ran,
+            "interrupted": run.interrupted,
+            "solvers": self.solvers(),
+            "failures": by_reason(run, self.failures),
+            "unmade": [{"target": each.target, "seed": each.seed, "message": each.error} for each in run.unmade],
+            "contradictions": [each.words for each in self.table.contradictions],
+            "overruns": [{"title": each.cell.title, "overrun_s": each.overrun_s} for each in self.overruns()],
+        }
+
+    def solvers(self) -> list[dict[str, Any]]:
+        """A row per solver, best first."""
+        from optbench.bench.results import summaries
+
+        return [_solver(each, self.table.of(each.label)) for each in summaries(self.table)]
+
+    def overruns(self) -> list[Record]:
+        """Cells whose processes were there much longer than their time limit."""
+        return [record for record in self.run.records.values() if record.overrun_s > 0]
+
+    def show(self) -> None:
+        """The outcome in a line, a row per solver, what failed and how to see it again, what holds, what to do next."""
+        from optbench.cli.expectations import show_claims, show_gates
+
+        show(f"\n[bold]{escape(self.run.plan.study.name)}[/]  {self._line()}")
+        rows = self.solvers()
+        if rows:
+            show("", solvers_table(rows), f"[{DIM}]{LEGEND}[/]")
+        self._show_failures()
+        show_gates(self.gates)
+        show_claims(self.claims)
+        if self.report is not None:
+            show("", f"report written to [bold]{escape(self.report)}[/]")
+        show("", *(f"[{DIM}]{escape(line)}[/]" for line in self._next()))
+
+    def _line(self) -> str:
+        run = self.run
+        here = f" ({run.skipped:,} were there already)" if run.skipped else ""
+        bad = f"[{BAD}]{self.num_failed:,} failed[/]" if self.num_failed else f"[{GOOD}]none failed[/]"
+        state = "interrupted: " if run.interrupted else ""
+        return f"{state}{run.done:,} of {len(run.cells):,} cells done{here}, {bad}"
+
+    def _show_failures(self) -> None:
+        for made in self.run.unmade:
+            show(f"[{BAD}]no instance[/] of {escape(made.target)} with seed {made.seed}: {escape(_short(str(made.error)))}")
+        for kind, each in by_reason(self.run, self.failures).items():
+            show("", f"[{BAD}]{each['count']:,} {kind}[/]: {each['means']}")
+            show(f"  {escape(each['title'])}: {escape(_short(each['message']))}", f"  [bold]{escape(each['command'])}[/]")
+        for found in self.table.contradictions:
+            show(f"[{BAD}]contradiction[/]: {escape(found.words)}")
+        overruns = self.overruns()
+        if overruns:
+            worst = max(overruns, key=lambda record: record.overrun_s)
+            many = "1 cell took" if len(overruns) == 1 else f"{len(overruns):,} cells took"
+            show("", f"{many} longer than the time limit, at worst by {length(worst.overrun_s)}: {escape(worst.cell.title)}")
+
+    def _next(self) -> list[str]:
+        """Commands that go on from here."""
+        from optbench.bench.repeating import name_of
+
+        name = shlex.quote(name_of(self.run.plan.study))
+        lines = [f"optbench run {name}  goes on with the rest"] if self.run.interrupted or not self.complete else []
+        lines += [f"optbench run {name} --retry  runs again what failed"] if self.failures else []
+        return [*lines, f"optbench report {name}  the whole comparison; optbench ui  the runs in MLflow"]
 
 
-def failures(run: StudyRun, rows: Table) -> list[Record]:
+def _failures(run: StudyRun, rows: Table) -> list[Record]:
     """Records that count as failed: those that say so, and those that others refute."""
     refuted = {row.cell.key: row.record for row in rows.rows if row.record is not None and row.record.failed}
     return [refuted.get(key, record) for key, record in run.records.items() if record.failed or key in refuted]
@@ -35,69 +145,24 @@ def failures(run: StudyRun, rows: Table) -> list[Record]:
 def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """Failures by their reason, the most frequent first: how many, what it means, one example, the command that repeats it."""
     from optbench.bench.records import REASONS
-    from optbench.bench.repeating import repeat
+    from optbench.bench.repeating import name_of, repeat
 
-    grouped: dict[str, list[Record]] = {}
+    grouped: dict[str, list[tuple[Record, Reason]]] = {}
     for record in failed:
-        assert record.reason is not None
-        grouped.setdefault(record.reason.kind, []).append(record)
-    return {
-        kind: {
+        if record.reason is not None:
+            grouped.setdefault(record.reason.kind, []).append((record, record.reason))
+    out = {}
+    for kind, records in sorted(grouped.items(), key=lambda item: -len(item[1])):
+        record, reason = records[0]
+        out[kind] = {
             "count": len(records),
             "means": REASONS.get(kind, ""),
-            "cell": records[0].key,
-            "title": records[0].cell.title,
-            "message": "" if records[0].reason is None else records[0].reason.message,
-            "command": repeat(records[0].cell, records[0].reason, run.plan.study.name),
+            "cell": record.key,
+            "title": record.cell.title,
+            "message": reason.message,
+            "command": repeat(record.cell, reason, name_of(run.plan.study)),
         }
-        for kind, records in sorted(grouped.items(), key=lambda item: -len(item[1]))
-    }
-
-
-def document(run: StudyRun) -> dict[str, Any]:
-    """``run --json``, without what gates, claims and the report add."""
-    rows = joined(run)
-    failed = failures(run, rows)
-    return {
-        "study": run.plan.study.name,
-        "config_hash": run.plan.study.config_hash,
-        "cells": len(run.cells),
-        "done": run.done,
-        "failed": len(failed) + len(run.unmade),
-        "skipped": run.skipped,
-        "gates": [],
-        "claims": [],
-        "report": None,
-        "ran": run.ran,
-        "interrupted": run.interrupted,
-        "solvers": [_solver(each, rows.of(each.label)) for each in _summaries(rows)],
-        "failures": by_reason(run, failed),
-        "unmade": [{"target": each.target, "seed": each.seed, "message": each.error} for each in run.unmade],
-        "contradictions": [each.words for each in rows.contradictions],
-        "overruns": [{"title": each.cell.title, "overrun_s": each.overrun_s} for each in _overruns(run)],
-    }
-
-
-def show_run(run: StudyRun, told: dict[str, Any]) -> None:
-    """The outcome in a line, a row per solver, what failed and how to see it again."""
-    here = f" ({told['skipped']:,} were there already)" if told["skipped"] else ""
-    bad = f", [{BAD}]{told['failed']:,} failed[/]" if told["failed"] else f", [{GOOD}]none failed[/]"
-    state = "interrupted: " if run.interrupted else ""
-    show(f"\n[bold]{escape(told['study'])}[/]  {state}{told['done']:,} of {told['cells']:,} cells done{here}{bad}")
-    if told["solvers"]:
-        show("", solvers_table(told["solvers"]))
-        show(f"[{DIM}]mean gap over instances, a missing gap counts as 100 %; time is the solver's own, the median[/]")
-    for each in told["unmade"]:
-        show(f"[{BAD}]no instance[/] of {escape(each['target'])} with seed {each['seed']}: {escape(str(each['message']))}")
-    for kind, each in told["failures"].items():
-        show(f"\n[{BAD}]{each['count']:,} {kind}[/]: {each['means']}")
-        show(f"  {escape(each['title'])}: {escape(_short(each['message']))}", f"  [bold]{escape(each['command'])}[/]")
-    for words in told["contradictions"]:
-        show(f"[{BAD}]contradiction[/]: {escape(words)}")
-    if told["overruns"]:
-        worst = max(told["overruns"], key=lambda each: float(each["overrun_s"]))
-        many = f"{len(told['overruns']):,} cells took longer than their time limit"
-        show(f"{many}, at worst by {length(worst['overrun_s'])}: {escape(worst['title'])}")
+    return out
 
 
 def solvers_table(solvers: Sequence[dict[str, Any]]) -> Any:
@@ -117,12 +182,6 @@ def solvers_table(solvers: Sequence[dict[str, Any]]) -> Any:
     return table(columns, rows, right=columns[1:])
 
 
-def _summaries(rows: Table) -> list[Summary]:
-    from optbench.bench.results import summaries
-
-    return summaries(rows)
-
-
 def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
     times = [row.record.wall_s for row in rows if row.record is not None and row.record.wall_s is not None]
     return {
@@ -135,10 +194,6 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
         "optimal": summary.optimal,
         "median_wall_s": statistics.median(times) if times else None,
     }
-
-
-def _overruns(run: StudyRun) -> list[Record]:
-    return [record for record in run.records.values() if record.overrun_s > 0]
 
 
 def _short(message: str, most: int = 300) -> str:

@@ -11,10 +11,13 @@ from optbench.cli.output import console_for, length, percent
 
 if TYPE_CHECKING:
     from optbench.bench.runner import Progress
+    from optbench.bench.track.following import Following
     from optbench.bench.watch import Watch
 
 REFRESH_HZ = 4
 LINE_EVERY_S = 5.0
+# A wait that is shorter than this is not worth a word.
+FELT_S = 1.0
 # Of failures that come by the hundred, so many are said one by one.
 MAX_SAID = 20
 
@@ -115,3 +118,20 @@ class StudyProgress:
             Text(self.state(), overflow="ellipsis", no_wrap=True),
         )
         return grid
+
+
+class Sending:
+    """Says once what the end of a study is waiting for."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._first: float | None = None
+
+    def __call__(self, state: Following) -> None:
+        now = time.monotonic()
+        self._first = now if self._first is None else self._first
+        if not self.quiet and now - self._first > FELT_S:
+            self.quiet = True
+            number = "" if state.total is None else f" {state.total:,} runs"
+            sys.stderr.write(f"sending{number} to MLflow; Ctrl-C leaves the rest to `optbench sync`\n")
+            sys.stderr.flush()

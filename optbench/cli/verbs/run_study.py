@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from optbench.cli import exits
 from optbench.cli.output import emit_json
 from optbench.cli.parser import number
 
 if TYPE_CHECKING:
     from optbench.bench.runner import StudyRun
-    from optbench.bench.study import Cell
+    from optbench.bench.study import Cell, Study
 
 SUMMARY = "run what is missing of a study; the same command resumes it"
 DESCRIPTION = (
@@ -42,19 +42,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from optbench.bench.store import Store
     from optbench.bench.study import load_study
-    from optbench.cli.study_summary import document, show_run
+    from optbench.bench.track.following import following
+    from optbench.cli.study_summary import Account
+    from optbench.cli.studying import Sending
 
-    done = _run(args, load_study(args.study))
-    told = document(done)
+    study, account = load_study(args.study), None
+    quiet = args.quiet or args.json
+    try:
+        with following(study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)) as sending:
+            done = _run(args, study)
+            account = Account(done)
+            if not args.json:
+                account.show()
+            sending.hurry = done.interrupted
+    except KeyboardInterrupt:
+        if account is None:
+            raise
+    warning = None if done.interrupted else sending.warning
     if args.json:
-        emit_json(told)
-    else:
-        show_run(done, told)
-    return exit_code(told)
+        emit_json(account.to_dict() | {"tracking": warning})
+    if warning is not None:
+        sys.stderr.write(f"optbench: {warning}\n")
+    return account.exit_code
 
 
-def _run(args: argparse.Namespace, study: Any) -> StudyRun:
+def _run(args: argparse.Namespace, study: Study) -> StudyRun:
     from optbench.bench.runner import run_study
     from optbench.bench.selecting import select
     from optbench.bench.watch import Watch
@@ -73,9 +87,3 @@ def _run(args: argparse.Namespace, study: Any) -> StudyRun:
 
         return interruptible(work, patience=PATIENCE)
 
-
-def exit_code(told: dict[str, Any]) -> int:
-    """What a run means to a script."""
-    if told["interrupted"]:
-        return exits.INTERRUPTED
-    return exits.CELLS_FAILED if told["failed"] else exits.DONE

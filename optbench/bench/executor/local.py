@@ -100,17 +100,20 @@ class LocalExecutor:
             self._start(load=True)
         waiting = iter(jobs)
         exhausted = False
+        ended: list[Outcome] = []
         try:
-            while not stop():
+            while True:
+                # Slots are at work again before the runner judges what has ended.
                 for slot in self.slots.values():
                     if slot.job is None and not exhausted and not stop():
                         job = next(waiting, None)
                         exhausted = job is None
                         if job is not None:
                             self._send(slot, job)
-                if not any(slot.job for slot in self.slots.values()):
+                yield from ended
+                if stop() or not any(slot.job for slot in self.slots.values()):
                     return
-                yield from self._hear(LOOK_S)
+                ended = self._hear(LOOK_S)
         finally:
             self._stop_all()
 

@@ -12,7 +12,7 @@ from optbench.bench.executor import Executor, Job, Outcome
 from optbench.bench.executor.tasks import INSTANCE
 from optbench.bench.store import INSTANCES, Store, read_foreign_instance
 from optbench.bench.study.declared import CellBudget, Study
-from optbench.bench.study.sources import Made, note_made, recall, source_key
+from optbench.bench.study.sources import Made, note_made, recall, source_keys
 from optbench.errors import OptbenchError
 
 OnMade = Callable[[Made, int], None]
@@ -26,8 +26,7 @@ def make_instances(
     ``on_made`` is told of each that had to be made, and how many there are of them. After ``stop`` some are missing.
     """
     notes = store.folder / INSTANCES
-    wanted = [(target, seed) for target in study.problems for seed in study.seeds]
-    keys = {pair: source_key(*pair) or repr(pair) for pair in wanted}
+    keys = source_keys(study.problems, study.seeds)
     made = {key: found for key in set(keys.values()) if (found := recall(notes, key)) is not None}
     missing = {key: pair for pair, key in keys.items() if key not in made}
     jobs = [
@@ -42,7 +41,7 @@ def make_instances(
         note_made(notes, key, made[key])
         if on_made is not None:
             on_made(made[key], len(jobs))
-    return [replace(made[keys[pair]], target=pair[0], seed=pair[1]) for pair in wanted if keys[pair] in made]
+    return [replace(made[keys[pair]], target=pair[0], seed=pair[1]) for pair in keys if keys[pair] in made]
 
 
 def _made(target: str, seed: int, outcome: Outcome, folder: Path, store: Store) -> Made:

@@ -6,17 +6,28 @@ A list is a grid, unless the field takes lists itself: there a list of lists is 
 from __future__ import annotations
 
 import itertools
+import math
 import types
 import typing
 from collections.abc import Mapping
 
+from optbench.errors import ParameterError
 from optbench.plugins import specs
+
+MOST = 10_000
 
 
 def spread(name: str, params: Mapping[str, str], cls: type | None) -> list[dict[str, str]]:
     """Every combination of the parameters' values, the last parameter varying fastest."""
     hints = {} if cls is None else specs.hints_of(cls, f"plug-in {name!r}")
-    axes = [[(key, value) for value in _values(text, _takes_lists(hints.get(key)))] for key, text in params.items()]
+    axes = []
+    for key, text in params.items():
+        values = _values(text, _takes_lists(hints.get(key, hints.get(f"{key}_s"))))
+        if not all(values) or not values:
+            raise ParameterError(f"{name}: {key} is {text!r}; a list has at least one value, and none of them is empty")
+        axes.append([(key, value) for value in values])
+    if math.prod(map(len, axes)) > MOST:
+        raise ParameterError(f"{name}: its lists make {math.prod(map(len, axes)):,} combinations; at most {MOST:,} are allowed")
     return [dict(combination) for combination in itertools.product(*axes)]
 
 

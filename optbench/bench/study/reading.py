@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from optbench.bench.study.declared import CellBudget, Claim, SolverEntry, Study
-from optbench.bench.study.grids import spec_text, spread
-from optbench.errors import FileFormatError, OptbenchError, nearest
-from optbench.plugins import specs
-from optbench.plugins.discovery import load_class, names, study_file
+from optbench.bench.study.declared import Study
+from optbench.bench.study.entries import BUDGET_KEYS, bound_limit, read_entries
+from optbench.bench.study.expectations import check_expectations, read_claims, read_gates, read_metrics, read_reference
+from optbench.bench.study.fields import known_keys, refuse, whole
+from optbench.bench.study.targets import read_targets
+from optbench.bench.study.tune_section import read_tune
+from optbench.errors import FileFormatError, OptbenchError
+from optbench.plugins.discovery import study_file
 
 KEYS = (
     "question",
@@ -19,20 +22,16 @@ KEYS = (
     "solvers",
     "seeds",
     "repetitions",
-    "time_limit",
-    "work_limit",
-    "wall_limit",
-    "cpu_limit",
-    "memory_limit",
-    "threads",
+    *BUDGET_KEYS,
     "bound_limit",
     "metrics",
+    "reference",
     "gates",
     "claims",
     "tune",
 )
-# Keys of a solver's spec that are its budget, not its parameters.
-BUDGET_KEYS = ("time_limit", "work_limit", "wall_limit", "cpu_limit", "memory_limit", "threads")
+MAX_SEEDS, MAX_CELLS = 100_000, 1_000_000
+BOUND_LIMIT = "10s"
 
 
 def load_study(name: str | Path) -> Study:
@@ -40,66 +39,64 @@ def load_study(name: str | Path) -> Study:
     path = Path(name) if str(name).endswith(".toml") else study_file(str(name))
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}; `optbench list studies` shows studies") from None
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise FileFormatError(f"{path}: not TOML: {error}") from None
+    try:
         return read(table, path)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise FileFormatError(f"{path}: {error}") from None
     except OptbenchError as error:
         raise FileFormatError(f"{path}: {error}") from None
 
 
 def read(table: Mapping[str, Any], path: Path) -> Study:
-    for key in table:
-        if key not in KEYS:
-            raise FileFormatError(f"unknown key {key!r}; {nearest(key, KEYS)}")
-    budget = _budget({key: table[key] for key in BUDGET_KEYS if key in table}, CellBudget())
-    seeds = table.get("seeds", 1)
-    return Study(
+    """The study that a table declares; files are meant relative to ``path``."""
+    known_keys(table, KEYS, "")
+    for key in ("problems", "solvers"):
+        if key not in table:
+            raise FileFormatError(f"{key} is missing: a study names its problems and its solvers")
+    question = table.get("question", "")
+    if not isinstance(question, str):
+        refuse("question", question, "text")
+    solvers = read_entries(table["solvers"], {key: table[key] for key in BUDGET_KEYS if key in table})
+    metrics = read_metrics(table.get("metrics", []))
+    study = Study(
         name=path.stem,
-        question=table.get("question", ""),
-        problems=tuple(target for spec in table["problems"] for target in _targets(spec)),
-        solvers=tuple(entry for spec in table["solvers"] for entry in _entries(spec, budget)),
-        seeds=tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds),
-        repetitions=table.get("repetitions", 1),
-        bound_limit_s=specs.duration_s(str(table.get("bound_limit", "10s"))),
-        metrics=tuple(table.get("metrics", ())),
-        gates=dict(table.get("gates", {})),
-        claims=tuple(Claim(**claim) for claim in table.get("claims", ())),
+        question=question,
+        problems=read_targets(table["problems"], path.absolute().parent),
+        solvers=solvers,
+        seeds=_seeds(table.get("seeds", 1)),
+        repetitions=whole(table.get("repetitions", 1), "repetitions", 1, from_text=False),
+        bound_limit_s=bound_limit(table.get("bound_limit", BOUND_LIMIT)),
+        metrics=metrics,
+        reference=read_reference(table.get("reference"), solvers),
+        gates=read_gates(table.get("gates", {})),
+        claims=read_claims(table.get("claims", [])),
         tune=table.get("tune"),
         path=path,
     )
+    cells = len(study.problems) * len(study.solvers) * len(study.seeds) * study.repetitions
+    if cells > MAX_CELLS:
+        words = f"{len(study.problems)} problems × {len(study.solvers)} solvers × {len(study.seeds)} seeds × {study.repetitions}"
+        raise FileFormatError(f"{words} repetitions are {cells:,} cells; at most {MAX_CELLS:,} are allowed")
+    check_expectations(study)
+    if study.tune is not None:
+        read_tune(study.tune, seeds=study.seeds, problems=study.problems)
+    return study
 
 
-def _targets(spec: str) -> list[str]:
-    """Problem specs with their grids; files and public instances as they stand."""
-    name = spec.partition(":")[0].partition("[")[0]
-    if name not in names("problem"):
-        return [spec]
-    _, params = specs.parse(spec)
-    return [spec_text(name, each) for each in spread(name, params, load_class("problem", name))]
-
-
-def _entries(spec: str, budget: CellBudget) -> list[SolverEntry]:
-    name, params = specs.parse(spec)
-    cls = load_class("solver", name)
-    entries = []
-    for each in spread(name, params, cls):
-        own = {key: value for key, value in each.items() if key in BUDGET_KEYS}
-        given = {key: value for key, value in each.items() if key not in BUDGET_KEYS}
-        solver = specs.build(cls, f"solver {name!r}", given)
-        entries.append(SolverEntry(spec_text(name, each), name, specs.values_of(solver), _budget(own, budget)))
-    return entries
-
-
-def _budget(given: Mapping[str, Any], default: CellBudget) -> CellBudget:
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        if key in ("time_limit", "wall_limit", "cpu_limit"):
-            values[f"{key}_s"] = specs.duration_s(str(value))
-        elif key == "work_limit":
-            values.setdefault("time_limit_s", None)
-            values[key] = float(value)
-        elif key == "memory_limit":
-            values["memory_limit_mb"] = float(value)
-        else:
-            values[key] = int(value)
-    return CellBudget(**{**{name: getattr(default, name) for name in default.__dataclass_fields__}, **values})
+def _seeds(value: Any) -> tuple[int, ...]:
+    """A number of seeds from 0 on, or a list of them."""
+    allowed = f"a number of seeds from 1 to {MAX_SEEDS:,}, or a list of different seeds, none negative, such as [0, 1, 2]"
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SEEDS:
+        return tuple(range(value))
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_SEEDS:
+        refuse("seeds", value, allowed)
+    for k, seed in enumerate(value):
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            refuse(f"seeds[{k}]", seed, "a whole number of at least 0")
+        if seed in value[:k]:
+            raise FileFormatError(f"seeds[{k}] is {seed}, which is seeds[{value.index(seed)}] again; each seed counts once")
+    return tuple(value)

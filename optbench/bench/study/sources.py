@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from optbench import __version__
 from optbench.bench.study.canonical import digest
 from optbench.bench.study.code import code_hash, contents_of, file_hash
 from optbench.bench.study.declared import known_fields
-from optbench.data import DataFile, data_path, data_sets
+from optbench.data import data_path, data_sets
 from optbench.errors import OptbenchError
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem, names
@@ -38,36 +37,31 @@ class Made:
     error: str | None = None
 
 
-def source_key(target: str, seed: int) -> str | None:
-    """The same key, the same instance; None where the target is none, as making it will explain."""
-    content: dict[str, Any]
-    try:
-        path = file_of(target)
-        if path is not None:
-            content = {"file": file_hash(path), "name": path.name}  # the name is part of the instance; seeds are not
-        else:
-            name = problem_name(target)
-            problem = load_problem(target)
-            params = specs.values_of(problem)
-            code = [code_hash("problem", name), contents_of(params)]
-            content = {"problem": name, "params": params, "code": code, "seed": seed}
-        return digest({"version": __version__, "target": target, "content": content})[:KEY_DIGITS]
-    except (OptbenchError, OSError, TypeError):
-        return None
+def source_keys(targets: Iterable[str], seeds: Sequence[int]) -> dict[tuple[str, int], str]:
+    """A key per target and seed: the same key, the same instance. What is no target gets one too; making it will explain."""
+    known = set(names("problem"))
+    out: dict[tuple[str, int], str] = {}
+    for target in targets:
+        name = problem_name(target)
+        try:
+            content = _of_problem(target, name) if name in known else _of_file(target)
+        except (OptbenchError, OSError, TypeError) as error:
+            content = {"unknown": str(error)}
+        base = digest({"version": __version__, "target": target, "content": content})
+        for seed in seeds:
+            key = digest([base, seed]) if name in known else base  # a file is the same whatever the seed
+            out[target, seed] = key[:KEY_DIGITS]
+    return out
 
 
-def file_of(target: str) -> Path | None:
-    """The file behind a target: an instance file or a public instance; None for problems."""
-    if is_public(target):
-        return _public_path(target, os.environ.get("OPTBENCH_DATA", ""), os.environ.get("OPTBENCH_CACHE", ""))
-    path = Path(target)
-    return path if generator_of(target) is None and path.is_file() else None
+def _of_problem(target: str, name: str) -> dict[str, Any]:
+    params = specs.values_of(load_problem(target))
+    return {"problem": name, "params": params, "code": code_hash("problem", name), "files": contents_of(params)}
 
 
-@cache
-def _public_path(target: str, *_: str) -> Path:
-    """Looked up, and its checksum verified, once per place where data may lie."""
-    return data_path(target)
+def _of_file(target: str) -> dict[str, Any]:
+    path = data_path(target) if is_public(target) else Path(target)
+    return {"file": file_hash(path), "name": path.name}  # the name is part of the instance
 
 
 def generator_of(target: str) -> str | None:
@@ -84,12 +78,6 @@ def problem_name(target: str) -> str:
 def is_public(target: str) -> bool:
     """Whether a target names a file of a public data set, such as jobshop/ft06."""
     return "/" in target and target.partition("/")[0] in data_sets() and not Path(target).is_file()
-
-
-@cache
-def public_files() -> Mapping[str, DataFile]:
-    """Instances of public sets by their short names (``rcpsp/j30_1_1``)."""
-    return {file.name: file for entry in data_sets().values() for file in entry.files}
 
 
 def recall(folder: Path, key: str) -> Made | None:

@@ -13,7 +13,7 @@ DESCRIPTION = (
     "bounds allow, the mean gap, and whether it holds. Without STUDY: of every study that was run here. Nothing is run. The exit "
     "code is 6 when a claim does not hold; `not reproduced` is a result, not an error."
 )
-EXAMPLES = ("optbench claims", "optbench claims published --json")
+EXAMPLES = ("optbench claims", "optbench claims quickstart --json")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

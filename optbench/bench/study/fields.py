@@ -1,0 +1,115 @@
+"""Values of a study file by their field: each getter says the field, the value received and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from optbench.errors import FileFormatError, OptbenchError, nearest
+from optbench.plugins import specs
+
+# In MB of a million bytes, as people write them; with an i in them, in powers of 1,024.
+MEMORY_MB = {"KB": 1e-3, "MB": 1.0, "GB": 1e3, "TB": 1e6, "KIB": 1024 / 1e6, "MIB": 1024**2 / 1e6, "GIB": 1024**3 / 1e6}
+_MEMORY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)")
+NO_LIMIT = "none"
+
+
+def refuse(field: str, value: Any, allowed: str) -> NoReturn:
+    raise FileFormatError(f"{field} is {shown(value)}; it must be {allowed}")
+
+
+def shown(value: Any, most: int = 120) -> str:
+    """A value as received, in one line."""
+    words = repr(value)
+    return words if len(words) <= most else f"{words[:most]}..."
+
+
+def known_keys(table: Mapping[str, Any], allowed: Iterable[str], where: str) -> None:
+    """Refuse the first key that means nothing; ``where`` is the field of the table, with a dot, or nothing."""
+    allowed = list(allowed)
+    for key in table:
+        if key not in allowed:
+            raise FileFormatError(f"unknown key {where + key!r}; {nearest(key, allowed)}")
+
+
+def text(value: Any, field: str, allowed: str = "text") -> str:
+    if not isinstance(value, str) or not value.strip():
+        refuse(field, value, allowed)
+    return value.strip()
+
+
+def whole(value: Any, field: str, least: int, from_text: bool = True) -> int:
+    """A whole number; by default text too, as it stands in specs."""
+    number = value
+    if from_text and isinstance(value, str):
+        try:
+            number = int(value)
+        except ValueError:
+            number = None
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        refuse(field, value, f"a whole number of at least {least}")
+    return number
+
+
+def positive(value: Any, field: str) -> float:
+    """A finite number above 0."""
+    number = value
+    if isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            number = None
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number < math.inf:
+        refuse(field, value, "a number above 0")
+    return float(number)
+
+
+def duration(value: Any, field: str) -> float:
+    """Seconds, above 0."""
+    allowed = "a duration above 0, such as 10s, 5m, 2h, 500ms or a number of seconds"
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        refuse(field, value, allowed)
+    try:
+        seconds = specs.duration_s(value) if isinstance(value, str) else float(value)
+    except OptbenchError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        refuse(field, value, allowed)
+    return seconds
+
+
+def limit(value: Any, field: str) -> float | None:
+    """A duration, or "none" for no limit."""
+    return None if is_none(value) else duration(value, field)
+
+
+def is_none(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().lower() == NO_LIMIT
+
+
+def memory(value: Any, field: str) -> float:
+    """MB, above 0."""
+    allowed = "an amount of memory above 0, such as 4GB or 500MB; a bare number is in MB"
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        refuse(field, value, allowed)
+    match = _MEMORY.fullmatch(str(value).strip())
+    factor = None if match is None else MEMORY_MB.get(match[2].upper() or "MB")
+    if match is None or factor is None or not 0 < float(match[1]) * factor < math.inf:
+        refuse(field, value, allowed)
+    return float(match[1]) * factor
+
+
+def elements(value: Any, field: str, example: str) -> list[Any]:
+    """A list with something in it."""
+    if not isinstance(value, list) or not value:
+        refuse(field, value, f"a list with at least one entry, such as {example}")
+    return value
+
+
+def tables(value: Any, field: str) -> list[Mapping[str, Any]]:
+    """An array of tables, ``[[field]]``."""
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+        refuse(field, value, f"an array of tables, each begun by [[{field}]]")
+    return value

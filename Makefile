@@ -11,13 +11,13 @@ TESTFLAGS ?= -q -n 2
 .PHONY: help quickstart env test slow lint types bench clean
 
 help:
-	@echo "make quickstart   install, then solve, verify and bound a first GPU task graph"
+	@echo "make quickstart   install, then run a first study: table, report, runs in MLflow"
 	@echo "make test         the test suite          make slow    the long tests too"
 	@echo "make lint         ruff                    make types   mypy --strict"
 	@echo "make bench        every benchmark         make clean   remove the environment and caches"
 
 quickstart: $(STAMP)
-	$(BIN)/python -m optbench.quickstart
+	@$(BIN)/optbench quickstart
 
 env: $(STAMP)
 

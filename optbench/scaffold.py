@@ -12,6 +12,9 @@ from optbench.errors import OptbenchError, ParameterError, nearest
 from optbench.workspace import FOLDERS, MARKER, activate
 
 EXAMPLE_PROBLEM, EXAMPLE_SOLVER, EXAMPLE_STUDY = "two_pools", "list_rule", "first_look"
+# What a new study is about: the examples of `init` where they are still there, else what is built in.
+OWN = {"PROBLEM": EXAMPLE_PROBLEM, "SIZE": "jobs", "SOLVER": EXAMPLE_SOLVER, "TRIES": "tries"}
+BUILT_IN = {"PROBLEM": "gpu_dag", "SIZE": "tasks", "SOLVER": "random_rules", "TRIES": "k"}
 
 
 def init(path: str | Path) -> list[Path]:
@@ -22,6 +25,7 @@ def init(path: str | Path) -> list[Path]:
     files = {
         root / MARKER: fill("optbench.toml"),
         root / "README.md": fill("README.md"),
+        root / ".gitignore": fill("gitignore"),
         root / "tests" / "conftest.py": fill("conftest.py"),
         **plugin_files("problem", EXAMPLE_PROBLEM, root),
         **plugin_files("solver", EXAMPLE_SOLVER, root),
@@ -50,14 +54,16 @@ def plugin_files(kind: str, name: str, root: Path) -> dict[Path, str]:
     """Files of one plug-in and their text."""
     folder = FOLDERS[kind]
     if kind == "study":
-        return {root / folder / f"{name}.toml": fill("study.toml", name)}
+        examples = (root / "problems" / f"{EXAMPLE_PROBLEM}.py", root / "solvers" / f"{EXAMPLE_SOLVER}.py")
+        own = name == EXAMPLE_STUDY or all(path.exists() for path in examples)
+        return {root / folder / f"{name}.toml": fill("study.toml", name, **(OWN if own else BUILT_IN))}
     return {
         root / folder / f"{name}.py": fill(f"{kind}.py", name),
         root / "tests" / folder / f"test_{name}.py": fill(f"test_{kind}.py", name),
     }
 
 
-def fill(template: str, name: str = "") -> str:
+def fill(template: str, name: str = "", **subject: str) -> str:
     """A template of ``optbench/templates`` for a plug-in of this name."""
     text = (resources.files("optbench") / "templates" / f"{template}.txt").read_text(encoding="utf-8")
     words = name.split("_")
@@ -65,8 +71,7 @@ def fill(template: str, name: str = "") -> str:
         NAME=name,
         CLASS="".join(word.capitalize() for word in words),
         TITLE=" ".join(words).capitalize(),
-        PROBLEM=EXAMPLE_PROBLEM,
-        SOLVER=EXAMPLE_SOLVER,
+        **subject,
     )
 
 

@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[1]
 
 # From the top: a module may import from its own package, and from packages in a line below.
 LAYERS = (
-    ("optbench.quickstart",),
     ("optbench.cli", "optbench.testing"),
     ("optbench.scaffold", "optbench.doctor", "optbench.ahead"),
     ("optbench.bench",),
@@ -29,8 +28,6 @@ LAYERS = (
     ("optbench.data",),
     ("optbench.errors", "optbench.units"),
 )
-# `optbench quickstart` is a verb of the command line that runs the module of the same name.
-ALLOWED = {("optbench.cli.verbs.quickstart", "optbench.quickstart")}
 NUMPY_ONLY = ("optbench.model", "optbench.power", "optbench.errors", "optbench.units", "optbench.workspace")
 
 
@@ -65,11 +62,11 @@ def forbidden(source: str, module: str, is_package: bool = False) -> list[str]:
         if top == "optbench":
             if target.startswith("optbench.__version__"):
                 continue
-            if target == "optbench":  # the public names reach every layer, so only the very top may use them
-                wrong += [] if package in LAYERS[0] else [f"{module} imports {target}"]
+            if target == "optbench":  # the public names reach every layer
+                wrong.append(f"{module} imports {target}")
                 continue
             goal, other = layer_of(target)
-            if goal >= height and other != package and (module, other) not in ALLOWED:
+            if goal >= height and other != package:
                 wrong.append(f"{module} imports {target}")
         elif package in NUMPY_ONLY and top not in sys.stdlib_module_names | {"numpy", "__future__"}:
             wrong.append(f"{module} imports {target}: only numpy is allowed here")
@@ -100,7 +97,7 @@ def test_imports_point_downwards() -> None:
 
 
 def test_plugins_import_each_other_relatively_and_nothing_of_the_command_line() -> None:
-    outside = ("optbench.cli", "optbench.quickstart", "optbench.testing", "optbench.plugins.solvers", "optbench.plugins.problems")
+    outside = ("optbench.cli", "optbench.testing", "optbench.plugins.solvers", "optbench.plugins.problems")
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in plugin_files()

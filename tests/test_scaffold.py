@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -53,6 +54,33 @@ def test_a_new_plugin_is_listed_with_its_parameters(tmp_path: Path) -> None:
         "print([[p.name for p in e.parameters] for e in catalogue('solver') if e.name == 'my_rule'])"
     )
     assert run("-c", code, cwd=tmp_path) == "[['tries']]\n"
+
+
+def test_the_example_study_and_new_ones_run(tmp_path: Path) -> None:
+    """Cut short to one instance each, gates and claims as they stand; without the examples a study is of what is built in."""
+    scaffold.init(tmp_path)
+    scaffold.new("study", "about_ours", tmp_path)
+    for example in ("problems/two_pools.py", "solvers/list_rule.py"):
+        (tmp_path / example).rename(tmp_path / f"{example}.away")
+    scaffold.new("study", "about_theirs", tmp_path)
+    for example in ("problems/two_pools.py", "solvers/list_rule.py"):
+        (tmp_path / f"{example}.away").rename(tmp_path / example)
+    for name, label in (
+        ("first_look", "list_rule:tries=20"),
+        ("about_ours", "list_rule:tries=20"),
+        ("about_theirs", "random_rules:k=20"),
+    ):
+        words = ("run", name, "--only", "seed=0", "--only", f"solver={label}", "--no-track", "--json")
+        code = f"import sys; from optbench.cli.main import main; sys.exit(0 if main({list(words)!r}) in (0, 6) else 1)"
+        found = json.loads(run("-c", code, cwd=tmp_path))
+        assert found["failed"] == 0 and found["done"] == found["cells"] == 4
+        assert len(found["gates"]) == 2 and len(found["claims"]) == 1
+
+
+def test_results_are_ignored_by_git(tmp_path: Path) -> None:
+    scaffold.init(tmp_path)
+    ignored = (tmp_path / ".gitignore").read_text().splitlines()
+    assert {".optbench/", "mlflow/mlflow.db*", "mlflow/artifacts/"} <= set(ignored)
 
 
 def test_init_keeps_what_is_there_and_adds_what_is_missing(tmp_path: Path) -> None:

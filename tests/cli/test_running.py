@@ -16,9 +16,6 @@ import pytest
 
 import optbench as ob
 from optbench.cli.main import VERBS
-from optbench.errors import ContradictionError
-from optbench.model.result import Bound
-from optbench.quickstart import check_agreement
 from optbench.testing.records import sacct_text
 from tests.cli.conftest import COMMAND, Cli, environment
 
@@ -129,22 +126,3 @@ def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
             if done.returncode != 0:
                 failed[example] = done.stderr
     assert failed == {}
-
-
-def test_quickstart(cli: Cli, tmp_path: Path) -> None:
-    done = cli("quickstart", "--time-limit", "4s", "--json")
-    assert done.code == 0
-    assert done.json["verified"] is True
-    assert [result["solver"] for result in done.json["results"]] == ["cpsat", "highs"]
-    assert {bound["proof"] for bound in done.json["bounds"]} <= {"combinatorial", "exact-lp"}
-    assert len({result["instance_hash"] for result in done.json["results"]}) == 1
-    page = (tmp_path / "quickstart.html").read_text()
-    assert page.count('class="chart gantt"') == 2 and 'class="busy"' in page
-
-
-def test_quickstart_refuses_a_bound_above_a_schedule() -> None:
-    result = ob.solve("jobshop:jobs=3,machines=3", "cpsat", time_limit_s=10)
-    assert isinstance(result.objective, float)
-    check_agreement([result], [Bound(result.objective, "by hand", "combinatorial")])
-    with pytest.raises(ContradictionError, match=f"bound {result.objective + 1} from by hand exceeds"):
-        check_agreement([result], [Bound(result.objective + 1, "by hand", "combinatorial")])

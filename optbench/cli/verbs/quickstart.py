@@ -1,25 +1,74 @@
-"""``optbench quickstart``: the main job of optbench/quickstart.py."""
+"""``optbench quickstart``: the study of that name, from nothing to a report and runs to compare."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+import sys
 from pathlib import Path
 
-from optbench.cli import outputs
-from optbench.cli.parser import add_time_limit
+from optbench.cli import exits
+from optbench.cli.output import DIM, GOOD, escape, show
+from optbench.cli.parser import number
 
-SUMMARY = "a first GPU task graph: solve it two ways, verify, bound, draw"
-DESCRIPTION = "Declare a small GPU task graph, solve it by CP-SAT and HiGHS, verify and bound both results, and draw them."
-EXAMPLES = ("optbench quickstart", "optbench quickstart --time-limit 5s -o night.html")
+SUMMARY = "a first study in half a minute: solved, verified, bounded, compared"
+DESCRIPTION = (
+    "Run the study `quickstart`: exact solvers, prices and rules on a night of training, GPU task graphs and job shops; then the "
+    "table, the gates, the report and the runs in MLflow. Outside of a workspace one is made in ./optbench-quickstart. The same "
+    "command again runs what is missing."
+)
+EXAMPLES = ("optbench quickstart", "optbench quickstart -n 1 --json")
+STUDY, FOLDER = "quickstart", "optbench-quickstart"
+JOBS = 2
+NEXT = (
+    ("optbench ui", "the runs in MLflow: sort, filter, compare two, open a Gantt chart"),
+    ("optbench solve night_batch --html night.html", "one of its instances by itself, with a Gantt chart"),
+    ("optbench list -v", "problems, solvers, studies and their parameters"),
+    ("optbench new study my_question", "a study of your own, every key explained"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE", default="quickstart.html", help="the page (default quickstart.html)")
-    add_time_limit(parser, 20.0, "time for each solver")
+    parser.add_argument("-n", "--jobs", metavar="N", type=number(int, 1), help=f"cells at a time (default {JOBS}, or the cores)")
+    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow; `optbench sync` does it later")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:
-    outputs.check_writable("-o", args.output)
-    from optbench.quickstart import run as quickstart
+    from optbench.cli.main import build_parser
+    from optbench.cli.verbs import run_study
 
-    return quickstart(Path(args.output), args.time_limit, as_json=args.json)
+    root, made = workspace()
+    if made:
+        words = f"no workspace here; made one in {root}"
+        sys.stderr.write(f"optbench: {words}\n") if args.json else show(f"[{GOOD}]{escape(words)}[/]")
+    options = ["--json"] * args.json + ["--no-track"] * args.no_track + ["--quiet"] * args.quiet
+    jobs = args.jobs or min(JOBS, os.cpu_count() or 1)
+    code = run_study.run(build_parser()[0].parse_args(["run", STUDY, "-n", str(jobs), *options]))
+    if not args.json and code != exits.INTERRUPTED:
+        show_next(root)
+    return code
+
+
+def workspace() -> tuple[Path, bool]:
+    """This folder's workspace, or the one of an earlier quickstart, or a new one; and whether it is new."""
+    from optbench.scaffold import init
+    from optbench.workspace import activate
+
+    root = activate()
+    if root is not None:
+        return root, False
+    root = Path.cwd() / FOLDER
+    made = bool(init(root))
+    activate(root)
+    return root, made
+
+
+def show_next(root: Path) -> None:
+    """What to type now; where the workspace is another folder, first how to get there."""
+    inside = Path.cwd().resolve().is_relative_to(root.resolve())
+    steps = NEXT if inside else ((f"cd {shlex.quote(os.path.relpath(root))}", "the workspace of these results"), *NEXT)
+    width = max(len(command) for command, _ in steps)
+    show("", f"[{DIM}]where to look next[/]")
+    show("\n".join(f"  {escape(command):<{width}}   [{DIM}]{words}[/]" for command, words in steps))

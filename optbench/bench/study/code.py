@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,12 @@ def contents_of(params: Mapping[str, Any]) -> str:
 
 
 def _paths(value: Any) -> Iterator[Path]:
-    if isinstance(value, Path):
-        yield value
-    elif isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        yield from (each for each in value if isinstance(each, Path))
+    """Paths, and text that is one: a file that is there."""
+    for each in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
+        if isinstance(each, Path):
+            yield each
+        elif isinstance(each, str) and ("/" in each or "." in each) and Path(each).is_file():
+            yield Path(each)
 
 
 def _content(path: Path) -> list[list[str]]:

@@ -103,7 +103,7 @@ class Study:
         return digest(
             {
                 "problems": sorted(self._portable(target) for target in self.problems),
-                "solvers": sorted(canonical(entry.content) for entry in self.solvers),
+                "solvers": sorted(canonical(self._portable_entry(entry)) for entry in self.solvers),
                 "seeds": sorted(self.seeds),
                 "repetitions": self.repetitions,
                 "bound_limit_s": self.bound_limit_s,
@@ -115,6 +115,10 @@ class Study:
         if self.path is None or not os.path.isabs(target):
             return target
         return Path(os.path.relpath(target, self.path.absolute().parent)).as_posix()
+
+    def _portable_entry(self, entry: SolverEntry) -> dict[str, Any]:
+        params = {name: self._portable(str(v)) if isinstance(v, (str, Path)) else v for name, v in entry.params.items()}
+        return {**entry.content, "params": params}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, enough for reports, gates and claims when file and plug-ins are gone."""

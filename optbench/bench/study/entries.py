@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from optbench.bench.study.canonical import canonical
@@ -14,6 +15,7 @@ from optbench.bench.study.grids import spec_text, spread
 from optbench.errors import FileFormatError, OptbenchError
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, make
+from optbench.workspace import activate
 
 EXAMPLE = '["cpsat:time_limit=10s", "heft"]'
 # Keys of a solver's spec that are its budget, not its parameters.
@@ -84,12 +86,20 @@ def _draft(
         if key in given:
             raise FileFormatError(f"{field} gives {key} twice: {own[key]!r} in the spec, and {given[key]!r} beside it")
     try:
-        values = specs.values_of(make("solver", name, rest))
+        values = {key: _placed(value) for key, value in specs.values_of(make("solver", name, rest)).items()}
     except OptbenchError as error:
         raise FileFormatError(f"{where}: {error}") from None
     budget = budget_of(defaults, {**own, **given}, f"{field}.")
     full = spec_text(name, {**rest, **own, **{key: specs.as_text(value) for key, value in given.items()}})
     return _Draft(field, label or spec_text(name, rest), label or full, label is not None, name, values, budget)
+
+
+def _placed(value: Any) -> Any:
+    """A path as the cells' processes find it: in the current folder or in the workspace."""
+    if not isinstance(value, Path) or value.is_absolute():
+        return value
+    places = [Path.cwd() / value, *(root / value for root in (activate(),) if root is not None)]
+    return next((place for place in places if place.exists()), value)
 
 
 def budget_of(defaults: Budgets, own: Budgets, where: str) -> CellBudget:

@@ -75,9 +75,9 @@ class Columns:
 
     def _value(self, row: Row, record: Record, name: str) -> float | None:
         if name in CONDITIONS:
-            return float({"failed": row.failed, "solved": row.objective is not None, "optimal": row.optimal}[name])
-        if name == "gap":
-            return row.counted_gap
+            return float(row.objective is not None if name == "solved" else getattr(row, name))
+        if name in ("gap", "own_gap"):
+            return row.counted_study_gap if name == "gap" else row.counted_gap
         if name == "bound":
             return self.bounds.get(row.cell.instance_hash)
         if name == "objective":

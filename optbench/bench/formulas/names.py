@@ -12,13 +12,15 @@ from optbench.model.objective import METRICS
 CONDITIONS = {
     "failed": "it has a reason for failing",
     "solved": "it has a verified schedule",
-    "optimal": "its gap is closed",
+    "optimal": "its gap is closed, whoever proved it",
+    "proved": "its own gap is closed",
 }
 # Of a cell, numbers that every family has; what fails has only what was measured of its process.
 MEASURES = {
     "objective": "verified objective (none where levels follow each other)",
-    "bound": "best certified bound of the instance (none where levels follow each other)",
+    "bound": "best certified bound of the instance in the study (none where levels follow each other)",
     "gap": "between objective and bound; 1 where either is missing",
+    "own_gap": "to the cell's own bound or that of the bounding, whoever else runs; 1 where either is missing",
     "rpd": "(objective - best known) / best known",
     "regret": "(objective - that of the reference) / that of the reference",
     "wall_s": "solving time",

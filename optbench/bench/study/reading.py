@@ -12,7 +12,7 @@ from optbench.bench.study.entries import BUDGET_KEYS, bound_limit, read_entries
 from optbench.bench.study.expectations import check_expectations, read_claims, read_gates, read_metrics, read_reference
 from optbench.bench.study.fields import known_keys, refuse, whole
 from optbench.bench.study.targets import read_targets
-from optbench.bench.study.tune_section import read_tune
+from optbench.bench.study.tune_section import read_tune, with_budget
 from optbench.errors import FileFormatError, OptbenchError
 from optbench.plugins.discovery import study_file
 
@@ -74,7 +74,7 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
         reference=read_reference(table.get("reference"), solvers),
         gates=read_gates(table.get("gates", {})),
         claims=read_claims(table.get("claims", [])),
-        tune=table.get("tune"),
+        tune=with_budget(table.get("tune"), table),
         path=path,
     )
     cells = len(study.problems) * len(study.solvers) * len(study.seeds) * study.repetitions
@@ -83,7 +83,7 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
         raise FileFormatError(f"{words} repetitions are {cells:,} cells; at most {MAX_CELLS:,} are allowed")
     check_expectations(study)
     if study.tune is not None:
-        read_tune(study.tune, seeds=study.seeds, problems=study.problems)
+        read_tune(study.tune, seeds=study.seeds, problems=study.problems, metrics=study.metrics)
     return study
 
 

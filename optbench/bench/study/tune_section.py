@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from optbench.bench.formulas import FormulaError, Scope, condition, number
+from optbench.bench.study.entries import BUDGET_KEYS, entries_of
 from optbench.errors import FileFormatError, OptbenchError, nearest
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, names
@@ -26,12 +29,15 @@ KEYS = (
     "pruner",
     "seed",
     "storage",
+    *BUDGET_KEYS,
 )
 KINDS = ("float", "int", "choice")
 # What a sampler or a pruner of this name needs, and what it is good for: docs/tuning.md.
 SAMPLERS = ("tpe", "random", "nsga2", "cmaes")
 PRUNERS = ("median", "wilcoxon", "none")
 OF_PROBLEM = "problem."
+# What hangs on the other solvers of a study, or on the bounding of its instances.
+NOT_OF_A_CONFIGURATION = ("bound", "rpd", "regret", "optimal")
 TRIALS, STARTUP = 50, 10
 
 
@@ -61,12 +67,17 @@ class Goal:
     expression: str
     maximize: bool = False
 
+    @property
+    def is_metric(self) -> bool:
+        """A value of each cell, so that instances can be compared one by one."""
+        return self.expression.isidentifier()
+
 
 @dataclass(frozen=True)
 class TuneSection:
     """``problems`` None: those of the study. ``validation`` None: the seeds of the study, which the search never sees.
 
-    ``solver`` is a spec without grids; its budget keys (time_limit, ...) hold for each cell.
+    ``solver`` is a spec without grids; its budget keys (time_limit, ...) hold for each cell, ``budget`` where it has none.
     """
 
     solver: str
@@ -82,10 +93,18 @@ class TuneSection:
     pruner: str = "median"
     seed: int = 0
     storage: str | None = None
+    budget: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_tune(table: Mapping[str, Any], *, seeds: Sequence[int] = (), problems: Sequence[str] = ()) -> TuneSection:
-    """The section; ``seeds`` and ``problems`` are those of the study, which tuning seeds must not meet."""
+def with_budget(table: Any, study: Mapping[str, Any]) -> Any:
+    """The section as a study keeps it: with the study's own budget keys where it has none."""
+    return {**{key: study[key] for key in BUDGET_KEYS if key in study}, **table} if isinstance(table, Mapping) else table
+
+
+def read_tune(
+    table: Mapping[str, Any], *, seeds: Sequence[int] = (), problems: Sequence[str] = (), metrics: Sequence[str] = ()
+) -> TuneSection:
+    """The section; ``seeds``, ``problems`` and ``metrics`` are those of the study, and tuning seeds must not be among its own."""
     if not isinstance(table, Mapping):
         raise FileFormatError(f"tune is {table!r}; it must be a table, [tune]")
     for key in table:
@@ -97,6 +116,7 @@ def read_tune(table: Mapping[str, Any], *, seeds: Sequence[int] = (), problems: 
     goals = (*_goals(table, "minimize"), *_goals(table, "maximize"))
     if not goals:
         raise FileFormatError('tune.minimize is missing; write minimize = ["objective"], or metrics such as "energy_j"')
+    one_metric = len(goals) == 1 and goals[0].is_metric
     own = _texts(table, "problems") if "problems" in table else None
     section = TuneSection(
         solver=_text(table, "solver"),
@@ -109,19 +129,49 @@ def read_tune(table: Mapping[str, Any], *, seeds: Sequence[int] = (), problems: 
         trials=_count(table, "trials", TRIALS, 2),
         startup=_count(table, "startup", STARTUP, 1),
         sampler=_word(table, "sampler", SAMPLERS, "tpe" if len(goals) == 1 else "nsga2"),
-        pruner=_word(table, "pruner", PRUNERS, "median" if len(goals) == 1 else "none"),
+        pruner=_word(table, "pruner", PRUNERS, "median" if one_metric else "none"),
         seed=_count(table, "seed", 0, 0),
         storage=_text(table, "storage") if "storage" in table else None,
+        budget={key: table[key] for key in BUDGET_KEYS if key in table},
     )
     _check(section, seeds, problems)
+    _check_formulas(section, tuple(metrics))
     return section
+
+
+def own_scope(own: str, metrics: Sequence[str]) -> Scope:
+    """What formulas of a search may name: one configuration's cells. The defaults' are there for comparisons with them."""
+    return Scope(tuple((label, label) for label in dict.fromkeys((own, "defaults"))), own, tuple(metrics))
+
+
+def _check_formulas(section: TuneSection, metrics: tuple[str, ...]) -> None:
+    """Every name and sign, before anything is run."""
+    scope = Scope((("tuned", "tuned"),), "tuned", metrics)
+    for kind, texts in (("minimize", [goal.expression for goal in section.goals]), ("constraints", section.constraints)):
+        for text in texts:
+            try:
+                formula = condition(text, scope) if kind == "constraints" else number(text, scope)
+            except FormulaError as error:
+                raise FileFormatError(f"tune.{kind}: {error}") from None
+            words = set(re.findall(r"[A-Za-z_]\w*", text)) & set(NOT_OF_A_CONFIGURATION)
+            if words:
+                raise FileFormatError(
+                    f"tune.{kind}: {formula.source!r} reads {min(words)}, which a search does not have: instances are not "
+                    "bounded and no other solver is run; take objective or a metric"
+                )
 
 
 def _check(section: TuneSection, seeds: Sequence[int], problems: Sequence[str]) -> None:
     """What holds between keys."""
+    try:
+        entries = entries_of(section.solver, section.budget)
+    except OptbenchError as error:
+        raise FileFormatError(f"tune: {str(error).replace('solvers[0]', 'solver')}") from None
+    if len(entries) != 1:
+        raise FileFormatError(f"tune.solver is {section.solver!r}: {len(entries)} configurations; it takes one, without lists")
     several = len(section.goals) > 1
-    if several and section.pruner != "none":
-        raise FileFormatError(f"tune.pruner is {section.pruner!r}; with several goals nothing is pruned: leave it out")
+    if section.pruner != "none" and (several or not section.goals[0].is_metric):
+        raise FileFormatError(f"tune.pruner is {section.pruner!r}; pruning needs one goal that is a metric: leave it out")
     if several and section.sampler == "cmaes":
         raise FileFormatError("tune.sampler 'cmaes' takes one goal; use tpe, nsga2 or random")
     expressions = [goal.expression for goal in section.goals]

@@ -1,0 +1,89 @@
+"""Evaluating a configuration: ordinary cells by the same store, executor and judge as those of any study."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from optbench.bench.executor import Executor
+from optbench.bench.instances import make_instances
+from optbench.bench.records import Record
+from optbench.bench.runner import run_cells
+from optbench.bench.store import Store
+from optbench.bench.study.cells import Cell
+from optbench.bench.study.planning import plan
+from optbench.bench.study.sources import Made
+from optbench.bench.tune.task import Configuration, Point, Task
+from optbench.errors import OptbenchError
+
+
+class Stopped(Exception):
+    """The search was asked to stop; what is finished is in the store."""
+
+
+@dataclass
+class Evaluator:
+    """Runs what the store does not hold of a configuration's cells, and hands out the records of all; ``folder`` is one of
+    ``store.work_folder``."""
+
+    task: Task
+    store: Store
+    executor: Executor
+    folder: Path
+    stop: threading.Event
+    _made: dict[tuple[str, ...], tuple[Made, ...]] = field(default_factory=dict)
+
+    def cells(self, configuration: Configuration, points: Sequence[Point]) -> dict[Point, Cell | str]:
+        """The cell of each instance, or why the instance cannot be made with this configuration."""
+        study = self.task.study_of(configuration, tuple(points))
+        key = (*study.problems, *map(str, study.seeds))
+        if key not in self._made:
+            made = tuple(make_instances(study, self.store, self.executor, self.folder, self.stop))
+            if self.stop.is_set():
+                raise Stopped
+            self._made[key] = made
+        by_source = {(each.target, each.seed): each for each in self._made[key]}
+        by_content = {(cell.instance_hash, cell.instance_seed): cell for cell in plan(study, self._made[key]).solving}
+        out: dict[Point, Cell | str] = {}
+        for point in points:
+            made_one = by_source[self.task.target(point.target, configuration), point.seed]
+            if made_one.instance_hash is None:
+                out[point] = made_one.error or "it cannot be made"
+            else:
+                out[point] = by_content[made_one.instance_hash, point.seed]
+        return out
+
+    def records(self, configuration: Configuration, points: Sequence[Point]) -> Iterator[tuple[Point, Record | None]]:
+        """Records one by one, in the order of the points; None where the configuration leaves no instance."""
+        cells = self.cells(configuration, points)
+        for point in points:
+            cell = cells[point]
+            yield point, None if isinstance(cell, str) else self._record(cell)
+
+    def all_records(self, configuration: Configuration, points: Sequence[Point]) -> Mapping[Point, Record]:
+        """Records of all, several at a time; every instance must be there."""
+        cells = self.cells(configuration, points)
+        errors = [f"{point.name}: {cell}" for point, cell in cells.items() if isinstance(cell, str)]
+        if errors:
+            raise OptbenchError(f"tune: {len(errors)} of {len(cells)} instances cannot be made; {errors[0]}")
+        found = {point: cell for point, cell in cells.items() if isinstance(cell, Cell)}
+        known = self.store.records()
+        missing = {cell.key: cell for cell in found.values() if cell.key not in known}
+        for _ in run_cells(list(missing.values()), self.store, self.executor, self.folder, self.stop):
+            pass
+        known = self.store.records()
+        if any(cell.key not in known for cell in found.values()):
+            raise Stopped
+        return {point: known[cell.key] for point, cell in found.items()}
+
+    def _record(self, cell: Cell) -> Record:
+        if self.stop.is_set():
+            raise Stopped
+        known = self.store.records()
+        if cell.key in known:
+            return known[cell.key]
+        for record in run_cells([cell], self.store, self.executor, self.folder, self.stop):
+            return record
+        raise Stopped

@@ -1,0 +1,237 @@
+"""A search for people and for machines: progress on stderr, what it came to on stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli.output import BAD, DIM, GOOD, console_for, escape, figure, length, show, table
+
+if TYPE_CHECKING:
+    from optbench.bench.tune.search import TuneProgress, TuneRun
+    from optbench.bench.tune.validation import Comparison, Validation
+
+REFRESH_HZ = 4
+LINE_EVERY_S = 5.0
+
+
+class Display:
+    """Shows how far a search is; use as a context."""
+
+    def __init__(self, study: str, quiet: bool = False) -> None:
+        self.study, self.quiet = study, quiet
+        self.progress: TuneProgress | None = None
+        self._began = time.monotonic()
+        self._written_at, self._written = self._began, ""
+        self._live: Any = None
+
+    def __enter__(self) -> Display:
+        if not self.quiet and sys.stderr.isatty():
+            from rich.live import Live
+
+            self._live = Live(self, console=console_for(sys.stderr), refresh_per_second=REFRESH_HZ, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+        elif self.progress is not None:
+            self._write()
+
+    def __call__(self, progress: TuneProgress) -> None:
+        self.progress = progress
+        if self._live is None and time.monotonic() - self._written_at >= LINE_EVERY_S:
+            self._write()
+
+    def state(self) -> str:
+        """``12 of 100 trials, 2 at work, best -7.4 % against the defaults, about 35.0 s left``."""
+        now = self.progress
+        if now is None:
+            return "running the defaults"
+        parts = [f"{now.done} of {now.total} trials"]
+        parts += [f"{now.running} at work"] if now.running else []
+        parts += [f"best {signed(now.best)} against the defaults"] if now.best is not None else []
+        parts += [f"{now.front} on the front"] if now.front is not None else []
+        parts += [f"about {length(now.eta_s)} left"] if now.eta_s is not None and now.done < now.total else []
+        return ", ".join(parts)
+
+    def _write(self) -> None:
+        self._written_at, words = time.monotonic(), self.state()
+        if self.quiet or words == self._written:
+            return
+        self._written = words
+        try:
+            sys.stderr.write(f"{length(self._written_at - self._began):>10}  {words}\n")
+            sys.stderr.flush()
+        except BrokenPipeError:  # nobody reads it any more; the search goes on
+            self.quiet = True
+
+    def __rich__(self) -> Any:
+        """The refreshed line: time so far, a bar of the trials, and where the search stands."""
+        from rich.progress_bar import ProgressBar
+        from rich.spinner import Spinner
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 1))
+        now = self.progress
+        grid.add_row(
+            Spinner("dots", style="cyan"),
+            Text(self.study, style="bold"),
+            length(time.monotonic() - self._began),
+            ProgressBar(total=None if now is None else now.total, completed=0 if now is None else now.done, width=24),
+            Text(self.state(), overflow="ellipsis", no_wrap=True),
+        )
+        return grid
+
+
+def document(done: TuneRun) -> dict[str, Any]:
+    """``tune --json``."""
+    from optbench.bench.tune.storage import shown
+
+    found = done.validation
+    states = [trial.state.name for trial in done.trials if trial.number < done.total]
+    return {
+        "study": done.task.study.name,
+        "search": done.task.name,
+        "storage": shown(done.url),
+        "trials": done.total,
+        "done": done.done,
+        "complete": states.count("COMPLETE"),
+        "pruned": states.count("PRUNED"),
+        "ran": done.ran,
+        "deaths": done.deaths,
+        "interrupted": done.interrupted,
+        "goals": [("maximize " if goal.maximize else "minimize ") + goal.expression for goal in done.task.section.goals],
+        "defaults": dict(done.task.defaults),
+        "best": None if found is None or found.chosen is None else _trial(found.chosen),
+        "front": [] if found is None else [_trial(trial) for trial in found.front],
+        "validation": None if found is None else _validation(found),
+        "params_file": None if found is None or found.path is None else str(found.path),
+        "page": None if done.page is None else str(done.page),
+        "tracked": done.tracked,
+    }
+
+
+def _trial(trial: Any) -> dict[str, Any]:
+    return {"trial": trial.number, "params": dict(trial.params), "changes": list(trial.values)}
+
+
+def _validation(found: Validation) -> dict[str, Any]:
+    return {
+        "instances": found.instances,
+        "failed": found.failed,
+        "failed_defaults": found.failed_defaults,
+        "wall_s": found.wall_s,
+        "wall_defaults_s": found.wall_defaults_s,
+        "goals": [
+            {
+                "goal": each.goal,
+                "defaults": each.defaults,
+                "tuned": each.tuned,
+                "change": each.change.value,
+                "low": each.change.low,
+                "high": each.change.high,
+                "verdict": each.verdict,
+            }
+            for each in found.comparisons
+        ],
+    }
+
+
+def show_tuned(done: TuneRun, told: dict[str, Any]) -> None:
+    """The outcome: trials, parameters, what they are worth on unseen instances, and where they are written."""
+    state = "interrupted: " if done.interrupted else ""
+    dead = f", {done.deaths} workers died and were replaced" if done.deaths else ""
+    show(
+        f"\n[bold]{escape(told['study'])}[/]  {state}{told['done']:,} of {told['trials']:,} trials done "
+        f"[{DIM}]({told['pruned']:,} pruned, {told['ran']:,} by this command{dead})[/]"
+    )
+    found = done.validation
+    if found is None:
+        show("the same command goes on from here")
+        return
+    if found.chosen is None:
+        constraints = ", ".join(done.task.section.constraints)
+        show(f"[{BAD}]no trial keeps the constraints[/] ({escape(constraints)}); widen the space, or try more trials")
+        return
+    if len(found.front) > 1:
+        show("", _front_table(done), f"[{DIM}]* nearest to the best of all goals at once, in units of the front's extent[/]")
+    rows = [(escape(name), _shown(done.task.defaults[name]), _shown(value)) for name, value in found.chosen.params.items()]
+    columns = ("parameter", "defaults", f"trial {found.chosen.number}")
+    show("", table(columns, rows, right=columns[1:]))
+    show("", _comparison_table(found), "", escape(verdict(found)))
+    show(f"written to [bold]{escape(str(found.path))}[/]; use it with -p params={escape(_relative(str(found.path)))}")
+    if told["page"]:
+        show(f"history, importance and slices: [bold]{escape(_relative(told['page']))}[/]")
+
+
+def verdict(found: Validation) -> str:
+    """In words, and plainly when nothing was gained."""
+    unseen = f"on {found.instances:,} instances that the search has not seen"
+    if found.unchanged:
+        return f"The search found nothing better than the defaults: they are what the file holds ({unseen} nothing changes)."
+    if found.failed > found.failed_defaults:
+        return f"Not to be recommended: {found.failed:,} failures {unseen}, {found.failed_defaults:,} of the defaults."
+    return " ".join(_sentence(each, unseen) for each in found.comparisons)
+
+
+def _sentence(each: Comparison, unseen: str) -> str:
+    change, interval = signed(each.change.value), f"95 % interval {signed(each.change.low)} to {signed(each.change.high)}"
+    if each.verdict == "better":
+        return f"{each.goal}: better than the defaults {unseen}, {change} ({interval})."
+    if each.verdict == "worse":
+        return f"{each.goal}: WORSE than the defaults {unseen}, {change} ({interval})."
+    known = interval if each.change.known else "too few instances for an interval"
+    return f"{each.goal}: not proven better than the defaults {unseen}, {change} ({known})."
+
+
+def _comparison_table(found: Validation) -> Any:
+    colour = {"better": GOOD, "worse": BAD, "level": DIM}
+    rows = [
+        (
+            escape(each.goal),
+            figure(each.defaults),
+            figure(each.tuned),
+            f"[{colour[each.verdict]}]{signed(each.change.value)}[/]",
+            f"{signed(each.change.low)} to {signed(each.change.high)}" if each.change.known else "-",
+        )
+        for each in found.comparisons
+    ]
+    columns = ("goal, unseen seeds", "defaults", "tuned", "change", "95 % interval")
+    return table(columns, rows, right=columns[1:])
+
+
+def _front_table(done: TuneRun) -> Any:
+    found = done.validation
+    assert found is not None and found.chosen is not None
+    names = [axis.name for axis in done.task.section.space]
+    goals = [goal.expression for goal in done.task.section.goals]
+    rows = [
+        (
+            f"{k}{'*' if trial.number == found.chosen.number else ''}",
+            *(signed(value) for value in trial.values),
+            *(_shown(trial.params[name]) for name in names),
+        )
+        for k, trial in enumerate(found.front, start=1)
+    ]
+    return table(("point", *map(escape, goals), *map(escape, names)), rows, right=(*goals, *names))
+
+
+def signed(share: float | None) -> str:
+    """A relative change: ``-7.43 %``."""
+    return "-" if share is None else f"{100 * share:+.2f} %"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+
+
+def _relative(path: str) -> str:
+    from pathlib import Path
+
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path

@@ -1,0 +1,77 @@
+"""``optbench tune STUDY``: search for better parameters, by the study's [tune] section."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli import exits
+from optbench.cli.output import emit_json
+from optbench.cli.parser import number
+
+if TYPE_CHECKING:
+    from optbench.bench.tune.search import TuneRun
+
+SUMMARY = "search for better parameters, by a study's [tune] section"
+DESCRIPTION = (
+    "Search for better parameters of a solver or a problem, then compare them with the defaults on seeds that the search has "
+    "not seen, and write them to a file that run, solve, simulate and pareto accept (-p params=FILE). Trials are ordinary cells "
+    "of the local store. Stopped or killed, the same command goes on; a second one beside it joins."
+)
+EXAMPLES = ("optbench tune gpu_dag_tune --trials 6 -n 2", "optbench tune gpu_dag_tune --trials 6 --json")
+PATIENCE = "optbench: stopping; what is finished is kept, the same command goes on from there (Ctrl-C again to leave at once)\n"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="name of a study with a [tune] section, or its file")
+    parser.add_argument("--trials", metavar="N", type=number(int, 1), help="in all, whoever runs them (default: the study's)")
+    parser.add_argument("-n", "--jobs", metavar="N", type=number(int, 1), default=1, help="worker processes (default 1)")
+    parser.add_argument(
+        "--storage", metavar="URL", help="where trials are kept: postgresql://..., sqlite:///FILE, or a journal (the default)"
+    )
+    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    from optbench.cli.tuning import document, show_tuned
+
+    done = _search(args)
+    told = document(done)
+    if args.json:
+        emit_json(told)
+    else:
+        show_tuned(done, told)
+    return exit_code(done)
+
+
+def _search(args: argparse.Namespace) -> TuneRun:
+    from optbench.bench.study import load_study
+    from optbench.bench.tune.search import run_tune
+    from optbench.cli.tuning import Display
+    from optbench.cli.work import interruptible
+
+    study = load_study(args.study)
+    with Display(study.name, quiet=args.quiet or args.json) as display:
+
+        def work(stop: threading.Event) -> TuneRun:
+            return run_tune(
+                study,
+                trials=args.trials,
+                jobs=args.jobs,
+                storage=args.storage,
+                track=not args.no_track,
+                on_progress=display,
+                stop=stop,
+            )
+
+        return interruptible(work, patience=PATIENCE)
+
+
+def exit_code(done: TuneRun) -> int:
+    """What a search means to a script: 3 where no trial keeps the constraints."""
+    if done.interrupted:
+        return exits.INTERRUPTED
+    found: Any = done.validation
+    return exits.NO_SOLUTION if found is None or found.chosen is None else exits.DONE

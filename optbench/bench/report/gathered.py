@@ -1,0 +1,153 @@
+"""What a report is made of: the results of a study, what must be said about how they came about, and what holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optbench.bench.records import Record
+from optbench.bench.results import Row, Summary, Table, summaries, table
+from optbench.bench.results.summaries import Costs, compared, costs_of, rows_by_label
+from optbench.bench.store import Store
+from optbench.bench.study.planning import Plan
+from optbench.errors import OptbenchError
+from optbench.plugins.discovery import load_class
+from optbench.plugins.policy import RulePolicy
+from optbench.plugins.specs import parameters
+
+# What a record says of its machine that differs from cell to cell.
+PER_CELL = ("sandbox",)
+# The parameter that makes a solver a learned one.
+LEARNED = "checkpoint"
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """Something to know before believing a figure; ``grave`` where a figure may be wrong."""
+
+    words: str
+    grave: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """A study as a report shows it."""
+
+    plan: Plan
+    store: Store
+    table: Table
+    summaries: tuple[Summary, ...]
+    costs: Costs
+    rows: Mapping[str, Sequence[Row]]
+    bounding: tuple[Record, ...]
+    rules: frozenset[str]
+    learned: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return self.plan.study.name
+
+    @property
+    def ranked(self) -> tuple[Summary, ...]:
+        """The solvers that have run, best first."""
+        return tuple(each for each in self.summaries if each.compared)
+
+    @property
+    def records(self) -> list[Record]:
+        """Everything of this plan that has been run."""
+        return [*self.bounding, *(row.record for row in self.table.rows if row.record is not None)]
+
+    @property
+    def failures(self) -> list[Record]:
+        return [record for record in self.records if record.failed]
+
+    @property
+    def folder(self) -> Path:
+        return self.store.folder / "studies" / self.name
+
+
+def gather(plan: Plan, store: Store) -> Report:
+    """Join, check and sum up what the store holds of a plan."""
+    records = store.records()
+    joined = table(plan, records)
+    costs = costs_of(joined)
+    rows = compared(rows_by_label(joined), costs)
+    bounding = tuple(records[cell.key] for cell in plan.bounding.values() if cell.key in records)
+    kinds = {entry.label: kind_of(entry.name) for entry in plan.study.solvers}
+    return Report(
+        plan,
+        store,
+        joined,
+        tuple(summaries(joined)),
+        costs,
+        rows,
+        bounding,
+        frozenset(label for label, kind in kinds.items() if kind == "rule"),
+        frozenset(label for label, kind in kinds.items() if kind == "learned"),
+    )
+
+
+def kind_of(solver: str) -> str:
+    """``rule``, ``learned`` or ``other``, by the plug-in as it is now."""
+    try:
+        cls = load_class("solver", solver)
+    except OptbenchError:
+        return "other"
+    if any(entry.name == LEARNED for entry in parameters(cls)):
+        return "learned"
+    return "rule" if issubclass(cls, RulePolicy) else "other"
+
+
+def caveats(report: Report) -> list[Caveat]:
+    """What a reader must know, the gravest first."""
+    found = [Caveat(each.words, grave=True) for each in report.table.contradictions]
+    found += [
+        Caveat(f"no instance of {each.target} with seed {each.seed}: {each.error}", grave=True)
+        for each in report.plan.made
+        if each.error is not None
+    ]
+    found += _incomplete(report)
+    if report.plan.changed:
+        found.append(Caveat(report.plan.changed))
+    records = report.records
+    found += _several("machines or library versions", _machines(records))
+    found += _several("versions of the code", [record.code_version for record in records])
+    return found
+
+
+def _incomplete(report: Report) -> list[Caveat]:
+    planned, ran = len(report.plan.cells), len(report.records)
+    out = []
+    if ran < planned:
+        out.append(Caveat(f"{ran:,} of {planned:,} cells have run; `optbench run {report.name}` runs the rest"))
+    solvers = [each for each in report.summaries if each.ran]
+    if solvers and not report.costs.columns:
+        out.append(Caveat("there is no instance that all solvers have run: their figures are over different instances"))
+    elif any(each.ran > each.compared for each in solvers):
+        count = len(report.costs.columns)
+        out.append(Caveat(f"solvers are compared on the {count:,} instances (with their seeds) that all of them have run"))
+    return out
+
+
+def _several(what: str, names: Sequence[str]) -> list[Caveat]:
+    counts = Counter(names)
+    if len(counts) < 2:
+        return []
+    listed = "; ".join(f"{each} ({count:,} cells)" for each, count in counts.most_common())
+    return [Caveat(f"records come from {len(counts)} {what}, so that times may not compare: {listed}")]
+
+
+def _machines(records: Sequence[Record]) -> list[str]:
+    """The machine of each record, by what is not the same in all of them."""
+    every = [fixed(record.machine) for record in records]
+    keys = dict.fromkeys(key for machine in every for key in machine)
+    differing = [key for key in keys if len({str(machine.get(key)) for machine in every}) > 1]
+    return [", ".join(f"{key} {machine.get(key, 'unknown')}" for key in differing) for machine in every]
+
+
+def fixed(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a machine is the same for all cells that ran there."""
+    return {key: value for key, value in machine.items() if key not in PER_CELL}

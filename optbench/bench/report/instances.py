@@ -1,0 +1,119 @@
+"""The table of instances: what each solver reached on each, with the files and the command of every cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from optbench.bench.repeating import repeat
+from optbench.bench.report.gathered import Report
+from optbench.bench.report.ranking import table_of
+from optbench.bench.report.words import NONE, number, percent, seconds
+from optbench.bench.results import Row
+
+# Cells shown; those of whole instances beyond it are left out, and the table says so.
+MOST_CELLS = 4000
+FEWEST_ROWS = 20
+# Solvers that find room side by side; the table has the first of the ranking.
+MOST_SOLVERS = 40
+# Parts of a cell's message shown.
+MESSAGE = 300
+
+Href = Callable[[str], str]
+
+
+@dataclass
+class Particulars:
+    """What the page tells of a cell when asked: text by line, files, command; cells refer to it by number."""
+
+    entries: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, row: Row, study: str, href: Href) -> int:
+        record = row.record
+        assert record is not None
+        best = max(record.bounds, key=lambda each: float(each["value"]), default=None)
+        lines = [f"{row.state}, {record.termination.replace('_', ' ')}"]
+        if record.reason is not None:
+            lines.append(f"{record.reason.kind}: {record.reason.message[:MESSAGE]}")
+        if row.objective is not None:
+            lines.append(f"objective {number(row.objective)}, {percent(row.rpd)} above the best known")
+        if record.bound is not None and best is not None:
+            lines.append(f"bound {number(record.bound)} ({best['source']}, {best['proof']}), gap {percent(row.gap)}")
+        lines.append(f"solving {seconds(record.wall_s)}, cell {seconds(record.total_s)}, memory {record.peak_memory_mb:,.0f} MB")
+        lines.append(f"key {row.cell.key}")
+        command = repeat(row.cell, record.reason, study)
+        self.entries.append({"t": row.cell.title, "l": lines, "f": href(row.cell.key), "c": command})
+        return len(self.entries) - 1
+
+    def script(self) -> str:
+        """As data in the page; nothing in it can end the element."""
+        text = json.dumps(self.entries, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+        return f'<script type="application/json" id="cells">{text}</script>'
+
+
+def instances(report: Report, href: Href) -> str:
+    """A row per instance and seed; the hardest first where not all fit."""
+    labels = [each.label for each in report.summaries if each.ran][:MOST_SOLVERS]
+    if not labels:
+        return ""
+    rows: dict[tuple[str, int], dict[str, Row]] = {}
+    for row in report.table.rows:
+        rows.setdefault((row.cell.instance_hash, row.cell.seed), {})[row.cell.label] = row
+    ran = {column: found for column, found in rows.items() if any(row.record is not None for row in found.values())}
+    most = max(FEWEST_ROWS, MOST_CELLS // len(labels))
+    kept = list(ran)
+    if len(kept) > most:
+        kept = sorted(kept, key=lambda column: _hardness(ran[column]), reverse=True)[:most]
+    particulars = Particulars()
+    lines = [_line(report, ran[column], labels, particulars, href) for column in kept]
+    notes = ["Press a figure for its bound, its files and the command that repeats it; a column's head sorts."]
+    if len(kept) < len(ran):
+        notes.append(f"{len(kept):,} of {len(ran):,} instances are shown: those with failures, then those with the widest gaps.")
+    left = [each.label for each in report.summaries if each.ran][MOST_SOLVERS:]
+    if left:
+        notes.append(f"{len(left)} solvers at the end of the ranking have no column.")
+    heads = ["instance", "seed", "best known", "best bound", *labels]
+    table = table_of(heads, lines, "instances")
+    return (
+        f'<section id="instances"><div class="head"><h2>Instances</h2></div><p class="note">{" ".join(notes)}</p>{table}'
+        f"{particulars.script()}</section>"
+    )
+
+
+def _hardness(found: dict[str, Row]) -> tuple[bool, float]:
+    return any(row.failed for row in found.values()), max(row.counted_study_gap for row in found.values())
+
+
+def _line(report: Report, found: dict[str, Row], labels: list[str], particulars: Particulars, href: Href) -> str:
+    first = next(iter(found.values())).cell
+    known = report.table.best.get(first.instance_hash)
+    target = f"<small>{escape(first.target)}</small>" if first.target != first.instance else ""
+    best, low, by = NONE, NONE, ""
+    if known is not None:
+        best = number(known.value)
+        by = f'<small>{"proven" if known.proven else escape(known.by)}</small>'
+        low = number(known.low)
+    cells = [
+        f'<th scope="row">{escape(first.instance)}{target}</th><td>{first.seed}</td>',
+        f'<td data-v="{known.first if known is not None else ""}">{best}{by}</td>',
+        f'<td data-v="{known.low if known is not None and known.low is not None else ""}">{low}</td>',
+        *[_cell(found.get(label), particulars, report.name, href) for label in labels],
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(row: Row | None, particulars: Particulars, study: str, href: Href) -> str:
+    if row is None or row.record is None:
+        return f"<td>{NONE}</td>"
+    k = particulars.add(row, study, href)
+    if row.failed:
+        words = f'<span class="bad">✗ {escape(row.state.replace("_", " "))}</span>'
+    elif row.objective is None:
+        words = f'<span class="unsure">{escape(row.state)}</span>'
+    else:
+        gap = '<span class="good">✓ optimal</span>' if row.optimal else percent(row.study_gap)
+        words = f"{number(row.objective)}<small>{gap}</small>"
+    return f'<td data-v="{row.counted_study_gap:.6g}"><button type="button" data-k="{k}">{words}</button></td>'

@@ -1,0 +1,113 @@
+"""Where figures come from: machines, versions, budgets, seeds, the study's file, and what each number means."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+
+from optbench.bench import stats
+from optbench.bench.report.gathered import Report, fixed
+from optbench.bench.report.ranking import table_of
+from optbench.bench.report.words import counted, seconds
+from optbench.bench.study.declared import SolverEntry
+
+MEANINGS = (
+    ("gap to best bound", "(objective − bound) / objective, with the best bound that anybody in the study proved for it: "
+     "a schedule is at most so far from the optimum. A cell that failed or found nothing counts as 100 %."),
+    ("behind first", "its gap minus that of the first, instance by instance; an interval that holds 0 may be chance."),
+    ("own proof", "the gap with the bounds that the solver itself and the bounding of the instance proved, and nobody else."),
+    ("above best known", "(objective − best known) / best known, over the instances that it solved. It proves nothing."),
+    ("optimum", "cells that end at an optimum that anybody in the study proved."),
+    ("time", f"solving time, without verification: geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s; a failure counts as "
+     "the whole time limit."),
+    ("rank, wins", "by objective on each instance and seed; level results share their ranks and win together."),
+    ("intervals", f"{100 * stats.LEVEL:g} %, bootstrap over instances within each problem (repetitions of an instance are "
+     "averaged first); where every problem has one instance only, the problems are drawn."),
+)  # fmt: skip
+
+
+def meanings() -> str:
+    """Every column in a sentence."""
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in MEANINGS)
+    return f'<details class="meanings"><summary>What the columns mean</summary><dl>{items}</dl></details>'
+
+
+def provenance(report: Report) -> str:
+    """Machines and versions, how each solver was run, and the file of the study."""
+    study = report.plan.study
+    facts = [
+        ("seeds", _ranges(study.seeds) + (f", {study.repetitions} repetitions each" if study.repetitions > 1 else "")),
+        ("bounding of an instance", f"{study.bound_limit_s:g} s"),
+        ("reference", study.reference),
+        ("configuration", study.config_hash[:16]),
+        ("run again", f"optbench run {study.name}"),
+    ]
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    budgets = [_budget(entry) for entry in study.solvers]
+    return (
+        f'<section id="provenance"><div class="head"><h2>How it was made</h2></div>{_machines(report)}'
+        f"<h3>Budgets</h3>{table_of(BUDGET_HEADS, budgets, 'budgets', words=2)}"
+        f"<dl>{listed}</dl>{_file(report)}</section>"
+    )
+
+
+BUDGET_HEADS = ("solver", "parameters", "time limit", "work limit", "threads", "hard wall limit", "memory limit")
+
+
+def _budget(entry: SolverEntry) -> str:
+    budget = entry.budget
+    params = ", ".join(f"{key}={value}" for key, value in entry.params.items())
+    memory = "none" if budget.memory_limit_mb is None else f"{budget.memory_limit_mb:,.0f} MB"
+    limit = "none" if budget.time_limit_s is None else seconds(budget.time_limit_s)
+    work = "none" if budget.work_limit is None else f"{budget.work_limit:g}"
+    figures = (limit, work, str(budget.threads), seconds(budget.hard_wall_s), memory)
+    cells = "".join(f"<td>{escape(each)}</td>" for each in figures)
+    return f'<tr><th scope="row">{escape(entry.label)}</th><td class="words">{escape(params) or "defaults"}</td>{cells}</tr>'
+
+
+def _machines(report: Report) -> str:
+    """One row per machine and version of the code, with what was run there and when."""
+    found: dict[str, list[str]] = {}
+    for record in report.records:
+        parts = fixed(record.machine).items()
+        words = ", ".join(f"{value}" if key in ("host", "system") else f"{key} {value}" for key, value in parts)
+        found.setdefault(f"{words}\n{record.code_version}", []).append(record.began_at)
+    if not found:
+        return ""
+    rows = []
+    for name, times in sorted(found.items(), key=lambda pair: -len(pair[1])):
+        machine, _, code = name.partition("\n")
+        began = sorted(time for time in times if time)
+        span = f"{_minute(began[0])} to {_minute(began[-1])}" if began else ""
+        rows.append(
+            f'<tr><td class="words">{escape(machine)}</td><td class="words"><code>{escape(code)}</code></td>'
+            f'<td class="words">{escape(span)}</td><td>{counted(len(times), "cell")}</td></tr>'
+        )
+    return table_of(("machine", "optbench and commit", "when (UTC)", "ran"), rows, "machines", words=3)
+
+
+def _minute(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def _ranges(seeds: tuple[int, ...]) -> str:
+    """``0-4, 7``."""
+    parts: list[list[int]] = []
+    for seed in sorted(seeds):
+        if parts and seed == parts[-1][-1] + 1:
+            parts[-1].append(seed)
+        else:
+            parts.append([seed])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def _file(report: Report) -> str:
+    """The study as it is written, else as it was recorded."""
+    path = report.plan.study.path
+    try:
+        text, name = ("", "") if path is None else (path.read_text(encoding="utf-8"), path.name)
+    except (OSError, UnicodeDecodeError):
+        text, name = "", ""
+    if not text:
+        text, name = json.dumps(report.plan.study.to_dict(), indent=2, default=str), "as it was recorded"
+    return f"<details><summary>The study: {escape(name)}</summary><pre>{escape(text)}</pre></details>"

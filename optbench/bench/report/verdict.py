@@ -1,0 +1,125 @@
+"""The verdict in words: who is best, by how much, what of it is proven, and what a simple rule does as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from optbench.bench.report.gathered import Report
+from optbench.bench.report.words import counted, listed, percent, points, with_interval
+from optbench.bench.results import Summary
+from optbench.bench.results.summaries import difference
+
+# Solvers named one by one in a sentence.
+MOST_NAMED = 4
+
+
+def verdict(report: Report) -> list[str]:
+    """Sentences, the answer first; each can be read off the tables."""
+    ranked = report.ranked
+    if not ranked:
+        return ["Nothing has run yet."]
+    if not any(each.low is not None for each in report.table.best.values()):
+        return [_unbounded(report), *_failures(report)]
+    sentences = [_best(report), *_behind(report), *_proven(report), *_failures(report), *_rules(report)]
+    return sentences
+
+
+def _best(report: Report) -> str:
+    first, *others = report.ranked
+    assert first.study_gap is not None
+    where = f"over {counted(first.study_gap.count, 'instance')}"
+    within = f"within {with_interval(first.study_gap)} of the best bounds {where}"
+    level = [first.label, *(each.label for each in others if _level(each))]
+    if not others:
+        return f"{first.label}: its schedules are on average {within}."
+    if len(level) > 1:
+        return f"{_named(level)} cannot be told apart: {first.label}, first by mean, is on average {within}."
+    return f"{first.label} is best: its schedules are on average {within}."
+
+
+def _named(names: list[str]) -> str:
+    return listed(names) if len(names) <= MOST_NAMED else f"{listed(names[:MOST_NAMED])}, and {len(names) - MOST_NAMED} more"
+
+
+def _level(summary: Summary) -> bool:
+    """Whether a solver cannot be told from the first: the interval of their difference holds zero, or is unknown."""
+    return summary.behind is None or not summary.behind.known or not summary.behind.apart_from_zero
+
+
+def _behind(report: Report) -> Iterator[str]:
+    """How far the others are behind."""
+    others = report.ranked[1:]
+    level = [each for each in others if _level(each)]
+    worse = [each for each in others if not _level(each)]
+    if level and any(each.behind is not None and each.behind.known for each in level):
+        yield f"What these are behind {report.ranked[0].label} may be chance: {_distances(level)}."
+    if worse:
+        last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {points(worse[-1].behind)}"
+        yield f"Clearly behind: {_distances(worse)}{last}."
+
+
+def _distances(found: list[Summary]) -> str:
+    return ", ".join(f"{each.label} by {points(each.behind)}" for each in found[:MOST_NAMED])
+
+
+def _proven(report: Report) -> Iterator[str]:
+    """Of how many instances the optimum is known, and how often the first reaches it."""
+    first = report.ranked[0]
+    best = report.table.best
+    instances = {row.cell.instance_hash for row in report.table.rows if row.record is not None}
+    proven = sum(instance in best and best[instance].proven for instance in instances)
+    if proven == len(instances):
+        yield "The optimum of every instance is proven: the gaps are what is really lost."
+    elif proven:
+        of = f"{proven:,} of {counted(len(instances), 'instance')}"
+        yield f"The optimum of {of} is proven; elsewhere a gap is the most that may be lost."
+    else:
+        yield "No optimum is proven: the gaps are the most that may be lost, not what is."
+    if proven:
+        by_itself = "" if first.proved == first.optimal else f" ({first.proved:,} by its own proof)"
+        yield f"{first.label} ends at a proven optimum in {first.optimal:,} of {counted(first.compared, 'cell')}{by_itself}."
+
+
+def _failures(report: Report) -> Iterator[str]:
+    failed, unsolved = len(report.failures), sum(each.unsolved for each in report.ranked)
+    for count, what in ((failed, "failed"), (unsolved, "ended without a schedule")):
+        if count:
+            yield f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as a gap of 100 %."
+
+
+def _rules(report: Report) -> Iterator[str]:
+    """Methods that do no better than a simple rule, learned ones first."""
+    ranked = report.ranked
+    rule = next((each for each in ranked if each.label in report.rules), None)
+    if rule is None:
+        return
+    after = [each for each in ranked[ranked.index(rule) + 1 :] if each.label not in report.rules]
+    for learned in (True, False):
+        for clearly in (True, False):
+            names = [
+                each.label
+                for each in after
+                if (each.label in report.learned) == learned and _beaten(report, rule.label, each.label) == clearly
+            ]
+            if names:
+                does = "does better than" if clearly else "does as well as"
+                what = f"{'learned ' if learned else ''}{'method' if len(names) == 1 else 'methods'}"
+                yield f"The simple rule {rule.label} {does} the {what} {_named(names)}."
+
+
+def _beaten(report: Report, rule: str, other: str) -> bool:
+    """Whether the rule is ahead by more than chance."""
+    found = difference(report.rows[other], report.rows[rule], lambda row: row.counted_study_gap)
+    return found is not None and found.known and found.low > 0
+
+
+def _unbounded(report: Report) -> str:
+    """Where no instance has a bound, ranks are all there is."""
+    ranked = sorted(report.ranked, key=lambda each: each.rank if each.rank is not None else float("inf"))
+    first = ranked[0]
+    words = "No instance has a lower bound, so nothing is proven and every gap counts as 100 %"
+    if len(ranked) == 1 or first.rank is None:
+        return f"{words}."
+    rpd = percent(first.rpd.value if first.rpd is not None else None)
+    place = f"average rank {first.rank:.2f} of {len(ranked)}, {rpd} above the best known"
+    return f"{words}. By objective {first.label} is first: {place}."

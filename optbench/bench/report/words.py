@@ -1,0 +1,71 @@
+"""Numbers in words: percentages, intervals, times."""
+
+from __future__ import annotations
+
+from optbench.bench.page.scale import plain
+from optbench.bench.results.known import levels_of
+from optbench.bench.stats import Estimate
+from optbench.model.measures import Value
+from optbench.model.result import OPTIMAL_GAP
+
+NONE = "–"
+
+
+def percent(value: float | None) -> str:
+    """One decimal, below 1 % two digits: ``0 %``, ``0.0042 %``, ``1.4 %``, ``32.9 %``."""
+    return NONE if value is None else f"{_hundred(value)} %"
+
+
+def _hundred(value: float) -> str:
+    share = 100 * value
+    if abs(value) <= OPTIMAL_GAP:
+        return "0"
+    size = abs(share)
+    text = f"{size:,.0f}" if size >= 1000 else f"{size:.1f}" if size >= 1 else f"{size:.2g}"
+    return f"−{text}" if share < 0 else text
+
+
+def interval(estimate: Estimate | None) -> str:
+    """``0 to 2.6 %``; nothing where the spread is unknown."""
+    if estimate is None or not estimate.known:
+        return ""
+    return f"{_hundred(estimate.low)} to {_hundred(estimate.high)} %"
+
+
+def with_interval(estimate: Estimate | None) -> str:
+    """``1.4 % (0 to 2.6 %)``."""
+    if estimate is None:
+        return NONE
+    around = interval(estimate)
+    return f"{percent(estimate.value)} ({around})" if around else percent(estimate.value)
+
+
+def points(estimate: Estimate | None) -> str:
+    """A difference of percentages: ``20.6 points (11.6 to 31.5)``."""
+    if estimate is None:
+        return NONE
+    around = f" ({_hundred(estimate.low)} to {_hundred(estimate.high)})" if estimate.known else ""
+    return f"{_hundred(estimate.value)} points{around}"
+
+
+def number(value: Value | None) -> str:
+    """An objective or a bound; levels in order with commas."""
+    return NONE if value is None else ", ".join(plain(each) for each in levels_of(value))
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return NONE
+    if value < 1:
+        return f"{1000 * value:.0f} ms" if value >= 0.01 else f"{1000 * value:.2g} ms"
+    return f"{value:.1f} s" if value < 100 else f"{value:,.0f} s"
+
+
+def counted(count: int, what: str) -> str:
+    """``1 cell``, ``2 cells``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def listed(names: list[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,121 @@
+"""``optbench report [STUDY]``: the whole comparison as one page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli import exits, outputs
+from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, percent, show, table
+from optbench.cli.parser import UsageError
+from optbench.errors import OptbenchError
+
+if TYPE_CHECKING:
+    from optbench.bench.report import Report
+    from optbench.bench.results import Summary
+
+SUMMARY = "a study as one page: who is best, by how much, what is proven"
+DESCRIPTION = (
+    "Write the report of a study, from what the local store holds of it: ranking with intervals, gaps, instances, gates, claims, "
+    "failures with the commands that repeat them, machine and versions. Nothing is run. Without STUDY: of every study that was "
+    "run here, and a page that lists them."
+)
+EXAMPLES = ("optbench report quickstart --open", "optbench report quickstart -o report.html --json", "optbench report")
+COLUMNS = ("", "solver", "gap to best bound", "95 % interval", "above best known", "optimum", "failed", "time")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", nargs="?", help="name of a study, or its file (default: all that were run)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the page there (default: in the store, beside the study)")
+    parser.add_argument("--open", action="store_true", help="show the page in a browser")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.output == outputs.STDOUT:
+        raise UsageError("-o -: the page links to files beside it; give the path of a file")
+    outputs.check_writable("-o", args.output)
+    path = None if args.output is None else Path(args.output)
+    written = _every_study(args, path) if args.study is None else _one_study(args, path)
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(written.absolute().as_uri())
+    return exits.DONE
+
+
+def _one_study(args: argparse.Namespace, path: Path | None) -> Path:
+    from optbench.bench.report import gather, outline, write
+    from optbench.bench.store import Store
+    from optbench.bench.study import load_plan
+
+    store = Store()
+    report = gather(load_plan(args.study, store), store)
+    written = write(report, path)
+    if args.json:
+        emit_json(outline(report) | _judged(report) | {"report": str(written)})
+    else:
+        _show(report)
+        show(f"report written to [bold]{escape(str(written))}[/]")
+    return written
+
+
+def _every_study(args: argparse.Namespace, path: Path | None) -> Path:
+    from optbench.bench.report import gather, last_ran, outline, verdict, write, write_index
+    from optbench.bench.store import Store
+    from optbench.bench.study import load_plans
+
+    store = Store()
+    reports = [gather(plan, store) for plan in load_plans(store)]
+    if not reports:
+        raise OptbenchError(f"no study has been run here: {store.folder} holds none; `optbench run quickstart` runs one")
+    reports.sort(key=last_ran, reverse=True)
+    pages = [(report, write(report)) for report in reports]
+    index = write_index(pages, store, path)
+    if args.json:
+        studies = [outline(report) | _judged(report) | {"report": str(page)} for report, page in pages]
+        emit_json({"report": str(index), "studies": studies})
+        return index
+    for report, page in pages:
+        done = f"{len(report.records):,} of {len(report.plan.cells):,} cells"
+        show(f"\n[bold]{escape(report.name)}[/]  [{DIM}]{done}[/]", escape(verdict(report)[0]), f"[{DIM}]{escape(str(page))}[/]")
+    show(f"\nlist written to [bold]{escape(str(index))}[/]")
+    return index
+
+
+def _judged(report: Report) -> dict[str, Any]:
+    from optbench.bench.claims import evaluate
+
+    gates, claims = evaluate(report.plan, report.store.records())
+    return {"gates": [each.to_dict() for each in gates], "claims": [each.to_dict() for each in claims]}
+
+
+def _show(report: Report) -> None:
+    """The verdict, what to know before believing it, and the ranking."""
+    from optbench.bench.report import caveats, verdict
+
+    show(f"\n[bold]{escape(report.name)}[/]  [{DIM}]{escape(report.plan.study.question)}[/]")
+    first, *rest = verdict(report)
+    show("", f"[{GOOD}]{escape(first)}[/]", *map(escape, rest))
+    for each in caveats(report):
+        show(f"[{BAD}]{escape(each.words)}[/]" if each.grave else f"[yellow]{escape(each.words)}[/]")
+    rows = [_row(place, each) for place, each in enumerate(report.summaries, 1)]
+    show("", table(COLUMNS, rows, right=(*COLUMNS[2:],)), "")
+
+
+def _row(place: int, each: Summary) -> tuple[str, ...]:
+    from optbench.bench.report.words import interval, seconds
+
+    if each.study_gap is None:
+        return (str(place), escape(each.label), f"[{DIM}]not run[/]", *("-",) * 5)
+    failed = f"[{BAD}]{each.failed:,}[/]" if each.failed else "0"
+    return (
+        str(place),
+        escape(each.label),
+        percent(each.study_gap.value),
+        interval(each.study_gap) or "-",
+        percent(each.rpd.value) if each.rpd is not None else "-",
+        f"{each.optimal:,} of {each.compared:,}",
+        failed,
+        seconds(each.time_s),
+    )

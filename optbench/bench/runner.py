@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from optbench.bench.executor import Executor, Job, LocalExecutor
+from optbench.bench.executor.on_demand import OnDemand
 from optbench.bench.instances import make_instances
 from optbench.bench.judge import files, judge
 from optbench.bench.records import Record
@@ -94,7 +95,7 @@ def run_study(
     share what they finish.
     """
     store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _nobody
-    executor = executor or LocalExecutor.for_study(study, jobs)
+    executor = OnDemand(executor or LocalExecutor.for_study(study, jobs))
     with store.only_runner(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _telling(tell))
         planned = plan(study, tuple(made))

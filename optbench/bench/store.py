@@ -60,7 +60,8 @@ class Store:
         return self._records
 
     def add(self, record: Record, files: Mapping[str, bytes], replaces: Record | None = None) -> Record:
-        """Keep a cell's record and files; both are on the disk when this returns.
+        """Keep a cell's record and files; the record is on the disk when this returns, the files where a crash of any process
+        leaves them.
 
         ``replaces`` is the record that the cell is known to have. Where it has got another one in the meantime, by a runner
         at work at the same time, that one stays and is returned.
@@ -120,10 +121,7 @@ class Store:
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
         for name, content in files.items():
-            with (new / name).open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            (new / name).write_bytes(content)
         aside = self.folder / ASIDE / _aside_name(key, "" if known is None else known.began_at)
         if self.cell(key).exists():
             os.replace(self.cell(key), aside)

@@ -82,7 +82,8 @@ def following(
 def _listen(child: subprocess.Popen[str], state: Following) -> None:
     assert child.stdout is not None
     for line in child.stdout:
-        state.hear(line)
+        if line.startswith("{"):  # a library may print too
+            state.hear(line)
 
 
 def _wait(child: subprocess.Popen[str], state: Following, wait_s: float, on_wait: OnWait | None) -> None:

@@ -18,7 +18,7 @@ from optbench.bench.track.place import ARTIFACTS, FOLDER, VARIABLE, Place
 from optbench.bench.track.runs import TrackingError
 
 DEFAULT_PORT, PORTS_TRIED = 5000, 50
-START_S, STOP_S, LOOK_S = 60.0, 5.0, 0.1
+START_S, STOP_S, LOOK_S = 120.0, 2.0, 0.1
 # Background jobs of MLflow's server are for other things than runs, and cost eight processes; nobody outside is told anything.
 SETTINGS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"}
 

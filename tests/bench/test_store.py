@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import signal
-import subprocess
-import sys
-import textwrap
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -36,18 +37,33 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / ".optbench").make()
 
 
-def in_child(code: str, folder: Path) -> subprocess.Popen[str]:
-    """Python code beside this file's helpers, with ``store`` in scope."""
-    head = f"""
-        import os, signal, sys, time
-        from pathlib import Path
-        from optbench.bench.store import Store
-        from tests.bench.test_store import FILES, record_of
-        store = Store(Path({str(folder)!r}))
-    """
-    text = textwrap.dedent(head) + textwrap.dedent(code)
-    root = Path(__file__).parents[2]
-    return subprocess.Popen([sys.executable, "-c", text], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+Say = Callable[[object], object]
+
+
+class Child:
+    """A fork of this process at work on something, which it may tell of line by line."""
+
+    def __init__(self, work: Callable[[Say], object]) -> None:
+        read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                work(lambda words: os.write(write, f"{words}\n".encode()))
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(write)
+        self.said = os.fdopen(read)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """The exit code, negative for a signal."""
+        self.rest = self.said.read()
+        self.said.close()
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def test_a_record_comes_back_as_it_was(store: Store) -> None:
@@ -107,7 +123,8 @@ def test_a_damaged_line_costs_its_cell_and_is_named(store: Store) -> None:
     store.file.write_bytes(lines[0] + b"what is this\n" + lines[2])
     with pytest.warns(DamagedRecord, match=r"line 2: .*what is this"):
         assert len(Store(store.folder).records()) == 2
-    assert Store(store.folder).make().add(record_of(1), FILES).key == record_of(1).key
+    with pytest.warns(DamagedRecord, match="line 2"):
+        assert Store(store.folder).make().add(record_of(1), FILES).key == record_of(1).key
 
 
 def test_an_earlier_record_counts_where_the_last_one_is_damaged(store: Store) -> None:
@@ -131,8 +148,7 @@ def test_a_record_of_a_newer_version_is_passed_and_kept(store: Store) -> None:
 
 def test_lines_that_others_append_are_noticed(store: Store) -> None:
     records = store.records()
-    child = in_child("store.add(record_of(5), FILES)", store.folder)
-    assert child.wait(60) == 0
+    assert Child(lambda say: say(Store(store.folder).add(record_of(5), FILES))).wait() == 0
     assert record_of(5).key not in records
     assert store.records()[record_of(5).key].cell.seed == 5
     store.file.write_bytes(b"")  # somebody has moved the file away
@@ -140,25 +156,28 @@ def test_lines_that_others_append_are_noticed(store: Store) -> None:
 
 
 def test_writers_do_not_mix_their_lines(store: Store) -> None:
-    children = [in_child(f"for seed in range({k}, 40): store.add(record_of(seed), FILES)", store.folder) for k in (0, 10, 20)]
-    assert [child.wait(120) for child in children] == [0, 0, 0]
+    def add(first: int) -> None:
+        for seed in range(first, 40):
+            Store(store.folder).add(record_of(seed), FILES)
+
+    children = [Child(lambda say, k=k: add(k)) for k in (0, 10, 20)]  # type: ignore[misc]
+    assert [child.wait() for child in children] == [0, 0, 0]
     lines = [json.loads(line) for line in store.file.read_text().splitlines()]
     assert len(lines) == 40 and len({line["key"] for line in lines}) == 40
 
 
 def test_a_writer_killed_at_any_moment_loses_nothing_that_it_announced(store: Store) -> None:
+    def add(say: Say) -> None:
+        for seed in range(10_000):
+            say(store.add(record_of(seed), FILES).key)
+
     for delay_s in (0.0, 0.01, 0.03, 0.05):
-        code = """
-            for seed in range(10_000):
-                print(store.add(record_of(seed), FILES).key, flush=True)
-        """
-        child = in_child(code, store.folder)
-        assert child.stdout is not None
-        first = child.stdout.readline().strip()
+        child = Child(add)
+        first = child.said.readline().strip()
         time.sleep(delay_s)
-        child.send_signal(signal.SIGKILL)
-        announced = {first, *child.stdout.read().split("\n")[:-1]}
-        child.wait()
+        child.kill()
+        assert child.wait() == -signal.SIGKILL
+        announced = {first, *child.rest.split("\n")[:-1]}
         records = Store(store.folder).make().records()
         assert announced <= set(records)
         assert all((store.cell(key) / "schedule.json").exists() for key in records)
@@ -167,13 +186,13 @@ def test_a_writer_killed_at_any_moment_loses_nothing_that_it_announced(store: St
 def test_files_of_a_record_that_was_not_replaced_come_back(store: Store) -> None:
     first = record_of()
     store.add(first, FILES)
-    code = """
-        store._append = lambda record: os.kill(os.getpid(), signal.SIGKILL)
-        known = store.records()[record_of().key]
-        store.add(record_of(at="2026-11-18T13:00:00.000+00:00"), {"output.txt": b"two"}, replaces=known)
-    """
-    child = in_child(code, store.folder)
-    assert child.wait(60) == -signal.SIGKILL
+    second = record_of(at="2026-11-18T13:00:00.000+00:00")
+
+    def killed(say: Say) -> None:
+        with mock.patch.object(Store, "_append", lambda *_: os.kill(os.getpid(), signal.SIGKILL)):
+            say(store.add(second, {"output.txt": b"two"}, replaces=first))
+
+    assert Child(killed).wait() == -signal.SIGKILL
     assert (store.cell(first.key) / "output.txt").read_bytes() == b"two"
     Store(store.folder).make()
     assert (store.cell(first.key) / "output.txt").read_bytes() == b"one"
@@ -183,17 +202,17 @@ def test_files_of_a_record_that_was_not_replaced_come_back(store: Store) -> None
 def test_a_full_disk_is_said_and_costs_nothing(store: Store) -> None:
     store.add(record_of(0), FILES)
     before = store.file.read_bytes()
-    code = f"""
-        import resource
-        resource.setrlimit(resource.RLIMIT_FSIZE, ({len(before) + 500}, resource.RLIM_INFINITY))
+
+    def add(say: Say) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 500, resource.RLIM_INFINITY))
         try:
             store.add(record_of(1), FILES)
-        except Exception as error:
-            print(type(error).__name__, error)
-    """
-    child = in_child(code, store.folder)
-    out, err = child.communicate(timeout=60)
-    assert out.startswith("StoreError") and "results.jsonl: cannot be written" in out and "run the same command again" in out, err
+        except StoreError as error:
+            say(error)
+
+    child = Child(add)
+    assert child.wait() == 0
+    assert "results.jsonl: cannot be written: " in child.rest and "run the same command again" in child.rest
     assert store.file.read_bytes() == before
     assert store.add(record_of(1), FILES).key in Store(store.folder).records()
 
@@ -212,8 +231,13 @@ def test_an_instance_of_another_version_is_written_anew(store: Store) -> None:
 
 
 def test_a_study_has_one_runner_and_the_second_is_told_whom(store: Store) -> None:
-    child = in_child("with store.only_runner('night'): print('held', flush=True); time.sleep(60)", store.folder)
-    assert child.stdout is not None and child.stdout.readline() == "held\n"
+    def hold(say: Say) -> None:
+        with store.only_runner("night"):
+            say("held")
+            time.sleep(60)
+
+    child = Child(hold)
+    assert child.said.readline() == "held\n"
     with pytest.raises(StudyBusyError, match=f"'night' is being run by process {child.pid} since"), store.only_runner("night"):
         pass
     with store.only_runner("day"):
@@ -225,10 +249,13 @@ def test_a_study_has_one_runner_and_the_second_is_told_whom(store: Store) -> Non
 
 
 def test_work_folders_of_the_dead_go_and_those_of_the_living_stay(store: Store) -> None:
-    code = "with store.work_folder() as folder: print(folder, flush=True); time.sleep(60)"
-    dead, living = in_child(code, store.folder), in_child(code, store.folder)
-    assert dead.stdout is not None and living.stdout is not None
-    gone, kept = Path(dead.stdout.readline().strip()), Path(living.stdout.readline().strip())
+    def hold(say: Say) -> None:
+        with store.work_folder() as folder:
+            say(folder)
+            time.sleep(60)
+
+    dead, living = Child(hold), Child(hold)
+    gone, kept = Path(dead.said.readline().strip()), Path(living.said.readline().strip())
     (gone / "cell").mkdir()
     (store.folder / "work" / "of an older version").mkdir()
     (store.folder / "work" / "a file").touch()
@@ -239,6 +266,6 @@ def test_work_folders_of_the_dead_go_and_those_of_the_living_stay(store: Store) 
         sweep(store.folder / "work")
         assert own.exists() and kept.exists()
     assert list((store.folder / "work").iterdir()) == [kept]
-    living.terminate()
+    living.kill()
     living.wait()
     assert kept.exists()

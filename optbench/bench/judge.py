@@ -61,19 +61,22 @@ def failed(record: Record, reason: Reason) -> Record:
     return replace(record, status="error", reason=reason, objective=None, gap=None, verified=False, metrics={})
 
 
-def files(outcome: Outcome) -> dict[str, bytes]:
-    """What is kept of a cell beside its record: what its process printed, its schedule, and its trajectory if that is one."""
+def files(outcome: Outcome, record: Record) -> dict[str, bytes]:
+    """What is kept of a cell beside its record: what its process printed, its schedule and trajectory; nonsense as it came."""
     out: dict[str, bytes] = {}
     if outcome.output:
         out["output.txt"] = outcome.output.encode("utf-8", "replace")
     answer = outcome.answer if isinstance(outcome.answer, Mapping) else {}
     result = answer.get("result")
     trajectory = result.get("trajectory") if isinstance(result, Mapping) else None
-    for name, value in (("schedule.json", answer.get("schedule")), ("trajectory.json", trajectory)):
+    kept = {"schedule.json": answer.get("schedule"), "trajectory.json": trajectory}
+    if record.reason is not None and record.reason.kind == "nonsense":
+        kept = {"answer.json": outcome.answer}
+    for name, value in kept.items():
         if isinstance(value, (dict, list)):
             try:
-                out[name] = json.dumps(value, allow_nan=False).encode()
-            except (ValueError, TypeError, RecursionError):  # the record says so: nonsense
+                out[name] = json.dumps(value).encode()
+            except (ValueError, TypeError, RecursionError):  # the record says what is wrong with it
                 continue
     return out
 

@@ -149,7 +149,7 @@ def run_cells(
     for outcome in executor.run(jobs(), stop.is_set):
         cell = by_key[outcome.key]
         record = judge(cell, outcome, store.instance(cell.instance_hash), began[cell.key])
-        kept = store.add(record, files(outcome), replaced.get(cell.key))
+        kept = store.add(record, files(outcome, record), replaced.get(cell.key))
         shutil.rmtree(folder / cell.key, ignore_errors=True)
         if kept is not record:
             elsewhere.add(cell.key)

@@ -29,7 +29,9 @@ def judged(answer: Any, instance: Instance = INSTANCE, **fields: Any) -> Record:
     record = judging.judge(cell_of(instance, kind=kind), outcome, instance, AT)
     line = json.dumps(record.to_dict(), allow_nan=False)
     assert Record.from_dict(json.loads(line)).to_dict() == record.to_dict()
-    assert all(isinstance(content, bytes) for content in judging.files(outcome).values())
+    kept = judging.files(outcome, record)
+    assert all(isinstance(content, bytes) for content in kept.values())
+    assert record.verified <= {"schedule.json", "trajectory.json"}.issubset(kept)
     return record
 
 

@@ -87,7 +87,7 @@ def _confinement(folder: Path, job: Mapping[str, Any]) -> Confinement:
     if job["threads"] > 1:  # locks and queues between processes live there
         writable.append(SHARED_MEMORY)
     limits = job["limits"]
-    return Confinement(folder, writable, limits["cpu_s"], limits["memory_mb"])
+    return Confinement(folder, writable, limits["cpu_s"], limits["memory_mb"], job["user_threads"], job["landlock"])
 
 
 def _flush() -> None:

@@ -65,7 +65,10 @@ class _Slot:
 
 
 class LocalExecutor:
-    """So many jobs at a time. Plug-ins that are named have what they need loaded once, ahead of the first job."""
+    """So many jobs at a time. Plug-ins that are named have what they need loaded once, ahead of the first job.
+
+    Without ``landlock`` cells are as free as on a kernel that has none.
+    """
 
     def __init__(
         self,
@@ -73,8 +76,10 @@ class LocalExecutor:
         solvers: Iterable[str] = (),
         problems: Iterable[str] = (),
         on_loaded: Callable[[Loaded], None] | None = None,
+        landlock: bool = True,
     ) -> None:
         self.jobs, self.solvers, self.problems, self.on_loaded = jobs, sorted({*solvers}), sorted({*problems}), on_loaded
+        self.landlock = landlock
         self.loaded: Loaded | None = None
         self.process: subprocess.Popen[bytes] | None = None
         self.slots: dict[int, _Slot] = {}
@@ -174,6 +179,7 @@ class LocalExecutor:
             "threads": budget.threads,
             "compiled": self.compiled.folder(job),
             "limits": limits,
+            "landlock": self.landlock,
         }
         slot.job, slot.sent_at = job, time.monotonic()
         slot.wire.send({"job": message})

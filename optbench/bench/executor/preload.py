@@ -105,9 +105,9 @@ def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:
         if name in found or name.partition(".")[0] not in LIBRARIES | {"optbench"}:
             continue
         found[name] = None
-        if name.startswith("optbench.") and (file := _source(name)) is not None:
-            package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-            waiting += _imports(file, package)
+        if name.startswith("optbench.") and (source := _source(name)) is not None:
+            package = name if source.name == "__init__.py" else name.rpartition(".")[0]
+            waiting += _imports(source, package)
     return [name for name in found if name != "optbench"]
 
 

@@ -13,7 +13,7 @@ from optbench.bench.executor.watch import Baseline, Limits, Watch
 from optbench.bench.executor.wire import Wire
 from optbench.bench.sandbox import tree
 from optbench.bench.sandbox.calls import IS_LINUX, PR_SET_CHILD_SUBREAPER, prctl
-from optbench.bench.sandbox.confine import holds
+from optbench.bench.sandbox.confine import holds, most_threads, take_precedence
 
 OUTPUT = "output.txt"
 
@@ -23,7 +23,8 @@ class Slot:
 
     def __init__(self, wire: Wire, zygote: int) -> None:
         self.wire, self.zygote = wire, zygote
-        self.sandbox = holds()
+        self.user_threads = most_threads()
+        take_precedence()
         if IS_LINUX:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
 
@@ -55,14 +56,14 @@ class Slot:
             if messages is None or os.getppid() != self.zygote:
                 return False
             return self.wire.send({"stopped": job["key"]})
-        return self.wire.send({"key": job["key"], **outcome, "memory": _memory(outcome, job), "sandbox": self.sandbox})
+        return self.wire.send({"key": job["key"], **outcome, "memory": _memory(outcome, job), "sandbox": holds(job["landlock"])})
 
     def _start(self, job: dict[str, Any], folder: Path, output: int) -> Watch:
         me = os.getpid()
         baseline = Baseline(tree.own_memory_mb(me), tree.rss_mb(me))
         child = os.fork()
         if child == 0:
-            live(job, output, me)
+            live({**job, "user_threads": self.user_threads}, output, me)
         return Watch(child, folder, output, Limits(**job["limits"]), baseline, [self.wire.fileno()])
 
 

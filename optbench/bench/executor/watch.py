@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optbench.bench.executor.memory import TreeMemory
 from optbench.bench.executor.tasks import ANSWER, says_out_of_memory
 from optbench.bench.sandbox import tree
 from optbench.bench.sandbox.calls import IS_LINUX
@@ -21,9 +22,7 @@ LOOKS = ((1.0, 0.01), (10.0, 0.02), (float("inf"), 0.05))
 PS_LOOK_S = 0.25  # where a look is a call of ps
 # A cell that has answered may take so long to end itself, and its helpers (queues, resource trackers) so long after it.
 MAIN_GRACE_S, HELPERS_GRACE_S = 2.0, 0.2
-# Between two exact looks at memory that processes share.
-EXACT_LOOK_S = 0.1
-OUTPUT_TAIL, MAX_OUTPUT = 20_000, 8 << 20
+OUTPUT_TAIL, MAX_OUTPUT, MAX_LINE = 20_000, 8 << 20, 300
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ class Seen:
     ended_at: float | None = None
     answered_at: float | None = None
     reason: tuple[str, str] | None = None
-    looked_exactly_at: float = 0.0
 
 
 class Watch:
@@ -67,6 +65,7 @@ class Watch:
         self.answer = folder / ANSWER
         self.began = time.monotonic()
         self.seen = Seen()
+        self.memory = TreeMemory(baseline.memory_mb, limits.memory_mb)
         self.poller = select.poll()
         self.handle = _handle(main)
         for file in (*files, *(() if self.handle is None else (self.handle,))):
@@ -142,26 +141,11 @@ class Watch:
         seen.cpu_s = max(seen.cpu_s, seen.reaped_cpu_s + sum(each.cpu_s for each in used))
         if seen.cpu_s > limits.cpu_s:
             return "cpu_limit", f"{seen.cpu_s:.1f} s of processor time; {limits.cpu_s:g} s are allowed; killed"
-        memory_mb = self._memory_mb(used)
+        memory_mb = self.memory.of(used)
         seen.peak_memory_mb = max(seen.peak_memory_mb, memory_mb)
         if memory_mb > limits.memory_mb:
             return "memory_limit", f"{memory_mb:.0f} MB of memory; {limits.memory_mb:.0f} MB are allowed; killed"
         return None
-
-    def _memory_mb(self, used: list[tree.Usage]) -> float:
-        """Memory of the tree beyond what it shares with the slot.
-
-        A sum over processes counts twice what a parent shares with its children; where that might decide, pages are divided.
-        """
-        alone = sum(max(0.0, each.memory_mb - self.baseline.memory_mb) for each in used)
-        together = sum(each.memory_mb for each in used) - self.baseline.memory_mb
-        if len(used) < 2 or together <= self.limits.memory_mb:
-            return alone
-        now = time.monotonic()
-        if now - self.seen.looked_exactly_at < EXACT_LOOK_S:
-            return 0.0
-        self.seen.looked_exactly_at = now
-        return sum(tree.shared_out_mb(each.pid) for each in used)
 
     def _cap_output(self) -> None:
         """Drop the middle of an output without end, so that no disk is filled."""
@@ -197,7 +181,7 @@ class Watch:
 
     def _without_answer(self, output: str) -> tuple[str, str]:
         """Why there is none, from the way in which the process ended and its last words."""
-        status, last = self.seen.status or 0, (output.strip().splitlines() or [""])[-1][:300]
+        status, last = self.seen.status or 0, last_words(output)
         said = f"; its last line: {last}" if last else ""
         if not os.WIFSIGNALED(status):
             return "exited", f"exit code {os.waitstatus_to_exitcode(status)}, without an answer{said}"
@@ -207,6 +191,13 @@ class Watch:
         if says_out_of_memory(output[-2000:]) and number in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS):
             return "memory_limit", f"memory could not be had ({self.limits.memory_mb:.0f} MB are allowed){said}"
         return "signal", f"ended by signal {number} ({_name(number)}){said}"
+
+
+def last_words(output: str) -> str:
+    """The line that tells most: what Python's fault handler says first, otherwise the last."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith("Fatal Python error")] or lines
+    return told[-1][:MAX_LINE] if told else ""
 
 
 def _name(number: int) -> str:

@@ -21,7 +21,7 @@ WORST_SHOWN = 3
 
 def show_gates(gates: Sequence[GateResult]) -> None:
     """Each gate with its numbers; of those that do not hold, why, and the cells to see with their commands."""
-    from optbench.bench.claims.gates import repeat
+    from optbench.bench.repeating import command_of
 
     if not gates:
         return
@@ -33,7 +33,7 @@ def show_gates(gates: Sequence[GateResult]) -> None:
             show(f"    unknown: {escape(why)}")
         for each in gate.worst[:WORST_SHOWN]:
             said = each.why if each.value is None else f"{each.text} = {short(each.value)}"
-            show(f"    {escape(each.cell.title)}: {escape(said)}", f"      {escape(repeat(each.cell))}")
+            show(f"    {escape(each.cell.title)}: {escape(said)}", f"      {escape(command_of(each.cell))}")
 
 
 def show_claims(claims: Sequence[ClaimResult], with_study: bool = False) -> None:

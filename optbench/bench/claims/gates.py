@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from optbench.bench.command import solve_command
 from optbench.bench.formulas.columns import Columns
 from optbench.bench.formulas.evaluation import Part, evaluate
 from optbench.bench.formulas.offenders import Offender, offenders
-from optbench.bench.study.cells import Cell
+from optbench.bench.repeating import command_of
 from optbench.bench.study.declared import Study
 from optbench.bench.study.expectations import gate_formula
 
@@ -47,7 +46,7 @@ class GateResult:
                     "expression": each.text,
                     "value": each.value,
                     "why": each.why or None,
-                    "command": repeat(each.cell),
+                    "command": command_of(each.cell),
                 }
                 for each in self.worst
             ],
@@ -62,16 +61,3 @@ def judge_gate(study: Study, name: str, columns: Columns) -> GateResult:
     worst = () if verdict == "holds" else offenders(formula, columns)
     return GateResult(name, formula.source, verdict, found.parts, found.why, worst)
 
-
-def repeat(cell: Cell) -> str:
-    """The command that runs a cell again by hand."""
-    return solve_command(
-        cell.target,
-        cell.solver,
-        cell.params,
-        seed=cell.seed,
-        instance_seed=cell.instance_seed,
-        time_limit_s=cell.budget.time_limit_s,
-        work_limit=cell.budget.work_limit,
-        threads=cell.budget.threads,
-    )

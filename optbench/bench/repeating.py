@@ -20,10 +20,11 @@ KEY_SHOWN = 12
 UNDER_LIMITS = ("time_limit", "cpu_limit", "memory_limit", "process_limit", "left_processes")
 
 
-def command_of(cell: Cell) -> str:
+def command_of(cell: Cell, given: Mapping[str, Any] | None = None) -> str:
     """``optbench solve ...`` for a solve, ``optbench bound ...`` for the bounding of an instance.
 
-    It runs without the limits on processor time and memory that a cell is under: see ``again``.
+    It runs without the limits on processor time and memory that a cell is under: see ``again``. ``given`` is what ``given_of``
+    says, for those who write thousands of commands of a few solvers.
     """
     budget = cell.budget
     if cell.kind == "bound":
@@ -32,7 +33,7 @@ def command_of(cell: Cell) -> str:
     return solve_command(
         cell.target,
         cell.solver,
-        _given(cell),
+        given_of(cell) if given is None else given,
         seed=cell.seed,
         instance_seed=cell.instance_seed,
         time_limit_s=budget.time_limit_s,
@@ -53,15 +54,15 @@ def name_of(study: Study) -> str:
     return study.name if named else str(study.path)
 
 
-def repeat(cell: Cell, reason: Reason | None, study: str) -> str:
+def repeat(cell: Cell, reason: Reason | None, study: str, given: Mapping[str, Any] | None = None) -> str:
     """The command that shows the same failure: in the study where a limit was the reason, by itself otherwise."""
     limited = cell.budget.memory_limit_mb is not None or cell.budget.cpu_limit_s is not None
     if reason is not None and (reason.kind in UNDER_LIMITS or limited):
         return again(cell, study)
-    return command_of(cell)
+    return command_of(cell, given)
 
 
-def _given(cell: Cell) -> Mapping[str, Any]:
+def given_of(cell: Cell) -> Mapping[str, Any]:
     """Parameters that differ from the solver's defaults; all of them where the solver cannot be imported any more."""
     try:
         cls = load_class("solver", cell.solver)

@@ -61,7 +61,7 @@ def test_a_bound_above_another_solvers_objective_fails_its_cell_and_names_both()
     assert liar.record is not None and liar.record.reason is not None
     assert liar.state == "false_bound" and liar.objective is None and liar.counted_gap == 1.0
     assert liar.record.reason.message == (
-        "liar's bound 110.0 (liar) exceeds the objective 100.0 that honest reached and the verifier confirmed"
+        "a-0: liar's bound 110.0 (liar) exceeds the objective 100.0 that honest reached and the verifier confirmed"
     )
     assert honest.gap == pytest.approx(0.1) and honest.study_gap == pytest.approx(0.1)
     (words,) = found.contradictions
@@ -89,7 +89,7 @@ def test_infeasibility_that_a_schedule_refutes_fails() -> None:
     liar, honest = rows(plan, records_of(plan, given))
     assert liar.state == "false_bound" and liar.record is not None and liar.record.reason is not None
     assert liar.record.reason.message == (
-        "liar proved a-0 infeasible, but honest has a schedule of 100.0 that the verifier confirmed"
+        "a-0: liar proved it infeasible, but honest has a schedule of 100.0 that the verifier confirmed"
     )
     assert honest.state == "feasible"
 
@@ -194,7 +194,7 @@ def test_published_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [row.rpd for row in found.rows] == pytest.approx([0.2, 5 / 55])
     wrong = table(plan, records_of(plan, {("x", name): (50.0, None), ("y", name): (60.0, None)}))
     assert [each.words for each in wrong.contradictions] == [
-        "x reached 50.0, below the published lower bound 55.0: one of the two is wrong"
+        "jobshop/ft06-0: x reached 50.0, below the published lower bound 55.0"
     ]
     assert wrong.contradictions[0].guilty is None and not wrong.rows[0].failed
     high = table(plan, records_of(plan, {("x", name): (66.0, 60.0), ("y", name): (70.0, None)}))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from optbench.bench.page import paint, svg
 
 WIDTH, LEFT, RIGHT = 1200.0, 210.0, 100.0
+# Where names stand right of a chart.
+NAMES = 170.0
 # Below this the scale of excesses is linear, above it logarithmic.
 LINEAR = 1e-3
 EXCESSES = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
@@ -15,7 +17,7 @@ EXCESS_NAMES = ("0", "0.1 %", "1 %", "10 %", "100 %", "1,000 %", "10,000 %")
 DECADES = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36000.0)
 DECADE_NAMES = ("1 ms", "10 ms", "0.1 s", "1 s", "10 s", "1 min", "10 min", "1 h", "10 h")
 DASHES = (None, "8 4", "3 3", "12 3 3 3", "6 2", "16 4")
-LONGEST_NAME = 28
+LONGEST_NAME = 24
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from optbench.bench.page import svg
 from optbench.bench.report.axes import (
     DASHES,
     LEFT,
+    NAMES,
     RIGHT,
     WIDTH,
     ExcessScale,
@@ -86,7 +87,7 @@ def profile(report: Report, number: dict[str, int]) -> str:
         return ""
     curves = dict(zip(report.costs.labels, stats.performance_profile(report.costs.values)))
     worst = max((float(taus[-1]) - 1 for taus, _ in curves.values()), default=0.0)
-    scale = ExcessScale(LEFT, WIDTH - LEFT - RIGHT - 60, max(worst * 1.05, 0.01))
+    scale = ExcessScale(LEFT, WIDTH - LEFT - NAMES - 20, max(worst * 1.05, 0.01))
     base = TOP + HEIGHT
     parts = [_grid(scale, TOP, base, "above the best objective that any solver reached on the instance")]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -132,7 +133,7 @@ def time_against_gap(report: Report, number: dict[str, int]) -> str:
     if len(found) < 2:
         return ""
     times = [max(time_s, 1e-3) for _, time_s, _ in found]
-    axis = TimeAxis(LEFT, WIDTH - LEFT - RIGHT - 60, min(times) / 1.6, max(times) * 1.6)
+    axis = TimeAxis(LEFT, WIDTH - LEFT - NAMES - 20, min(times) / 1.6, max(times) * 1.6)
     base = TOP + HEIGHT
     scale = ExcessScale(base, -HEIGHT)
     parts = [svg.tag("rect", x=LEFT, y=TOP, width=axis.length, height=HEIGHT, class_="lane")]

@@ -12,7 +12,7 @@ from optbench.bench.report.gathered import Report
 from optbench.bench.report.words import counted
 
 # Failures shown in full for each reason, and of each the end of what it wrote.
-MOST_OF_A_REASON = 12
+MOST_OF_A_REASON = 8
 TAIL_LINES, TAIL_CHARACTERS = 20, 3000
 MESSAGE = 1500
 OUTPUT = "output.txt"
@@ -60,7 +60,7 @@ def _spread(found: list[Record]) -> list[Record]:
 
 def _failure(report: Report, record: Record, href: Callable[[str], str]) -> str:
     assert record.reason is not None
-    command = repeat(record.cell, record.reason, report.name)
+    command = repeat(record.cell, record.reason, report.word)
     output = _tail(report.store.cell(record.key) / OUTPUT)
     shown = f'<pre class="output">{escape(output)}</pre>' if output else '<p class="note">It wrote nothing.</p>'
     message = record.reason.message[:MESSAGE]

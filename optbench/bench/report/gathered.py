@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from optbench.bench.records import Record
+from optbench.bench.repeating import name_of
 from optbench.bench.results import Row, Summary, Table, summaries, table
 from optbench.bench.results.summaries import Costs, compared, costs_of, rows_by_label
-from optbench.bench.store import Store
+from optbench.bench.store import STUDIES, Store
 from optbench.bench.study.planning import Plan
 from optbench.errors import OptbenchError
 from optbench.plugins.discovery import load_class
@@ -65,8 +66,13 @@ class Report:
         return [record for record in self.records if record.failed]
 
     @property
+    def word(self) -> str:
+        """What ``optbench run`` knows the study by."""
+        return name_of(self.plan.study)
+
+    @property
     def folder(self) -> Path:
-        return self.store.folder / "studies" / self.name
+        return self.store.folder / STUDIES / self.name
 
 
 def gather(plan: Plan, store: Store) -> Report:
@@ -103,7 +109,7 @@ def kind_of(solver: str) -> str:
 
 def caveats(report: Report) -> list[Caveat]:
     """What a reader must know, the gravest first."""
-    found = [Caveat(each.words, grave=True) for each in report.table.contradictions]
+    found = _contradictions(report)
     found += [
         Caveat(f"no instance of {each.target} with seed {each.seed}: {each.error}", grave=True)
         for each in report.plan.made
@@ -118,11 +124,27 @@ def caveats(report: Report) -> list[Caveat]:
     return found
 
 
+def _contradictions(report: Report) -> list[Caveat]:
+    """One remark for each solver that is at fault, with one of its contradictions; published figures stand by themselves."""
+    groups: dict[str, list[str]] = {}
+    for each in report.table.contradictions:
+        groups.setdefault("" if each.guilty is None else each.guilty.label, []).append(each.words)
+    out = []
+    for label, words in groups.items():
+        if not label:
+            out += [Caveat(each, grave=True) for each in words]
+        elif len(words) == 1:
+            out.append(Caveat(words[0], grave=True))
+        else:
+            out.append(Caveat(f"{len(words):,} bounds or proofs of {label} are refuted, for example {words[0]}", grave=True))
+    return out
+
+
 def _incomplete(report: Report) -> list[Caveat]:
     planned, ran = len(report.plan.cells), len(report.records)
     out = []
     if ran < planned:
-        out.append(Caveat(f"{ran:,} of {planned:,} cells have run; `optbench run {report.name}` runs the rest"))
+        out.append(Caveat(f"{ran:,} of {planned:,} cells have run; `optbench run {report.word}` runs the rest"))
     solvers = [each for each in report.summaries if each.ran]
     if solvers and not report.costs.columns:
         out.append(Caveat("there is no instance that all solvers have run: their figures are over different instances"))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from optbench.bench.repeating import repeat
+from optbench.bench.repeating import given_of, repeat
 from optbench.bench.report.gathered import Report
 from optbench.bench.report.ranking import table_of
 from optbench.bench.report.words import NONE, number, percent, seconds
 from optbench.bench.results import Row
 
 # Cells shown; those of whole instances beyond it are left out, and the table says so.
-MOST_CELLS = 4000
+MOST_CELLS = 2500
 FEWEST_ROWS = 20
 # Solvers that find room side by side; the table has the first of the ranking.
 MOST_SOLVERS = 40
@@ -29,9 +29,12 @@ Href = Callable[[str], str]
 class Particulars:
     """What the page tells of a cell when asked: text by line, files, command; cells refer to it by number."""
 
+    study: str
+    href: Href
     entries: list[dict[str, Any]] = field(default_factory=list)
+    given: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def add(self, row: Row, study: str, href: Href) -> int:
+    def add(self, row: Row) -> int:
         record = row.record
         assert record is not None
         best = max(record.bounds, key=lambda each: float(each["value"]), default=None)
@@ -44,8 +47,10 @@ class Particulars:
             lines.append(f"bound {number(record.bound)} ({best['source']}, {best['proof']}), gap {percent(row.gap)}")
         lines.append(f"solving {seconds(record.wall_s)}, cell {seconds(record.total_s)}, memory {record.peak_memory_mb:,.0f} MB")
         lines.append(f"key {row.cell.key}")
-        command = repeat(row.cell, record.reason, study)
-        self.entries.append({"t": row.cell.title, "l": lines, "f": href(row.cell.key), "c": command})
+        if row.cell.label not in self.given:
+            self.given[row.cell.label] = given_of(row.cell)
+        command = repeat(row.cell, record.reason, self.study, self.given[row.cell.label])
+        self.entries.append({"t": row.cell.title, "l": lines, "f": self.href(row.cell.key), "c": command})
         return len(self.entries) - 1
 
     def script(self) -> str:
@@ -67,8 +72,8 @@ def instances(report: Report, href: Href) -> str:
     kept = list(ran)
     if len(kept) > most:
         kept = sorted(kept, key=lambda column: _hardness(ran[column]), reverse=True)[:most]
-    particulars = Particulars()
-    lines = [_line(report, ran[column], labels, particulars, href) for column in kept]
+    particulars = Particulars(report.word, href)
+    lines = [_line(report, ran[column], labels, particulars) for column in kept]
     notes = ["Press a figure for its bound, its files and the command that repeats it; a column's head sorts."]
     if len(kept) < len(ran):
         notes.append(f"{len(kept):,} of {len(ran):,} instances are shown: those with failures, then those with the widest gaps.")
@@ -87,7 +92,7 @@ def _hardness(found: dict[str, Row]) -> tuple[bool, float]:
     return any(row.failed for row in found.values()), max(row.counted_study_gap for row in found.values())
 
 
-def _line(report: Report, found: dict[str, Row], labels: list[str], particulars: Particulars, href: Href) -> str:
+def _line(report: Report, found: dict[str, Row], labels: list[str], particulars: Particulars) -> str:
     first = next(iter(found.values())).cell
     known = report.table.best.get(first.instance_hash)
     target = f"<small>{escape(first.target)}</small>" if first.target != first.instance else ""
@@ -100,15 +105,15 @@ def _line(report: Report, found: dict[str, Row], labels: list[str], particulars:
         f'<th scope="row">{escape(first.instance)}{target}</th><td>{first.seed}</td>',
         f'<td data-v="{known.first if known is not None else ""}">{best}{by}</td>',
         f'<td data-v="{known.low if known is not None and known.low is not None else ""}">{low}</td>',
-        *[_cell(found.get(label), particulars, report.name, href) for label in labels],
+        *[_cell(found.get(label), particulars) for label in labels],
     ]
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _cell(row: Row | None, particulars: Particulars, study: str, href: Href) -> str:
+def _cell(row: Row | None, particulars: Particulars) -> str:
     if row is None or row.record is None:
         return f"<td>{NONE}</td>"
-    k = particulars.add(row, study, href)
+    k = particulars.add(row)
     if row.failed:
         words = f'<span class="bad">✗ {escape(row.state.replace("_", " "))}</span>'
     elif row.objective is None:

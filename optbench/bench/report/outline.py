@@ -18,6 +18,7 @@ from optbench.bench.stats import Estimate
 from optbench.bench.store import STUDIES, Store, write_whole
 
 INDEX = "index.html"
+HEADS = ("study", "question and answer", "cells", "last ran (UTC)")
 
 
 def outline(report: Report) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def write_index(reports: Sequence[tuple[Report, Path]], store: Store, path: Path
         )
     body = [
         f'<header><h1>Studies</h1><p class="facts">{len(reports):,} run here</p></header>',
-        f"<section>{table_of(('study', 'question and answer', 'cells', 'last ran (UTC)'), rows, 'gates', words=2)}</section>",
+        f"<section>{table_of(HEADS, rows, 'gates', words=(0, 1))}</section>",
     ]
     write_whole(target, shell("Studies", body, PACKAGE, ("report.css",)).encode("utf-8"))
     return target

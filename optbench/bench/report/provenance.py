@@ -40,13 +40,13 @@ def provenance(report: Report) -> str:
         ("bounding of an instance", f"{study.bound_limit_s:g} s"),
         ("reference", study.reference),
         ("configuration", study.config_hash[:16]),
-        ("run again", f"optbench run {study.name}"),
+        ("run again", f"optbench run {report.word}"),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     budgets = [_budget(entry) for entry in study.solvers]
     return (
         f'<section id="provenance"><div class="head"><h2>How it was made</h2></div>{_machines(report)}'
-        f"<h3>Budgets</h3>{table_of(BUDGET_HEADS, budgets, 'budgets', words=2)}"
+        f"<h3>Budgets</h3>{table_of(BUDGET_HEADS, budgets, 'budgets', words=(0, 1))}"
         f"<dl>{listed}</dl>{_file(report)}</section>"
     )
 
@@ -83,7 +83,7 @@ def _machines(report: Report) -> str:
             f'<tr><td class="words">{escape(machine)}</td><td class="words"><code>{escape(code)}</code></td>'
             f'<td class="words">{escape(span)}</td><td>{counted(len(times), "cell")}</td></tr>'
         )
-    return table_of(("machine", "optbench and commit", "when (UTC)", "ran"), rows, "machines", words=3)
+    return table_of(("machine", "optbench and commit", "when (UTC)", "ran"), rows, "machines", words=range(3))
 
 
 def _minute(time: str) -> str:

@@ -18,9 +18,11 @@ MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?"
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 
 
-def table_of(heads: Sequence[str], rows: Sequence[str], class_: str = "", words: int = 1) -> str:
-    """A table that scrolls on a narrow screen; the first ``words`` columns are text."""
-    head = "".join(f'<th scope="col"{" class=words" if k < words else ""}>{escape(name)}</th>' for k, name in enumerate(heads))
+def table_of(heads: Sequence[str], rows: Sequence[str], class_: str = "", words: Sequence[int] = (0,)) -> str:
+    """A table that scrolls on a narrow screen; ``words`` are the columns of text."""
+    head = "".join(
+        f'<th scope="col"{" class=words" if k in words else ""}>{escape(name)}</th>' for k, name in enumerate(heads)
+    )
     return (
         f'<div class="scroll" tabindex="0"><table class="report-table {class_}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
@@ -38,7 +40,8 @@ def ranking(report: Report, number: dict[str, int]) -> str:
 
 
 def _row(place: int, each: Summary, k: int, regret: bool) -> str:
-    name = f'<th scope="row"><span class="place">{place}</span> {key(k)} {escape(each.label)}</th>'
+    who = f'<span class="place">{place}</span>{key(k)}<span>{escape(each.label)}</span>'
+    name = f'<th scope="row"><span class="who">{who}</span></th>'
     if not each.compared:
         return f'<tr>{name}<td colspan="{10 + regret}" class="words">not run yet</td></tr>'
     closed = 0.0 if each.study_gap is None else 100 * (1 - min(1.0, each.study_gap.value))
@@ -92,7 +95,8 @@ def gates_section(gates: Sequence[GateResult]) -> str:
         rows.append(f'<tr><th scope="row">{escape(gate.name)}</th>{asked}{found}{_verdict(gate.verdict)}</tr>')
     held = sum(gate.holds for gate in gates)
     head = f'<div class="head"><h2>Gates</h2><span class="hint">{held} of {len(gates)} hold</span></div>'
-    return f'<section id="gates">{head}{table_of(("gate", "asks for", "found", "verdict"), rows, "gates", words=4)}</section>'
+    heads = ("gate", "asks for", "found", "verdict")
+    return f'<section id="gates">{head}{table_of(heads, rows, "gates", words=range(4))}</section>'
 
 
 def claims_section(claims: Sequence[ClaimResult]) -> str:
@@ -112,7 +116,7 @@ def claims_section(claims: Sequence[ClaimResult]) -> str:
     held = sum(each.holds for each in claims)
     head = f'<div class="head"><h2>Claims</h2><span class="hint">{held} of {len(claims)} hold</span></div>'
     heads = ("claim", "published", "ours", "bound allows", "mean gap", "computed as", "verdict")
-    return f'<section id="claims">{head}{table_of(heads, rows, "claims")}</section>'
+    return f'<section id="claims">{head}{table_of(heads, rows, "claims", words=(0, 5, 6))}</section>'
 
 
 def _verdict(verdict: str) -> str:

@@ -32,6 +32,10 @@ def _best(report: Report) -> str:
     level = [first.label, *(each.label for each in others if _level(each))]
     if not others:
         return f"{first.label}: its schedules are on average {within}."
+    if first.study_gap.count == 1:
+        named = [(each.label, each.study_gap) for each in report.ranked[:MOST_NAMED]]
+        gaps = ", ".join(f"{label} {percent(None if gap is None else gap.value)}" for label, gap in named)
+        return f"One instance alone, which says nothing of others: gaps of {gaps}."
     if len(level) > 1:
         return f"{_named(level)} cannot be told apart: {first.label}, first by mean, is on average {within}."
     return f"{first.label} is best: its schedules are on average {within}."

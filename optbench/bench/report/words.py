@@ -21,7 +21,7 @@ def _hundred(value: float) -> str:
     if abs(value) <= OPTIMAL_GAP:
         return "0"
     size = abs(share)
-    text = f"{size:,.0f}" if size >= 1000 else f"{size:.1f}" if size >= 1 else f"{size:.2g}"
+    text = f"{size:,.0f}" if size >= 99.95 else f"{size:.1f}" if size >= 1 else f"{size:.2g}"
     return f"−{text}" if share < 0 else text
 
 

@@ -172,7 +172,7 @@ def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> st
     if record.status == "infeasible":
         value, label = reached[0]
         there = f"{label} has a schedule of {value!r} that the verifier confirmed"
-        return f"{cell.label} proved {cell.instance} infeasible, but {there}"
+        return f"{cell.instance}: {cell.label} proved it infeasible, but {there}"
     own = () if record.objective is None else levels_of(record.objective)
     for level, (bound, source) in _best_bounds(record).items():
         for value, label in reached:
@@ -181,7 +181,7 @@ def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> st
                 continue
             if (level == 0 or own) and exceeds(bound, values[level]):
                 of = f" of level {level + 1}" if len(values) > 1 else ""
-                who = f"{cell.label}'s bound {bound!r}{of} ({source})"
+                who = f"{cell.instance}: {cell.label}'s bound {bound!r}{of} ({source})"
                 return f"{who} exceeds the objective {values[level]!r} that {label} reached and the verifier confirmed"
     return None
 
@@ -235,10 +235,10 @@ def _against_published(
     for instance, (low, upper) in public.items():
         for value, label in reached.get(instance, []):
             if exceeds(low, levels_of(value)[0]):
-                words = f"{label} reached {value!r}, below the published lower bound {low!r}: one of the two is wrong"
+                words = f"{names[instance]}: {label} reached {value!r}, below the published lower bound {low!r}"
                 yield Contradiction(names[instance], None, words)
         if instance in lows and exceeds(lows[instance], upper):
-            words = f"the bound {lows[instance]!r} is above the published upper bound {upper!r}: one of the two is wrong"
+            words = f"{names[instance]}: the bound {lows[instance]!r} is above the published upper bound {upper!r}"
             yield Contradiction(names[instance], None, words)
 
 

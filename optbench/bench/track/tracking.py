@@ -74,12 +74,14 @@ class Tracking:
             if lock.read_text() != self._mark:  # another process has been here
                 self._known.clear()
             self._mark = stamp(lock)
+            report = None
             try:
-                return self._sync(experiment, parent, runs, restore, on_sent or (lambda done, total: None))
-            except BaseException:
-                self._known.clear()
-                self._experiments.clear()
-                raise
+                report = self._sync(experiment, parent, runs, restore, on_sent or (lambda done, total: None))
+            finally:
+                if report is None:  # what the store holds now has to be asked
+                    self._known.clear()
+                    self._experiments.clear()
+            return report
 
     def _sync(
         self, experiment: str, parent: TrackedRun, children: list[TrackedRun], restore: bool, on_sent: OnSent
@@ -88,6 +90,9 @@ class Tracking:
         place = (number, parent.cell)
         sender = Sender(self.client, number, parent.cell, self.attempts, self._known.get(place), restore)
         parent_run_id = sender.send(parent, None)
+        if sender.counts["deleted"]:  # with the parent, its configuration was deleted
+            sender.counts["deleted"] += len(children)
+            return sender.report(parent_run_id)
         for done, child in enumerate(children):
             on_sent(done, len(children))
             sender.send(child, parent_run_id)

@@ -173,6 +173,14 @@ def test_what_somebody_deleted_stays_deleted_until_it_is_asked_back(tracking: Tr
     assert only(tracking, "c0ffee-0").info.run_id == run_id
 
 
+def test_without_its_parent_nothing_is_sent(tracking: Tracking, workspace: Path) -> None:
+    report = tracking.sync(EXPERIMENT, PARENT, [child(0)])
+    tracking.client.delete_run(report.parent_run_id)
+    again = Tracking(workspace=workspace).sync(EXPERIMENT, PARENT, [child(0), child(1)])
+    assert (again.deleted, again.total) == (3, 3)
+    assert set(runs(tracking)) == {"c0ffee-0"}
+
+
 def test_a_deleted_experiment_is_named(tracking: Tracking, workspace: Path) -> None:
     report = tracking.sync(EXPERIMENT, PARENT, [child(0)])
     tracking.client.delete_experiment(report.experiment_id)

@@ -133,7 +133,8 @@ class Account:
         name = shlex.quote(name_of(self.run.plan.study))
         lines = [f"optbench run {name}  goes on with the rest"] if self.run.interrupted or not self.complete else []
         lines += [f"optbench run {name} --retry  runs again what failed"] if self.failures else []
-        return [*lines, f"optbench report {name}  the whole comparison; optbench ui  the runs in MLflow"]
+        whole = "" if self.report is not None else f"optbench report {name}  the whole comparison; "
+        return [*lines, f"{whole}optbench ui  the runs in MLflow"]
 
 
 def _failures(run: StudyRun, rows: Table) -> list[Record]:

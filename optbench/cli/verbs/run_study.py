@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from optbench.bench.report import write_report
     from optbench.bench.store import Store
     from optbench.bench.study import load_study
     from optbench.bench.track.following import following
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with following(study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)) as sending:
             done = _run(args, study)
-            account = Account(done)
+            account = Account(done, None if done.interrupted else str(write_report(done.plan, Store())))
             if not args.json:
                 account.show()
             sending.hurry = done.interrupted

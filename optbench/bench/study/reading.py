@@ -94,9 +94,10 @@ def _seeds(value: Any) -> tuple[int, ...]:
         return tuple(range(value))
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_SEEDS:
         refuse("seeds", value, allowed)
+    first: dict[int, int] = {}
     for k, seed in enumerate(value):
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             refuse(f"seeds[{k}]", seed, "a whole number of at least 0")
-        if seed in value[:k]:
-            raise FileFormatError(f"seeds[{k}] is {seed}, which is seeds[{value.index(seed)}] again; each seed counts once")
+        if first.setdefault(seed, k) != k:
+            raise FileFormatError(f"seeds[{k}] is {seed}, which is seeds[{first[seed]}] again; each seed counts once")
     return tuple(value)

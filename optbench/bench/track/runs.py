@@ -51,7 +51,7 @@ class TrackedRun:
     began_ms: int = 0
     ended_ms: int = 0
     status: RunStatus = "FINISHED"
-    artifacts: Callable[[Path], None] | None = None
+    artifacts: Callable[[Path], object] | None = None
     files_version: str = ""
 
     @property

@@ -25,7 +25,7 @@ def children() -> list[TrackedRun]:
             metrics={"objective": float(k), "gap": 0.5},
             began_ms=1000,
             ended_ms=2000,
-            artifacts=lambda folder, k=k: (folder / "schedule.json").write_text(str(k)) and None,  # type: ignore[misc]
+            artifacts=lambda folder, k=k: (folder / "schedule.json").write_text(str(k)),  # type: ignore[misc]
             files_version="1",
         )
         for k in range(NUMBER)

@@ -97,7 +97,7 @@ def _labelled(cell: Cell, label: str) -> Cell:
 def _difference(then: Study, now: Study) -> str:
     """In which fields the configuration is another."""
     names = ("problems", "seeds", "repetitions", "bound_limit_s")
-    parts = [name for name in names if getattr(then, name) != getattr(now, name)]
+    parts = [name.removesuffix("_s") for name in names if getattr(then, name) != getattr(now, name)]
     if [canonical(entry.content) for entry in then.solvers] != [canonical(entry.content) for entry in now.solvers]:
         parts.append("solvers or their budgets")
     where = now.path or now.name

@@ -17,7 +17,7 @@ help:
 	@echo "make bench        every benchmark         make clean   remove the environment and caches"
 
 quickstart: $(STAMP)
-	@$(BIN)/optbench quickstart
+	$(BIN)/optbench quickstart
 
 env: $(STAMP)
 

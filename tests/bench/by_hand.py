@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from optbench.bench.records import Reason, Record
+from optbench.bench.store import Store
 from optbench.bench.study.cells import BOUNDS, Cell
 from optbench.bench.study.declared import CellBudget, SolverEntry, Study
 from optbench.bench.study.planning import Plan
@@ -79,3 +81,12 @@ def records_of(plan: Plan, results: Mapping[tuple[str, str], Any]) -> dict[str, 
         if given is not None:
             out[cell.key] = given(cell) if callable(given) else record(cell, *given)
     return out
+
+
+def stored(folder: Path, records: Mapping[str, Record], outputs: Mapping[str, str] | None = None) -> Store:
+    """A store that holds these records, and what their cells wrote."""
+    store = Store(folder / ".optbench").make()
+    for record in records.values():
+        text = (outputs or {}).get(record.key)
+        store.add(record, {} if text is None else {"output.txt": text.encode()})
+    return store

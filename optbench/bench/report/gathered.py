@@ -10,6 +10,7 @@ from typing import Any
 
 from optbench.bench.records import Record
 from optbench.bench.repeating import name_of
+from optbench.bench.report.words import counted
 from optbench.bench.results import Row, Summary, Table, summaries, table
 from optbench.bench.results.summaries import Costs, compared, costs_of, rows_by_label
 from optbench.bench.store import STUDIES, Store
@@ -149,8 +150,8 @@ def _incomplete(report: Report) -> list[Caveat]:
     if solvers and not report.costs.columns:
         out.append(Caveat("there is no instance that all solvers have run: their figures are over different instances"))
     elif any(each.ran > each.compared for each in solvers):
-        count = len(report.costs.columns)
-        out.append(Caveat(f"solvers are compared on the {count:,} instances (with their seeds) that all of them have run"))
+        where = counted(len(report.costs.columns), "instance")
+        out.append(Caveat(f"solvers are compared on {where} (with its seed) alone, which all of them have run"))
     return out
 
 
@@ -158,7 +159,7 @@ def _several(what: str, names: Sequence[str]) -> list[Caveat]:
     counts = Counter(names)
     if len(counts) < 2:
         return []
-    listed = "; ".join(f"{each} ({count:,} cells)" for each, count in counts.most_common())
+    listed = "; ".join(f"{each} ({counted(count, 'cell')})" for each, count in counts.most_common())
     return [Caveat(f"records come from {len(counts)} {what}, so that times may not compare: {listed}")]
 
 

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import json
+import pickle
 from html import escape
 
 from optbench.bench import stats
 from optbench.bench.report.gathered import Report, fixed
 from optbench.bench.report.ranking import table_of
-from optbench.bench.report.words import counted, seconds
+from optbench.bench.report.words import NONE, counted, seconds
 from optbench.bench.study.declared import SolverEntry
+from optbench.errors import OptbenchError
 
 MEANINGS = (
-    ("gap to best bound", "(objective − bound) / objective, with the best bound that anybody in the study proved for it: "
-     "a schedule is at most so far from the optimum. A cell that failed or found nothing counts as 100 %."),
+    (
+        "gap to best bound",
+        "(objective − bound) / objective, with the best bound that anybody in the study proved for the instance: a schedule is "
+        "at most so far from the optimum. A cell that failed or found nothing counts as 100 %. Of objectives in order, the "
+        "widest gap counts. Gates and claims call it gap.",
+    ),
     ("behind first", "its gap minus that of the first, instance by instance; an interval that holds 0 may be chance."),
-    ("own proof", "the gap with the bounds that the solver itself and the bounding of the instance proved, and nobody else."),
-    ("above best known", "(objective − best known) / best known, over the instances that it solved. It proves nothing."),
+    ("own proof", "the gap with the bounds of the solver itself and of the instance's bounding alone (own_gap)."),
+    (
+        "above best known",
+        "(objective − best known) / best known (rpd), over the instances that it solved; of objectives in order, of the first. "
+        "Of public instances the published best known counts too. It proves nothing.",
+    ),
     ("optimum", "cells that end at an optimum that anybody in the study proved."),
-    ("time", f"solving time, without verification: geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s; a failure counts as "
-     "the whole time limit."),
+    (
+        "time",
+        f"solving time, without verification: geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s; a failure counts as the "
+        "whole time limit.",
+    ),
     ("rank, wins", "by objective on each instance and seed; level results share their ranks and win together."),
-    ("intervals", f"{100 * stats.LEVEL:g} %, bootstrap over instances within each problem (repetitions of an instance are "
-     "averaged first); where every problem has one instance only, the problems are drawn."),
-)  # fmt: skip
+    (
+        "intervals",
+        f"{100 * stats.LEVEL:g} %, bootstrap over instances within each problem (repetitions of an instance are averaged first); "
+        "where every problem has one instance only, the problems are drawn.",
+    ),
+)
 
 
 def meanings() -> str:
@@ -46,11 +62,13 @@ def provenance(report: Report) -> str:
     budgets = [_budget(entry) for entry in study.solvers]
     return (
         f'<section id="provenance"><div class="head"><h2>How it was made</h2></div>{_machines(report)}'
-        f"<h3>Budgets</h3>{table_of(BUDGET_HEADS, budgets, 'budgets', words=(0, 1))}"
+        f"<h3>Solvers and budgets</h3>{table_of(BUDGET_HEADS, budgets, 'budgets', words=(0, 1))}{_problems(report)}"
         f"<dl>{listed}</dl>{_file(report)}</section>"
     )
 
 
+# Problems listed; a study of a public library has one per file.
+MOST_PROBLEMS = 60
 BUDGET_HEADS = ("solver", "parameters", "time limit", "work limit", "threads", "hard wall limit", "memory limit")
 
 
@@ -63,6 +81,29 @@ def _budget(entry: SolverEntry) -> str:
     figures = (limit, work, str(budget.threads), seconds(budget.hard_wall_s), memory)
     cells = "".join(f"<td>{escape(each)}</td>" for each in figures)
     return f'<tr><th scope="row">{escape(entry.label)}</th><td class="words">{escape(params) or "defaults"}</td>{cells}</tr>'
+
+
+def _problems(report: Report) -> str:
+    """What was to be solved, and what was to be minimised."""
+    instances: dict[str, dict[str, str]] = {}
+    for row in report.table.rows:
+        instances.setdefault(row.cell.target, {})[row.cell.instance_hash] = row.cell.instance
+    rows = [
+        f'<tr><th scope="row">{escape(target)}</th><td class="words">{escape(_objective(report, next(iter(found))))}</td>'
+        f"<td>{len(found):,}</td></tr>"
+        for target, found in list(instances.items())[:MOST_PROBLEMS]
+    ]
+    more = len(instances) - len(rows)
+    note = f'<p class="note">{more:,} more problems are not listed.</p>' if more > 0 else ""
+    return f"<h3>Problems</h3>{table_of(('problem', 'minimise', 'instances'), rows, 'problems', words=(0, 1))}{note}"
+
+
+def _objective(report: Report, instance_hash: str) -> str:
+    """The objective of an instance, where the store still has it."""
+    try:
+        return report.store.instance(instance_hash).objective.label
+    except (OSError, OptbenchError, pickle.PickleError, AttributeError, ImportError, EOFError, TypeError):
+        return NONE
 
 
 def _machines(report: Report) -> str:

@@ -56,10 +56,10 @@ def _behind(report: Report) -> Iterator[str]:
     level = [each for each in others if _level(each)]
     worse = [each for each in others if not _level(each)]
     if level and any(each.behind is not None and each.behind.known for each in level):
-        yield f"What these are behind {report.ranked[0].label} may be chance: {_distances(level)}."
+        yield f"The differences may be chance: behind {report.ranked[0].label} are {_distances(level)}."
     if worse:
         last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {points(worse[-1].behind)}"
-        yield f"Clearly behind: {_distances(worse)}{last}."
+        yield f"Clearly behind {report.ranked[0].label} are {_distances(worse)}{last}."
 
 
 def _distances(found: list[Summary]) -> str:

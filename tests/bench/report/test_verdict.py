@@ -1,0 +1,99 @@
+"""The verdict in words: who is best, by how much, what is proven, and where a rule does as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optbench.bench.report import Report, gather, verdict
+from optbench.bench.study.cells import BOUNDS
+from tests.bench.by_hand import failure, records_of, stored, study_of
+
+LABELS = ("cpsat", "fcfs", "lp_guided")
+
+
+def reported(folder: Path, results: Mapping[tuple[str, str], Any], labels: tuple[str, ...] = LABELS, **fields: Any) -> Report:
+    plan = study_of(labels, ["a"], **fields)
+    return gather(plan, stored(folder, records_of(plan, results)))
+
+
+def objectives(**values: list[float]) -> dict[tuple[str, str], Any]:
+    """One objective per seed, every instance bounded at 100."""
+    out: dict[tuple[str, str], Any] = {}
+    for label, row in values.items():
+        for seed, value in enumerate(row):
+            out[label, f"a-{seed}"] = (value, None)
+            out[BOUNDS, f"a-{seed}"] = (None, 100.0)
+    return out
+
+
+def test_the_best_by_a_clear_margin(tmp_path: Path) -> None:
+    """Gaps: 0 and 0; 0.2 and 1/3; 0.5 and 0.5. The optimum is proven, by the bound."""
+    given = objectives(cpsat=[100, 100], fcfs=[125, 150], lp_guided=[200, 200])
+    assert verdict(reported(tmp_path, given, seeds=(0, 1))) == [
+        "cpsat is best: its schedules are on average within 0 % (0 to 0 %) of the best bounds over 2 instances.",
+        "Clearly behind cpsat are fcfs by 26.7 points (20.0 to 33.3), lp_guided by 50.0 points (50.0 to 50.0).",
+        "The optimum of every instance is proven: the gaps are what is really lost.",
+        "cpsat ends at a proven optimum in 2 of 2 cells.",
+        "The simple rule fcfs does better than the method lp_guided.",
+    ]
+
+
+def test_what_may_be_chance_is_called_so(tmp_path: Path) -> None:
+    """x − y is −0.1, +0.1, −0.1 of 200, so that one of two is level with the other."""
+    given = objectives(cpsat=[200, 200, 200], fcfs=[250, 160, 250])
+    found = verdict(reported(tmp_path, given, labels=LABELS[:2], seeds=(0, 1, 2)))
+    assert found[0].startswith("cpsat and fcfs cannot be told apart: cpsat, first by mean, is on average within 50.0 %")
+    assert found[1] == "The differences may be chance: behind cpsat are fcfs by 2.5 points (−12.5 to 10.0)."
+    assert found[2] == "No optimum is proven: the gaps are the most that may be lost, not what is."
+
+
+def test_a_rule_that_does_as_well_as_a_method_is_said(tmp_path: Path) -> None:
+    given = objectives(fcfs=[125, 125], lp_guided=[125, 150])
+    found = verdict(reported(tmp_path, given, labels=("fcfs", "lp_guided"), seeds=(0, 1)))
+    assert "The simple rule fcfs does as well as the method lp_guided." in found
+
+
+def test_a_rule_that_beats_a_learner_is_said(tmp_path: Path) -> None:
+    given = objectives(cpsat=[100, 100], fcfs=[125, 150], lp_guided=[200, 200])
+    report = replace(reported(tmp_path, given, seeds=(0, 1)), learned=frozenset({"lp_guided"}))
+    assert verdict(report)[-1] == "The simple rule fcfs does better than the learned method lp_guided."
+
+
+def test_failures_are_counted(tmp_path: Path) -> None:
+    given = objectives(cpsat=[100, 100], fcfs=[125, 125])
+    given["fcfs", "a-0"] = lambda cell: failure(cell, "crashed")
+    given["fcfs", "a-1"] = (None, None)
+    found = verdict(reported(tmp_path, given, labels=LABELS[:2], seeds=(0, 1)))
+    assert "1 cell failed and counts as a gap of 100 %." in found
+    assert "1 cell ended without a schedule and counts as a gap of 100 %." in found
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "expected"),
+    [
+        (("cpsat",), {}, "Nothing has run yet."),
+        (
+            ("cpsat",),
+            objectives(cpsat=[125]),
+            "cpsat: its schedules are on average within 20.0 % of the best bounds over 1 instance.",
+        ),
+        (
+            LABELS[:2],
+            objectives(cpsat=[125], fcfs=[200]),
+            "One instance alone, which says nothing of others: gaps of cpsat 20.0 %, fcfs 50.0 %.",
+        ),
+        (
+            LABELS[:2],
+            {("cpsat", "a-0"): (50.0, None), ("fcfs", "a-0"): (40.0, None)},
+            "No instance has a lower bound, so nothing is proven and every gap counts as 100 %. "
+            "By objective fcfs is first: average rank 1.00 of 2, 0 % above the best known.",
+        ),
+    ],
+)
+def test_the_first_sentence(labels: tuple[str, ...], given: dict[tuple[str, str], Any], expected: str, tmp_path: Path) -> None:
+    assert verdict(reported(tmp_path, given, labels=labels))[0] == expected

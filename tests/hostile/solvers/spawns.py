@@ -5,6 +5,8 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -23,12 +25,14 @@ MOST = 2000
 class Spawns(ob.Solver):
     """A child in a session of its own that outlives its parent, a fork bomb, threads without number or end, busy helpers."""
 
-    how: Literal["orphan", "bomb", "threads", "thread", "busy", "pool"] = "orphan"
+    how: Literal["orphan", "bomb", "threads", "thread", "busy", "pool", "lasting"] = "orphan"
     supports = EVERYTHING
 
     def solve(self, instance: ob.Instance, run: ob.Run) -> ob.Schedule | None:
         if self.how == "orphan":
             _orphan()
+        if self.how == "lasting":
+            _lasting()
         if self.how == "bomb":
             _bomb()
         if self.how in ("threads", "thread"):
@@ -51,6 +55,12 @@ def _orphan() -> None:
             os.closerange(0, 1024)
             time.sleep(300)
         os._exit(0)
+
+
+def _lasting() -> None:
+    """A child in its own session that can be told by its command line, and a parent that goes on."""
+    code = "import time; time.sleep(300)  # sleeping in its own session"
+    subprocess.Popen([sys.executable, "-c", code], start_new_session=True).wait()
 
 
 def _bomb() -> None:

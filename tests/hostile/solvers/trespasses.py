@@ -55,6 +55,6 @@ class Trespasses(ob.Solver):
         elif self.how == "close":
             os.closerange(0, 1 << 16)
         else:
-            for _ in range(20_000):
+            for _ in range(5_000):
                 sys.stdout.write("flood " * 20_000)
         return schedule

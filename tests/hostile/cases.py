@@ -20,6 +20,7 @@ COMMAND = (sys.executable, "-m", "optbench.cli.main")
 # In the environment of whatever a study starts, so that what is left of it can be found.
 MARK = "OPTBENCH_HOSTILE_RUN"
 TIMEOUT_S = 280
+PROBLEMS = ("jobshop:jobs=4,machines=3",)
 HONEST = ("fcfs", "heft", "random_rules:work_limit=20")
 
 
@@ -108,20 +109,20 @@ def make_workspace(root: Path) -> Path:
     return root
 
 
-def run(root: Path, solvers: Sequence[str], name: str = "hostile", jobs: int = 2, seeds: int = 1) -> Study:
+def run(root: Path, solvers: Sequence[str], problems: Sequence[str] = PROBLEMS, seeds: int = 1, jobs: int = 2) -> Study:
     """Run a study of these solvers in a workspace, as anybody would from the command line."""
     specs = [spec.format(victim=root / ".optbench") for spec in solvers]
     lines = [
         'question = "Who survives whom?"',
-        'problems = ["jobshop:jobs=4,machines=3"]',
+        f"problems = {json.dumps([*problems])}",
         f"solvers = {json.dumps(specs)}",
         f"seeds = {seeds}",
         'time_limit = "20s"',
         'bound_limit = "1s"',
     ]
-    (root / "studies" / f"{name}.toml").write_text("\n".join(lines) + "\n")
+    (root / "studies" / "hostile.toml").write_text("\n".join(lines) + "\n")
     done = subprocess.run(
-        [*COMMAND, "run", name, "-n", str(jobs), "--json"],
+        [*COMMAND, "run", "hostile", "-n", str(jobs), "--no-track", "--json"],
         cwd=root,
         env={**os.environ, "OPTBENCH_WORKSPACE": str(root), MARK: str(root)},
         capture_output=True,

@@ -74,7 +74,7 @@ def render(report: Report, path: Path) -> str:
 def _header(report: Report, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
     """The question, the answer, and what must be known before believing it."""
     first, *rest = verdict(report)
-    also = "".join(f"<li>{escape(words)}</li>" for words in rest)
+    also = "".join(f"<li>{_kept(words)}</li>" for words in rest)
     held = [
         f"{sum(each.holds for each in found)} of {len(found)} {what} hold"
         for found, what in ((gates, "gates"), (claims, "claims"))
@@ -88,8 +88,13 @@ def _header(report: Report, gates: tuple[GateResult, ...], claims: tuple[ClaimRe
     return (
         f'<header><h1>{escape(report.name)}</h1><p class="question">{escape(report.plan.study.question)}</p>'
         f'<p class="facts">{escape(facts)}</p></header>{banners}{hidden}'
-        f'<section id="verdict"><p class="verdict">{escape(first)}</p>{f"<ul>{also}</ul>" if also else ""}</section>'
+        f'<section id="verdict"><p class="verdict">{_kept(first)}</p>{f"<ul>{also}</ul>" if also else ""}</section>'
     )
+
+
+def _kept(words: str) -> str:
+    """Text in which no percentage is broken over two lines."""
+    return escape(words).replace(" %", "&nbsp;%")
 
 
 def _banner(caveat: Caveat) -> str:

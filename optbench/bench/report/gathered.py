@@ -10,7 +10,7 @@ from typing import Any
 
 from optbench.bench.records import Record
 from optbench.bench.repeating import name_of
-from optbench.bench.report.words import counted
+from optbench.bench.report.words import counted, seconds
 from optbench.bench.results import Row, Summary, Table, summaries, table
 from optbench.bench.results.summaries import Costs, compared, costs_of, rows_by_label
 from optbench.bench.store import STUDIES, Store
@@ -120,6 +120,7 @@ def caveats(report: Report) -> list[Caveat]:
     if report.plan.changed:
         found.append(Caveat(report.plan.changed))
     records = report.records
+    found += _overruns(records)
     found += _several("machines or library versions", _machines(records))
     found += _several("versions of the code", [record.code_version for record in records])
     return found
@@ -153,6 +154,16 @@ def _incomplete(report: Report) -> list[Caveat]:
         where = counted(len(report.costs.columns), "instance")
         out.append(Caveat(f"solvers are compared on {where} (with its seed) alone, which all of them have run"))
     return out
+
+
+def _overruns(records: Sequence[Record]) -> list[Caveat]:
+    """Cells that had more time than others were given."""
+    late = [record for record in records if record.overrun_s > 0]
+    if not late:
+        return []
+    worst = max(late, key=lambda record: record.overrun_s)
+    where = f"at worst by {seconds(worst.overrun_s)}: {worst.cell.title}"
+    return [Caveat(f"{counted(len(late), 'cell')} took longer than the time limit, {where}")]
 
 
 def _several(what: str, names: Sequence[str]) -> list[Caveat]:

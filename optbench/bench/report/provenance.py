@@ -112,6 +112,7 @@ def _machines(report: Report) -> str:
     for record in report.records:
         parts = fixed(record.machine).items()
         words = ", ".join(f"{value}" if key in ("host", "system") else f"{key} {value}" for key, value in parts)
+        words += "".join(f", sandbox {key} {value}" for key, value in record.machine.get("sandbox", {}).items())
         found.setdefault(f"{words}\n{record.code_version}", []).append(record.began_at)
     if not found:
         return ""
@@ -124,7 +125,9 @@ def _machines(report: Report) -> str:
             f'<tr><td class="words">{escape(machine)}</td><td class="words"><code>{escape(code)}</code></td>'
             f'<td class="words">{escape(span)}</td><td>{counted(len(times), "cell")}</td></tr>'
         )
-    return table_of(("machine", "optbench and commit", "when (UTC)", "ran"), rows, "machines", words=range(3))
+    dirty = any("dirty" in record.code_version for record in report.records)
+    note = '<p class="note">dirty: with changes that are in no commit.</p>' if dirty else ""
+    return table_of(("machine", "optbench and commit", "when (UTC)", "ran"), rows, "machines", words=range(3)) + note
 
 
 def _minute(time: str) -> str:

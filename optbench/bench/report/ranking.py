@@ -34,16 +34,17 @@ def ranking(report: Report, number: dict[str, int]) -> str:
     regret = report.plan.study.reference != BEST
     heads = ["solver", "gap to best bound", "behind first", "own proof", "above best known"]
     heads += [f"regret to {report.plan.study.reference}"] if regret else []
-    heads += ["optimum", "failed", "no schedule", "time", "rank", "wins"]
-    rows = [_row(place, each, number[each.label], regret) for place, each in enumerate(report.summaries, 1)]
+    unsolved = any(each.unsolved for each in report.summaries)
+    heads += ["optimum", "failed", *(["no schedule"] if unsolved else []), "time", "rank", "wins"]
+    rows = [_row(place, each, number[each.label], regret, unsolved) for place, each in enumerate(report.summaries, 1)]
     return table_of(heads, rows, "ranking")
 
 
-def _row(place: int, each: Summary, k: int, regret: bool) -> str:
+def _row(place: int, each: Summary, k: int, regret: bool, unsolved: bool) -> str:
     who = f'<span class="place">{place}</span>{key(k)}<span>{escape(each.label)}</span>'
     name = f'<th scope="row"><span class="who">{who}</span></th>'
     if not each.compared:
-        return f'<tr>{name}<td colspan="{10 + regret}" class="words">not run yet</td></tr>'
+        return f'<tr>{name}<td colspan="{9 + regret + unsolved}" class="words">not run yet</td></tr>'
     closed = 0.0 if each.study_gap is None else 100 * (1 - min(1.0, each.study_gap.value))
     gap = f'<i class="gap"><i style="width:{closed:.1f}%"></i></i>'
     cells = [
@@ -58,7 +59,7 @@ def _row(place: int, each: Summary, k: int, regret: bool) -> str:
     cells += [
         f"<td>{each.optimal:,} of {each.compared:,}{own}</td>",
         _count(each.failed),
-        _count(each.unsolved),
+        *([_count(each.unsolved)] if unsolved else []),
         f"<td>{seconds(each.time_s)}</td>",
         f"<td>{NONE if each.rank is None else f'{each.rank:.2f}'}</td>",
         f"<td>{each.wins:,}</td>",

@@ -85,11 +85,11 @@ def small() -> tuple[Plan, dict[str, Record]]:
 def test_the_ranking_by_hand(tmp_path: Path) -> None:
     html = page(*small(), tmp_path)
     _, first, second = table(html, "ranking")
-    # Gap, behind, own proof, rpd, optimum, failed, no schedule, time, rank, wins.
+    # Gap, behind, own proof, rpd, optimum, failed, time, rank, wins.
     gap = "10.0 % 0 to 20.0 %"
-    assert first == ["1 x", gap, "–", gap, "0 % 0 to 0 %", "1 of 2", "0", "0", "1.0 s", "1.00", "2"]
+    assert first == ["1 x", gap, "–", gap, "0 % 0 to 0 %", "1 of 2", "0", "1.0 s", "1.00", "2"]
     gap, behind = "75.0 % 50.0 to 100 %", "65.0 % 50.0 to 80.0 %"
-    assert second == ["2 y", gap, behind, gap, "100 %", "0 of 2", "1", "0", "4.8 s", "2.00", "0"]
+    assert second == ["2 y", gap, behind, gap, "100 %", "0 of 2", "1", "4.8 s", "2.00", "0"]
 
 
 def test_the_instances_by_hand(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from optbench.plugins.specs import SECONDS
 
 MAX_LENGTH = 1000
 # Factors of units: seconds for times, as metrics have them; megabytes for memory; a per cent is a hundredth.
-UNITS = {**SECONDS, "%": 0.01, "MB": 1.0, "GB": 1000.0}
+UNITS = {**SECONDS, "%": 0.01, "MB": 1.0, "GB": 1024.0}
 KEYWORDS = ("and", "or", "not")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _UNIT = re.compile(r"[A-Za-z_]\w*|\s*%", re.ASCII)

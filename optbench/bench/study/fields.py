@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from optbench.errors import FileFormatError, OptbenchError, nearest
 from optbench.plugins import specs
 
-# In MB of a million bytes, as people write them; with an i in them, in powers of 1,024.
-MEMORY_MB = {"KB": 1e-3, "MB": 1.0, "GB": 1e3, "TB": 1e6, "KIB": 1024 / 1e6, "MIB": 1024**2 / 1e6, "GIB": 1024**3 / 1e6}
+# In MB of 1,024 × 1,024 bytes, as ``peak_memory_mb`` is measured, with or without an i in them.
+MEMORY_MB = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0, "TB": 1024.0**2}
 _MEMORY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)")
 NO_LIMIT = "none"
 
@@ -95,7 +95,7 @@ def memory(value: Any, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         refuse(field, value, allowed)
     match = _MEMORY.fullmatch(str(value).strip())
-    factor = None if match is None else MEMORY_MB.get(match[2].upper() or "MB")
+    factor = None if match is None else MEMORY_MB.get(match[2].upper().replace("IB", "B") or "MB")
     if match is None or factor is None or not 0 < float(match[1]) * factor < math.inf:
         refuse(field, value, allowed)
     return float(match[1]) * factor

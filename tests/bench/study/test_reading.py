@@ -72,7 +72,7 @@ def test_a_study_with_everything(tmp_path: Path) -> None:
     budgets = [entry.budget for entry in study.solvers]
     assert [budget.time_limit_s for budget in budgets] == [1.0, 2.0, 3.0, 3.0, 3.0]
     assert [budget.threads for budget in budgets] == [2, 2, 1, 1, 1]
-    assert [budget.memory_limit_mb for budget in budgets] == [500.0, 500.0, 500.0, 500.0, 2000.0]
+    assert [budget.memory_limit_mb for budget in budgets] == [500.0, 500.0, 500.0, 500.0, 2048.0]
     assert [budget.work_limit for budget in budgets] == [None, None, None, None, 100.0]
     assert {budget.cpu_limit_s for budget in budgets} == {60.0}
     assert (study.seeds, study.repetitions, study.bound_limit_s) == ((3, 1), 2, 1.0)
@@ -253,7 +253,7 @@ def test_a_file_that_is_no_study(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "megabytes"),
-    [("4GB", 4000.0), ("500MB", 500.0), ("1 GiB", 1073.741824), ("1.5gb", 1500.0), ("2e3", 2000.0), (64, 64.0)],
+    [("4GB", 4096.0), ("500MB", 500.0), ("1 GiB", 1024.0), ("1.5gb", 1536.0), ("2e3", 2000.0), (64, 64.0), ("512KB", 0.5)],
 )
 def test_memory_has_units(given: str | float, megabytes: float) -> None:
     assert memory(given, "memory_limit") == pytest.approx(megabytes)

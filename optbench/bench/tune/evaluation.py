@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from optbench.bench.executor import Executor
+from optbench.bench.executor import Executor, LocalExecutor
 from optbench.bench.instances import make_instances
 from optbench.bench.records import Record
 from optbench.bench.runner import run_cells
@@ -17,6 +18,15 @@ from optbench.bench.study.planning import plan
 from optbench.bench.study.sources import Made
 from optbench.bench.tune.task import Configuration, Point, Task
 from optbench.errors import OptbenchError
+
+
+@contextmanager
+def evaluating(task: Task, store: Store, jobs: int, stop: threading.Event) -> Iterator[Evaluator]:
+    """An evaluator with so many processes, which are started when the first cell has to be run."""
+    executor = LocalExecutor.for_study(task.study_of(task.defaults, task.points), jobs)
+    with store.work_folder() as folder, ExitStack() as stack:
+        stack.push(executor)
+        yield Evaluator(task, store, executor, folder, stop)
 
 
 class Stopped(Exception):

@@ -14,12 +14,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optbench.bench.executor import LocalExecutor
 from optbench.bench.locks import alone
 from optbench.bench.store import Store, write_whole
 from optbench.bench.study.declared import Study
 from optbench.bench.track import TrackingError
-from optbench.bench.tune.evaluation import Evaluator, Stopped
+from optbench.bench.tune.evaluation import Stopped, evaluating
 from optbench.bench.tune.front import front_of
 from optbench.bench.tune.page import render
 from optbench.bench.tune.scoring import WHOLE, Reference, values_of, why_missing
@@ -159,8 +158,8 @@ def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) ->
     task, goals = known.task, known.task.section.goals
     kept = known.reference()
     if kept is None:
-        with alone(known.folder / "reference"), store.work_folder() as folder, LocalExecutor(jobs) as executor:
-            records = Evaluator(task, store, executor, folder, stop).all_records(task.defaults, task.points)
+        with alone(known.folder / "reference"), evaluating(task, store, jobs, stop) as evaluator:
+            records = evaluator.all_records(task.defaults, task.points)
         values = {goal.expression: values_of(task, goal, records) for goal in goals}
         for goal in goals:
             if all(value is None for value in values[goal.expression].values()):
@@ -235,8 +234,8 @@ def _progress(known: Trials, total: int, elapsed_s: float, before: int) -> TuneP
 def _validated(known: Trials, store: Store, jobs: int, stop: threading.Event, total: int) -> Validation | None:
     if stop.is_set() or len(known.finished(total)) < total:
         return None
-    with alone(known.folder / "validation"), store.work_folder() as folder, LocalExecutor(jobs) as executor:
-        return validate(known, Evaluator(known.task, store, executor, folder, stop))
+    with alone(known.folder / "validation"), evaluating(known.task, store, jobs, stop) as evaluator:
+        return validate(known, evaluator)
 
 
 def _nobody(progress: TuneProgress) -> None:

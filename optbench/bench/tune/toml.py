@@ -28,14 +28,19 @@ def _lines(table: Mapping[str, Any]) -> str:
 
 
 def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else json.dumps(key)
+    return key if _BARE.fullmatch(key) else _text(key)
+
+
+def _text(value: str) -> str:
+    """JSON's text is TOML's, but for one sign that TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
+        return repr(float(value)) if math.isfinite(value) else str(float(value))
     if isinstance(value, int):
         return str(value)
     if value is None:
@@ -45,7 +50,7 @@ def _value(value: Any) -> str:
     if isinstance(value, (list, tuple, set, frozenset)):
         return _list([_value(each) for each in (sorted(value) if isinstance(value, (set, frozenset)) else value)])
     if isinstance(value, (str, PurePath)):
-        return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+        return _text(str(value))
     if hasattr(value, "item"):  # numpy's numbers
         return _value(value.item())
     raise TypeError(f"{value!r} cannot be written as TOML")

@@ -12,10 +12,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.bench.executor import LocalExecutor
 from optbench.bench.records import Record
 from optbench.bench.store import Store
-from optbench.bench.tune.evaluation import Evaluator, Stopped
+from optbench.bench.tune.evaluation import Evaluator, Stopped, evaluating
 from optbench.bench.tune.scoring import Reference, changes_of, excess, means_of
 from optbench.bench.tune.task import Point, Task
 from optbench.bench.tune.trials import ALIVE_EVERY_S, CELLS, FAILED, TOTAL_S, VALUES, Claim, Trials
@@ -46,8 +45,7 @@ def work(orders: Orders, pipe: Connection) -> None:
     threading.Thread(target=_watch, args=(pipe, stop), daemon=True).start()
     store = Store(orders.store).make()
     trials = Trials(orders.task, orders.url, orders.folder)
-    with store.work_folder() as folder, LocalExecutor(1) as executor:
-        evaluator = Evaluator(orders.task, store, executor, folder, stop)
+    with evaluating(orders.task, store, 1, stop) as evaluator:
         while not stop.is_set():
             claim = trials.claim(orders.total)
             if claim is not None:

@@ -22,6 +22,7 @@ from typing import Any
 from optbench.bench.locks import alone, only_runner, work_folder
 from optbench.bench.reading import Records
 from optbench.bench.records import Record
+from optbench.bench.sandbox.leavings import read_left
 from optbench.errors import OptbenchError
 from optbench.model.files import instance_from_dict
 from optbench.model.files.strict_json import parse_json
@@ -174,7 +175,7 @@ def _load_instance(path: Path) -> Instance:
 
 def read_foreign_instance(path: Path) -> Instance:
     """An instance that a child wrote: data to be checked, never code to be run."""
-    return instance_from_dict(parse_json(path.read_text(encoding="utf-8")))
+    return instance_from_dict(parse_json(read_left(path).decode("utf-8")))
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from optbench.bench.executor.returned import NotReadable, read_answer, read_left
+from optbench.bench.executor.returned import read_answer
 from optbench.bench.records import Reason
+from optbench.bench.sandbox.leavings import NotReadable, read_left
 
 
 def test_an_answer(tmp_path: Path) -> None:
@@ -45,5 +46,5 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 def test_what_is_too_large(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (1 << 21))
     assert len(read_left(tmp_path / "large", most_mb=2)) == 1 << 21
-    with pytest.raises(NotReadable, match="it has 2 MB; 1 MB are allowed"):
+    with pytest.raises(NotReadable, match="large has 2 MB; 1 MB are allowed"):
         read_left(tmp_path / "large", most_mb=1)

@@ -34,7 +34,7 @@ def load_plan(study: str | Path, store: Store | None = None) -> Plan:
     if not latest.is_file():
         raise _never_run(study, name, folder)
     plan = read_plan(folder / name / latest.read_text(encoding="utf-8").strip())
-    return _compared(plan, study if str(study).endswith(".toml") else plan.study.path or name)
+    return _compared(plan, study if str(study).endswith(".toml") else _source(plan, name))
 
 
 def studies_run(store: Store | None = None) -> list[str]:
@@ -65,6 +65,12 @@ def _folder(store: Store | None) -> Path:
     from optbench.workspace import store as store_folder
 
     return store_folder() / STUDIES
+
+
+def _source(plan: Plan, name: str) -> str | Path:
+    """The file that was run; the study of that name where it is not there any more, as in a workspace that was moved."""
+    path = plan.study.path
+    return name if path is None or (not path.is_file() and name in names("study")) else path
 
 
 def _never_run(study: str | Path, name: str, folder: Path) -> OptbenchError:

@@ -196,3 +196,19 @@ def test_a_library_that_kills_the_zygote_is_left_to_the_cells(root: Path) -> Non
     lost, honest = said(started)
     assert lost[:2] == ["loops", "exited"] and "exit code 3" in str(lost[2])
     assert honest == ["fcfs", None, None, None]
+
+
+def test_compiled_code_of_a_plugin_is_kept_for_its_next_cell(root: Path) -> None:
+    """Cells cannot write beside the source: they keep it in a folder of the plug-in's own, per state of its code."""
+    lines = (
+        "with LocalExecutor(1) as executor:",
+        "    for outcome in executor.run([job('compiles'), job('compiles')]): print(json.dumps([outcome.output.strip()]))",
+    )
+    assert said(program(root, *lines)) == [["loaded 0, compiled 1"], ["loaded 1, compiled 0"]]
+    (folder,) = [path for path in (root / ".optbench" / "compiled").iterdir() if path.name.startswith("solver-compiles")]
+    assert any(folder.rglob("*.nbc")) and not (root / "solvers" / "__pycache__").exists()
+    (root / "work" / "instance.pickle").unlink()
+    (root / "work").rename(root / "earlier")
+    file = root / "solvers" / "compiles.py"
+    file.write_text(file.read_text().replace("a + b", "b + a"))
+    assert said(program(root, *lines))[0] == ["loaded 0, compiled 1"]

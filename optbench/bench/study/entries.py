@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ from optbench.bench.study.canonical import canonical
 from optbench.bench.study.declared import BEST, CellBudget, SolverEntry
 from optbench.bench.study.fields import duration, elements, is_none, known_keys, limit, memory, positive, refuse, text, whole
 from optbench.bench.study.grids import spec_text, spread
-from optbench.errors import FileFormatError, OptbenchError
+from optbench.errors import FileFormatError, OptbenchError, UnknownNameError
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, make
+from optbench.plugins.params import PARAMS
 from optbench.workspace import activate
 
 EXAMPLE = '["cpsat:time_limit=10s", "heft"]'
@@ -86,12 +87,21 @@ def _draft(
         if key in given:
             raise FileFormatError(f"{field} gives {key} twice: {own[key]!r} in the spec, and {given[key]!r} beside it")
     try:
+        _known(name, rest)
         values = {key: _placed(value) for key, value in specs.values_of(make("solver", name, rest)).items()}
     except OptbenchError as error:
         raise FileFormatError(f"{where}: {error}") from None
     budget = budget_of(defaults, {**own, **given}, f"{field}.")
     full = spec_text(name, {**rest, **own, **{key: specs.as_text(value) for key, value in given.items()}})
     return _Draft(field, label or spec_text(name, rest), label or full, label is not None, name, values, budget)
+
+
+def _known(name: str, given: Iterable[str]) -> None:
+    """A key that is neither a parameter nor of the budget, with the nearest of both."""
+    fields = [entry.name for entry in specs.parameters(load_class("solver", name))]
+    for key in given:
+        if key not in fields and f"{key}_s" not in fields and key != PARAMS:
+            raise UnknownNameError(f"parameter or limit of solver {name!r}", key, [*fields, *BUDGET_KEYS])
 
 
 def _placed(value: Any) -> Any:

@@ -95,7 +95,8 @@ def profile(report: Report, number: dict[str, int]) -> str:
         parts.append(svg.line(LEFT, y, scale.start + scale.length, y, class_="grid"))
         parts.append(svg.text(LEFT - 10, y + 4, f"{100 * share:.0f} %", class_="watts"))
     labels: list[tuple[float, float, str, int]] = []
-    for place, summary in reversed(list(enumerate(report.ranked[:MOST_LINES]))):
+    drawn = [each for each in report.ranked if each.rpd is not None][:MOST_LINES]
+    for place, summary in reversed(list(enumerate(drawn))):
         taus, shares = curves[summary.label]
         k = number[summary.label]
         xs = [scale.at(tau - 1) for tau in taus.tolist()] + [scale.start + scale.length]
@@ -105,7 +106,7 @@ def profile(report: Report, number: dict[str, int]) -> str:
         dashes = DASHES[k % len(DASHES)]
         parts.append(svg.tag("path", words, d=svg.steps(xs, ys), stroke=colour(k), stroke_dasharray=dashes, class_="curve"))
         labels.append((ys[-1], float(place), short(summary.label), k))
-    parts += _side_names(labels, scale.start + scale.length)
+    parts += _side_names(labels, scale.start + scale.length, base)
     return chart(parts, base + FOOT, "performance profile")
 
 
@@ -113,11 +114,11 @@ def _within(taus: stats.Floats, shares: stats.Floats, excess: float) -> float:
     return float(shares[np.searchsorted(taus, 1 + excess, side="right") - 1])
 
 
-def _side_names(labels: list[tuple[float, float, str, int]], x: float) -> list[str]:
-    """Names where curves end, one below the other where they would overlap."""
+def _side_names(labels: list[tuple[float, float, str, int]], x: float, base: float) -> list[str]:
+    """Names where curves end, one below the other where they would overlap, none below the chart."""
     out, last = [], -np.inf
-    for y, _, name, k in sorted(labels):
-        y = max(y, last + LABEL_ROOM)
+    for j, (y, _, name, k) in enumerate(sorted(labels)):
+        y = min(max(y, last + LABEL_ROOM), base - LABEL_ROOM * (len(labels) - 1 - j))
         last = y
         out.append(mark(k, x + 14, y, 4.5) + svg.text(x + 24, y + 4, name, class_="side-name"))
     return out

@@ -28,17 +28,19 @@ def _best(report: Report) -> str:
     first, *others = report.ranked
     assert first.study_gap is not None
     where = f"over {counted(first.study_gap.count, 'instance')}"
-    within = f"within {with_interval(first.study_gap)} of the best bounds {where}"
+    within = f"on average within {with_interval(first.study_gap)} of the best bounds {where}"
+    if first.optimal == first.compared:
+        within = f"proven optimal {where}"
     level = [first.label, *(each.label for each in others if _level(each))]
     if not others:
-        return f"{first.label}: its schedules are on average {within}."
+        return f"{first.label}: its schedules are {within}."
     if first.study_gap.count == 1:
         named = [(each.label, each.study_gap) for each in report.ranked[:MOST_NAMED]]
         gaps = ", ".join(f"{label} {percent(None if gap is None else gap.value)}" for label, gap in named)
         return f"One instance alone, which says nothing of others: gaps of {gaps}."
     if len(level) > 1:
-        return f"{_named(level)} cannot be told apart: {first.label}, first by mean, is on average {within}."
-    return f"{first.label} is best: its schedules are on average {within}."
+        return f"{_named(level)} cannot be told apart: the schedules of {first.label}, first by mean, are {within}."
+    return f"{first.label} is best: its schedules are {within}."
 
 
 def _named(names: list[str]) -> str:
@@ -52,7 +54,7 @@ def _level(summary: Summary) -> bool:
 
 def _behind(report: Report) -> Iterator[str]:
     """How far the others are behind."""
-    others = report.ranked[1:]
+    others = [each for each in report.ranked[1:] if each.rpd is not None]
     level = [each for each in others if _level(each)]
     worse = [each for each in others if not _level(each)]
     if level and any(each.behind is not None and each.behind.known for each in level):
@@ -60,6 +62,9 @@ def _behind(report: Report) -> Iterator[str]:
     if worse:
         last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {points(worse[-1].behind)}"
         yield f"Clearly behind {report.ranked[0].label} are {_distances(worse)}{last}."
+    without = [each.label for each in report.ranked if each.rpd is None]
+    if without:
+        yield f"Without any schedule: {_named(without)}."
 
 
 def _distances(found: list[Summary]) -> str:
@@ -79,7 +84,7 @@ def _proven(report: Report) -> Iterator[str]:
         yield f"The optimum of {of} is proven; elsewhere a gap is the most that may be lost."
     else:
         yield "No optimum is proven: the gaps are the most that may be lost, not what is."
-    if proven:
+    if proven and first.optimal < first.compared:
         by_itself = "" if first.proved == first.optimal else f" ({first.proved:,} by its own proof)"
         yield f"{first.label} ends at a proven optimum in {first.optimal:,} of {counted(first.compared, 'cell')}{by_itself}."
 
@@ -97,7 +102,7 @@ def _rules(report: Report) -> Iterator[str]:
     rule = next((each for each in ranked if each.label in report.rules), None)
     if rule is None:
         return
-    after = [each for each in ranked[ranked.index(rule) + 1 :] if each.label not in report.rules]
+    after = [each for each in ranked[ranked.index(rule) + 1 :] if each.label not in report.rules and each.rpd is not None]
     for learned in (True, False):
         for clearly in (True, False):
             names = [

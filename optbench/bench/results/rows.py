@@ -217,7 +217,8 @@ def _lows(joined: list[tuple[Cell, Record | None]], shared: Mapping[str, Record]
     for instance, record in [*shared.items(), *named]:
         value = record.bound if record.bound is not None else _best_bounds(record).get(0, (None, ""))[0]
         if value is not None:
-            lows[instance] = max(levels_of(value)[0], lows.get(instance, 0.0))
+            low = levels_of(value)[0]
+            lows[instance] = max(low, lows.get(instance, low))
     return lows
 
 

@@ -92,6 +92,14 @@ def test_the_ranking_by_hand(tmp_path: Path) -> None:
     assert second == ["2 y", gap, behind, gap, "100 %", "0 of 2", "1", "4.8 s", "2.00", "0"]
 
 
+def test_regret_has_a_column_where_the_study_names_a_reference(tmp_path: Path) -> None:
+    """y against x: 200 for 100; on a-1 it has nothing."""
+    plan, records = small()
+    html = page(replace(plan, study=replace(plan.study, reference="x")), records, tmp_path)
+    heads, x, y = table(html, "ranking")
+    assert heads[5] == "regret to x" and x[5] == "0 % 0 to 0 %" and y[5] == "100 %"
+
+
 def test_the_instances_by_hand(tmp_path: Path) -> None:
     html = page(*small(), tmp_path)
     assert table(html, "instances") == [

@@ -80,6 +80,7 @@ def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         show(Progress("plan", 2, 6, known=known, waiting=PLAN.solving))
         show(Progress("cell", 3, 6, record=record(FCFS[0], 10.0, total_s=4.0)))
         show(Progress("cell", 4, 6, record=failure(CPSAT[0], "signal", "11 (SIGSEGV)", total_s=8.0)))
+        show(Progress("cell", 5, 6, record=record(FCFS[1], 8.0, total_s=4.0)))
     said = [line.partition(" s  ")[2] for line in capsys.readouterr().err.splitlines()]
     assert said == [
         "instances 1 of 2",
@@ -89,6 +90,7 @@ def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         "3 of 6 cells, best gap 20.0 % (fcfs | alpha-0 | 0), about 6.00 s left",
         "cpsat | alpha-0 | 0: signal: 11 (SIGSEGV)",
         "4 of 6 cells, 1 failed, best gap 20.0 % (fcfs | alpha-0 | 0), about 8.00 s left",
+        "5 of 6 cells, 1 failed, 1 optimal, best gap 0 % (fcfs | beta-0 | 0), about 8.00 s left",
     ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from optbench.cli.output import emit_json
 from optbench.cli.parser import number
+from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from optbench.bench.runner import StudyRun
@@ -42,7 +43,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.report import write_report
     from optbench.bench.store import Store
     from optbench.bench.study import load_study
     from optbench.bench.track.following import following
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with following(study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)) as sending:
             done = _run(args, study)
-            account = Account(done, None if done.interrupted else str(write_report(done.plan, Store())))
+            account = Account(done, _report(done))
             if not args.json:
                 account.show()
             sending.hurry = done.interrupted
@@ -67,6 +67,20 @@ def run(args: argparse.Namespace) -> int:
     if warning is not None:
         sys.stderr.write(f"optbench: {warning}\n")
     return account.exit_code
+
+
+def _report(done: StudyRun) -> str | None:
+    """Where the report is; a report that cannot be written costs no result."""
+    from optbench.bench.report import write_report
+    from optbench.bench.store import Store
+
+    if done.interrupted:
+        return None
+    try:
+        return str(write_report(done.plan, Store()))
+    except (OSError, OptbenchError) as error:
+        sys.stderr.write(f"optbench: no report: {error}\n")
+        return None
 
 
 def _run(args: argparse.Namespace, study: Study) -> StudyRun:

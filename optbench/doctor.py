@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import subprocess
@@ -16,13 +15,13 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 
+from optbench.bench.sandbox import landlock, seccomp
+from optbench.bench.sandbox.calls import IS_LINUX
 from optbench.errors import OptbenchError
 from optbench.workspace import MARKER, activate, checkout
 
 Status = Literal["ok", "note", "problem"]
 OLDEST_PYTHON = (3, 11)
-# Number of the system call landlock_create_ruleset, the same on every architecture, and its flag that asks for the version.
-LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
 ORDERS = ("import highspy; from ortools.sat.python import cp_model", "from ortools.sat.python import cp_model; import highspy")
 
 
@@ -49,6 +48,8 @@ def report() -> list[Check]:
         _workspace(),
         _numba_cache(),
         _landlock(),
+        _attributes(),
+        _process_trees(),
         _data(),
         *_extras(),
     ]
@@ -168,14 +169,30 @@ def _numba_cache() -> Check:
 
 
 def _landlock() -> Check:
-    """Version of the kernel's Landlock, with which a process can give up access to files."""
-    if sys.platform != "linux":
-        return Check("landlock", "note", f"not on {sys.platform}", "only Linux has it")
-    libc = ctypes.CDLL(None, use_errno=True)
-    version = libc.syscall(LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(LANDLOCK_VERSION))
-    if version < 1:
-        return Check("landlock", "note", os.strerror(ctypes.get_errno()), "a kernel from 5.13 on has it, where it is enabled")
-    return Check("landlock", "ok", f"version {version}")
+    """Whether the cells of a study can be kept to their folders, and what this kernel's version leaves open."""
+    version = landlock.version()
+    if not version:
+        detail = "not here: cells of a study can write outside their folders, and signal other processes"
+        return Check("landlock", "note", detail, "a Linux kernel from 5.13 on has it, where it is enabled (lsm=landlock,...)")
+    missing = [(words, kernel) for needed, kernel, words in landlock.LEFT_OPEN if version < needed]
+    if missing:
+        left_open, kernel = " and ".join(words for words, _ in missing), missing[-1][1]
+        return Check("landlock", "note", f"version {version}: cells of a study can {left_open}", f"Linux {kernel} or later")
+    return Check("landlock", "ok", f"version {version}: cells of a study write and signal among themselves only")
+
+
+def _attributes() -> Check:
+    if seccomp.is_available():
+        return Check("seccomp", "ok", "cells of a study cannot change modes, owners or times of files")
+    detail = f"no filter for {platform.machine()}: cells of a study can change modes and owners of files"
+    return Check("seccomp", "note", detail, "Linux on x86_64 or aarch64 has one")
+
+
+def _process_trees() -> Check:
+    if IS_LINUX:
+        return Check("process trees", "ok", "limits of a study's cells hold for whatever they start")
+    detail = "cells of a study are looked at by ps: what leaves both its parent and its session is lost sight of"
+    return Check("process trees", "note", detail, "run solvers that you do not trust on Linux")
 
 
 def _data() -> Check:

@@ -9,6 +9,7 @@ import pynvml
 import pytest
 
 from optbench import doctor
+from optbench.bench.sandbox import landlock
 from optbench.workspace import VARIABLE
 
 
@@ -71,3 +72,13 @@ def test_a_workspace_that_is_gone_is_a_problem(tmp_path: Path, monkeypatch: pyte
 def test_a_data_folder_without_manifest_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPTBENCH_DATA", str(tmp_path))
     assert check("public data").status == "problem" and str(tmp_path) in check("public data").detail
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "says"),
+    [(0, "note", "can write outside"), (1, "note", "truncate files outside their folders and signal other processes"), (5, "note", "signal"), (6, "ok", "among themselves only")],
+)
+def test_what_landlock_leaves_open_is_said(monkeypatch: pytest.MonkeyPatch, version: int, status: str, says: str) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: version)
+    found = check("landlock")
+    assert found.status == status and says in found.detail

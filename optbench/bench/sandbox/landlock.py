@@ -23,6 +23,11 @@ REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 # Version in which a right, or a scope, came.
 SINCE = {WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE: 1, REFER: 2, TRUNCATE: 3, IOCTL_DEV: 5}
 ON_A_FILE = WRITE_FILE | TRUNCATE | IOCTL_DEV
+# What versions before one leave open, and the kernel that has it.
+LEFT_OPEN = (
+    (3, "6.2", "truncate files outside their folders"),
+    (6, "6.12", "signal other processes"),
+)
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS, SCOPES_SINCE = 1, 2, 6
 # Devices that any program may write, and those by which it talks to GPUs.
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kfd", "/dev/dri")

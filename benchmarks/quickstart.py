@@ -168,12 +168,15 @@ def main() -> None:
             ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
         )
         first = quickstart(clone, env)
-        again = quickstart(clone, env)
         found = left(clone)
+        again = quickstart(clone, env)
+        doubled = left(clone)
         text = page(first, again, found, commit.stdout.strip()).replace(str(clone), "~/optbench")
     REPORT.write_text(text)
     print(text)
     wrong = complete(first, again, found)
+    if (doubled["runs"], doubled["solves"]) != (found["runs"], found["solves"]):
+        wrong.append(f"the second time changed the runs in MLflow from {found['runs']} to {doubled['runs']}")
     if wrong:
         raise SystemExit("; ".join(wrong))
 

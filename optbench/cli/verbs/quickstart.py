@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -66,9 +67,14 @@ def workspace() -> tuple[Path, bool]:
 
 
 def show_next(root: Path) -> None:
-    """What to type now; where the workspace is another folder, first how to get there."""
-    inside = Path.cwd().resolve().is_relative_to(root.resolve())
-    steps = NEXT if inside else ((f"cd {shlex.quote(os.path.relpath(root))}", "the workspace of these results"), *NEXT)
+    """What to type now; first, where that is needed, how to have the command at hand and how to get to the workspace."""
+    steps = list(NEXT)
+    if not Path.cwd().resolve().is_relative_to(root.resolve()):
+        steps.insert(0, (f"cd {shlex.quote(os.path.relpath(root))}", "the workspace of these results"))
+    activate = Path(sys.prefix) / "bin" / "activate"
+    if activate.is_file() and shutil.which("optbench") != str(activate.with_name("optbench")):
+        here = activate.relative_to(Path.cwd()) if activate.is_relative_to(Path.cwd()) else activate
+        steps.insert(0, (f". {shlex.quote(str(here))}", "so that the shell finds optbench"))
     width = max(len(command) for command, _ in steps)
     show("", f"[{DIM}]where to look next[/]")
     show("\n".join(f"  {escape(command):<{width}}   [{DIM}]{words}[/]" for command, words in steps))

@@ -126,7 +126,7 @@ def complete(first: Done, again: Done, found: dict[str, Any]) -> list[str]:
 
 
 def page(first: Done, again: Done, found: dict[str, Any], commit: str) -> str:
-    shown = first.text[first.text.rindex(STEPS["study"]) :].split("\n", 1)[1].strip()
+    shown = first.text[first.text.rindex(STEPS["study"]) :].split("\n", 1)[1].strip("\n")
     rows = [f"| {name} | {seconds:.1f} | {again.seconds[name]:.1f} |" for name, seconds in first.seconds.items()]
     return "\n".join(
         [

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optbench.bench.sandbox import landlock, seccomp, tree
+from optbench.bench.sandbox import capabilities, landlock, seccomp, tree
 from optbench.bench.sandbox.calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 
 MB = 1 << 20
@@ -55,6 +55,7 @@ def confine(confinement: Confinement, parent: int) -> None:
     if IS_LINUX:
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # the kernel should take it first
             file.write("1000")
+    capabilities.give_up()
     if confinement.landlock and landlock.version():
         landlock.write_only_beneath([confinement.folder, *confinement.writable])
     if seccomp.is_available():

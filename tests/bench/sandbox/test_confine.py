@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from optbench.bench.sandbox import landlock, seccomp
+from optbench.bench.sandbox import capabilities, landlock, seccomp
 
 PROGRAM = """
 import os, sys
 from pathlib import Path
-from optbench.bench.sandbox import landlock, seccomp
+from optbench.bench.sandbox import capabilities, landlock, seccomp
 inside, outside = Path(sys.argv[1]), Path(sys.argv[2])
 CONFINE
 def can(work):
@@ -92,6 +92,24 @@ def test_attributes_stay_as_they_are(folders: tuple[Path, Path]) -> None:
     after = [(folder / "file").stat() for folder in folders]
     assert [(each.st_mode, each.st_uid, each.st_mtime) for each in after] == [(b.st_mode, b.st_uid, b.st_mtime) for b in before]
     assert (folders[0] / "copied").read_text() == "content"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root has rights to give up")
+def test_root_gives_up_its_rights_for_good(folders: tuple[Path, Path]) -> None:
+    said = run(
+        folders,
+        "import resource, subprocess, time",
+        "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))",
+        "capabilities.give_up()",
+        "print(can(lambda: time.clock_settime(time.CLOCK_REALTIME, time.time())))",
+        "print(can(lambda: os.nice(-5)))",
+        "try: resource.setrlimit(resource.RLIMIT_CORE, (9, 9))",
+        "except ValueError as error: print(error)",
+        "print(subprocess.run(['grep', 'CapEff', '/proc/self/status'], capture_output=True, text=True).stdout.split()[1])",
+        "print(can(lambda: (outside / 'file').read_text()))",
+    )
+    refused = ["Operation not permitted"] * 2
+    assert said == [*refused, "not allowed to raise maximum limit", f"{capabilities.KEPT:016x}", "done"]
 
 
 @WITH_LANDLOCK

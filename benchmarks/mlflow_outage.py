@@ -43,9 +43,9 @@ HOST, STUDY = "127.0.0.1", "outage"
 DECLARED = """\
 question = "Is every cell in MLflow after the server was in trouble?"
 problems = ["jobshop:jobs=6,machines=4", "gpu_dag:tasks=12,gpus=4"]
-solvers = ["random_rules:k=64", "heft", "fcfs"]
+solvers = ["random_rules", "heft", "fcfs"]
 seeds = {seeds}
-work_limit = 2000
+time_limit = "4s"
 bound_limit = "1s"
 """
 STILL_S = 14.0
@@ -178,11 +178,10 @@ def run_through_trouble(machinery: Machinery, workspace: Path) -> tuple[float, d
     runner = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def at(share: float) -> str:
-        total = 10**9
-        while runner.poll() is None:
+        while True:
             plans = sorted((store.folder / "studies" / STUDY).glob("*.json"))
-            total = len(json.loads(plans[0].read_text())["cells"]) if plans else total
-            if len(store.records()) >= share * total:
+            total = len(json.loads(plans[0].read_text())["cells"]) if plans else None
+            if runner.poll() is not None or (total is not None and len(store.records()) >= share * total):
                 break
             time.sleep(0.05)
         return f"{time.monotonic() - began:5.1f} s, {len(store.records())} of {total} cells done"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from optbench.bench.records import Record
 from optbench.bench.results import Table, summaries
 from optbench.bench.store import Store
+from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Result, TrajectoryPoint
 from optbench.model.schedule import Schedule
@@ -85,9 +85,15 @@ def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result
     return Result(**values)
 
 
-def study_files(joined: Table, records: Mapping[str, Record], store: Store, folder: Path) -> None:
-    """The plan, the study file as it is now, and a line per solver."""
+def study_files(joined: Table, store: Store, folder: Path) -> None:
+    """The report, the plan, the study file as it is now, and a line per solver."""
+    from optbench.bench.report import write_report
+
     plan = joined.plan
+    try:
+        write_report(plan, store, folder / "report.html")
+    except OptbenchError as error:  # a study file that has changed since; the runs are sent all the same
+        (folder / "report.txt").write_text(f"no report: {error}\n", encoding="utf-8")
     (folder / "plan.json").write_text(json.dumps(plan.to_dict(), default=str), encoding="utf-8")
     if plan.study.path is not None and plan.study.path.is_file():
         shutil.copyfile(plan.study.path, folder / "study.toml")

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import secrets
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from optbench.workspace import STORE, activate
 VARIABLE = "MLFLOW_TRACKING_URI"
 FOLDER, DATABASE, ARTIFACTS = "mlflow", "mlflow.db", "artifacts"
 LOCK = "tracking.lock"
+# A database that has been in the making for so long was given up.
+STALE_S = 600.0
 # A request is never repeated by MLflow itself: a create whose answer was lost would make a second run. Tracking repeats it,
 # after looking whether it arrived. Nobody outside is told of anything.
 SETTINGS = {
@@ -25,6 +28,7 @@ SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
 
 
@@ -60,8 +64,21 @@ class Place:
         return not self.local or self.database.exists()
 
     def make(self) -> None:
-        if self.artifacts is not None:
-            self.artifacts.mkdir(parents=True, exist_ok=True)
+        """The workspace's own folders and database: the latter beside its place first, so that a kill leaves no half of it."""
+        if self.artifacts is None:
+            return
+        self.artifacts.mkdir(parents=True, exist_ok=True)
+        if self.database.exists():
+            return
+        from mlflow.tracking import MlflowClient
+
+        for old in self.database.parent.glob(f".{DATABASE}.*"):
+            if time.time() - old.stat().st_mtime > STALE_S:
+                old.unlink(missing_ok=True)
+        fresh = self.database.with_name(f".{DATABASE}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        MlflowClient(tracking_uri=f"sqlite:///{fresh}", registry_uri=f"sqlite:///{fresh}").search_experiments()
+        os.replace(fresh, self.database)
 
     @contextmanager
     def locked(self) -> Iterator[Path]:

@@ -79,7 +79,7 @@ class StudyRuns:
             began_ms=min((began for began, _ in spans), default=0),
             ended_ms=max((ended for _, ended in spans), default=0),
             status=state,
-            artifacts=None if running else partial(study_files, joined, dict(records), self.store),
+            artifacts=None if running else partial(study_files, joined, self.store),
             files_version="" if running else version,
         )
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 OnSent = Callable[[int, int], None]
+# Without it MLflow's pages open with those for language models, which show no runs.
+EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 MAX_SAID = 200
 # Signs of what happens most, in the errors of MLflow's client, and our words for them.
 SIGNS = {
@@ -109,7 +111,7 @@ class Tracking:
             if found is None:
                 artifacts = self.place.artifacts
                 location = None if artifacts is None else (artifacts / name).as_uri()
-                self._experiments[name] = self.client.create_experiment(name, artifact_location=location)
+                self._experiments[name] = self.client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_TAGS)
                 return self._experiments[name]
             if found.lifecycle_stage != "active":
                 if not restore:

@@ -20,6 +20,8 @@ SUMMARY = "MLflow's pages on the runs of this workspace; Optuna's with --optuna"
 DESCRIPTION = "Start MLflow's server on the workspace's store and show its address. Ctrl-C ends it."
 EXAMPLES = ("optbench ui", "optbench ui --port 5001 --no-browser", "optbench ui --optuna")
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+# Of MLflow's pages, the list of experiments: its first page is about language models.
+EXPERIMENTS = "/#/experiments"
 LOCALHOST, ANYWHERE = "127.0.0.1", ("0.0.0.0", "::")
 
 
@@ -57,7 +59,7 @@ def _elsewhere(args: argparse.Namespace, place: Place) -> int:
     if not answers(place.uri):
         remedy = "start it, or unset the variable to see this workspace's own runs"
         raise UsageError(f"no MLflow server answers at {place.uri} (${VARIABLE}); {remedy}")
-    _announce(args, place.uri, f"runs are tracked by the server of ${VARIABLE}")
+    _announce(args, f"{place.uri}{EXPERIMENTS}", f"runs are tracked by the server of ${VARIABLE}")
     return exits.DONE
 
 
@@ -80,7 +82,7 @@ def _serve(
     handlers = {each: signal.signal(each, leave) for each in SIGNALS}
     try:
         with serving(words, f"{url}{health}", log, environment) as child:
-            _announce(args, url, f"{what}; Ctrl-C ends it")
+            _announce(args, f"{url}{'' if args.optuna is not None else EXPERIMENTS}", f"{what}; Ctrl-C ends it")
             child.wait()
             raise UsageError(f"the server ended with exit code {child.returncode}; {log} says why")
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import math
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ DECADES = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36000.0)
 DECADE_NAMES = ("1 ms", "10 ms", "0.1 s", "1 s", "10 s", "1 min", "10 min", "1 h", "10 h")
 DASHES = (None, "8 4", "3 3", "12 3 3 3", "6 2", "16 4")
 LONGEST_NAME = 24
+# Lightness that lines and marks need on a light page and on a dark one.
+DEPTH = 0.5
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,11 @@ class TimeAxis:
 
 
 def colour(k: int) -> str:
-    return paint.colour(paint.SOLVERS, k)
+    """Of the k-th solver; past the named ones hues apart by the golden section, as dark as those."""
+    if k < len(paint.SOLVERS):
+        return paint.SOLVERS[k]
+    parts = colorsys.hls_to_rgb((k * paint.GOLDEN) % 1.0, DEPTH, 0.55)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
 
 
 def mark(k: int, x: float, y: float, size: float, content: str = "") -> str:

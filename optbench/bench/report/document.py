@@ -16,7 +16,7 @@ from optbench.bench.report.instances import instances
 from optbench.bench.report.provenance import meanings, provenance
 from optbench.bench.report.ranking import claims_section, gates_section, ranking
 from optbench.bench.report.verdict import verdict
-from optbench.bench.report.words import counted
+from optbench.bench.report.words import counted, unbroken
 from optbench.bench.store import Store, write_whole
 from optbench.bench.study.planning import Plan
 
@@ -74,7 +74,7 @@ def render(report: Report, path: Path) -> str:
 def _header(report: Report, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
     """The question, the answer, and what must be known before believing it."""
     first, *rest = verdict(report)
-    also = "".join(f"<li>{_kept(words)}</li>" for words in rest)
+    also = "".join(f"<li>{unbroken(words)}</li>" for words in rest)
     held = [
         f"{sum(each.holds for each in found)} of {len(found)} {what} hold"
         for found, what in ((gates, "gates"), (claims, "claims"))
@@ -88,13 +88,8 @@ def _header(report: Report, gates: tuple[GateResult, ...], claims: tuple[ClaimRe
     return (
         f'<header><h1>{escape(report.name)}</h1><p class="question">{escape(report.plan.study.question)}</p>'
         f'<p class="facts">{escape(facts)}</p></header>{banners}{hidden}'
-        f'<section id="verdict"><p class="verdict">{_kept(first)}</p>{f"<ul>{also}</ul>" if also else ""}</section>'
+        f'<section id="verdict"><p class="verdict">{unbroken(first)}</p>{f"<ul>{also}</ul>" if also else ""}</section>'
     )
-
-
-def _kept(words: str) -> str:
-    """Text in which no percentage is broken over two lines."""
-    return escape(words).replace(" %", "&nbsp;%")
 
 
 def _banner(caveat: Caveat) -> str:

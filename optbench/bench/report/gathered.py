@@ -24,6 +24,8 @@ from optbench.plugins.specs import parameters
 PER_CELL = ("sandbox",)
 # The parameter that makes a solver a learned one.
 LEARNED = "checkpoint"
+# Instances that could not be made and are named one by one.
+MOST_UNMADE = 3
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,7 @@ def kind_of(solver: str) -> str:
 def caveats(report: Report) -> list[Caveat]:
     """What a reader must know, the gravest first."""
     found = _contradictions(report)
-    found += [
-        Caveat(f"no instance of {each.target} with seed {each.seed}: {each.error}", grave=True)
-        for each in report.plan.made
-        if each.error is not None
-    ]
+    found += _unmade(report)
     found += _incomplete(report)
     if report.plan.changed:
         found.append(Caveat(report.plan.changed))
@@ -140,6 +138,13 @@ def _contradictions(report: Report) -> list[Caveat]:
         else:
             out.append(Caveat(f"{len(words):,} bounds or proofs of {label} are refuted, for example {words[0]}", grave=True))
     return out
+
+
+def _unmade(report: Report) -> list[Caveat]:
+    lost = [each for each in report.plan.made if each.error is not None]
+    words = [f"no instance of {each.target} with seed {each.seed}: {each.error}" for each in lost[:MOST_UNMADE]]
+    more = len(lost) - len(words)
+    return [Caveat(each, grave=True) for each in [*words, *([f"and {more:,} more instances could not be made"] if more else [])]]
 
 
 def _incomplete(report: Report) -> list[Caveat]:

@@ -13,6 +13,7 @@ from optbench.bench.report.document import PACKAGE
 from optbench.bench.report.gathered import Report, caveats
 from optbench.bench.report.ranking import table_of
 from optbench.bench.report.verdict import verdict
+from optbench.bench.report.words import unbroken
 from optbench.bench.results import Summary
 from optbench.bench.stats import Estimate
 from optbench.bench.store import STUDIES, Store, write_whole
@@ -78,12 +79,12 @@ def write_index(reports: Sequence[tuple[Report, Path]], store: Store, path: Path
         failed = f'<small class="bad">{len(report.failures):,} failed</small>' if report.failures else ""
         rows.append(
             f'<tr><th scope="row"><a href="{escape(link)}">{escape(report.name)}</a></th>'
-            f'<td class="words">{escape(report.plan.study.question)}<small>{escape(verdict(report)[0])}</small></td>'
+            f'<td class="words">{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small></td>'
             f"<td>{len(report.records):,} of {len(report.plan.cells):,}{failed}</td>"
             f"<td>{escape(last_ran(report)[:16].replace('T', ' '))}</td></tr>"
         )
     body = [
-        f'<header><h1>Studies</h1><p class="facts">{len(reports):,} run here</p></header>',
+        f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {"study" if len(reports) == 1 else "studies"} run here</p></header>',
         f"<section>{table_of(HEADS, rows, 'gates', words=(0, 1))}</section>",
     ]
     write_whole(target, shell("Studies", body, PACKAGE, ("report.css",)).encode("utf-8"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from optbench.bench.page.scale import plain
 from optbench.bench.results.known import levels_of
 from optbench.bench.stats import Estimate
@@ -64,6 +66,11 @@ def seconds(value: float | None) -> str:
 def counted(count: int, what: str) -> str:
     """``1 cell``, ``2 cells``."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def unbroken(words: str) -> str:
+    """Text as HTML in which no percentage is broken over two lines."""
+    return escape(words).replace(" %", "&nbsp;%")
 
 
 def listed(names: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     if args.open:
         import webbrowser
 
-        webbrowser.open(written.absolute().as_uri())
+        if not webbrowser.open(written.absolute().as_uri()):
+            sys.stderr.write(f"optbench: no browser to show it; open {written} in one\n")
     return exits.DONE
 
 

@@ -190,6 +190,15 @@ def test_what_must_be_known_first(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_many_instances_that_could_not_be_made_are_a_few_remarks(tmp_path: Path) -> None:
+    plan, records = small()
+    plan = replace(plan, made=(*plan.made, *(Made("nosuch", seed, "nosuch", None, error="why") for seed in range(50))))
+    found = [each.words for each in caveats(gather(plan, stored(tmp_path, records)))]
+    assert len(found) == 4 and found[2:] == [
+        "no instance of nosuch with seed 2: why", "and 47 more instances could not be made"
+    ]  # fmt: skip
+
+
 def test_gates_and_claims_stand_with_their_verdicts(tmp_path: Path) -> None:
     """x has half the objective of y on average: (100 − 200) / 200 on a-0, (125 − 250) / 250 on a-1."""
     claim = Claim("less than y", "a paper, table 2", -0.4, "rel(objective, x, y)")

@@ -14,8 +14,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from optbench.bench.sandbox.trial_import import is_own
 from optbench.plugins.discovery import Kind, located
-from optbench.workspace import FOLDERS, checkout
+from optbench.workspace import FOLDERS
 
 LIBRARIES = {
     "gymnasium",
@@ -73,25 +74,19 @@ def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
 
 def _of_plugins(kind: Kind, names: Iterable[str]) -> list[str]:
     """Modules of optbench's own plug-ins."""
-    return [f"optbench.plugins.{FOLDERS[kind]}.{name}" for name in names if (path := _file(kind, name)) and _is_own(path)]
+    return [f"optbench.plugins.{FOLDERS[kind]}.{name}" for name in names if (path := _file(kind, name)) and is_own(path)]
 
 
 def _user_files(solvers: Iterable[str], problems: Iterable[str]) -> list[Path]:
     pairs: list[tuple[Kind, str]] = [("solver", name) for name in solvers]
     pairs += [("problem", name) for name in problems]
     found = (_file(kind, name) for kind, name in pairs)
-    paths = [path for path in found if path is not None and not _is_own(path)]
+    paths = [path for path in found if path is not None and not is_own(path)]
     return [file for path in paths for file in (sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path])]
 
 
 def _file(kind: Kind, name: str) -> Path | None:
     return next(iter(located(kind).get(name, [])), None)
-
-
-def _is_own(path: Path) -> bool:
-    """Whether a plug-in is part of optbench: of the package, or of the source tree."""
-    root = checkout()
-    return path.is_relative_to(Path(__file__).parents[2]) or (root is not None and path.is_relative_to(root / path.parent.name))
 
 
 def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:
@@ -146,7 +141,7 @@ def _import(name: str) -> bool:
     """Whether it is there: what looks like a submodule may be a function, and a library may be missing."""
     if name in sys.modules:
         return True
-    if name.startswith("optbench.") and ((source := _source(name)) is None or not _is_own(source)):
+    if name.startswith("optbench.") and ((source := _source(name)) is None or not is_own(source)):
         return False
     try:
         importlib.import_module(name)

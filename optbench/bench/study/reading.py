@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from optbench.bench.sandbox.trial_import import try_imports
 from optbench.bench.study.declared import Study
 from optbench.bench.study.entries import BUDGET_KEYS, bound_limit, read_entries
 from optbench.bench.study.expectations import check_expectations, read_claims, read_gates, read_metrics, read_reference
@@ -46,6 +47,7 @@ def load_study(name: str | Path) -> Study:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileFormatError(f"{path}: not TOML: {error}") from None
     try:
+        try_imports(table)
         return read(table, path)
     except OptbenchError as error:
         raise FileFormatError(f"{path}: {error}") from None

@@ -6,10 +6,14 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from optbench.bench.results import BestKnown, Summary, rows, summaries, table
+from optbench.bench.results import BestKnown, Row, Summary, rows, summaries, table
 from optbench.bench.results.summaries import costs_of
 from optbench.bench.results.trajectories import primal_integral_s
 from optbench.bench.store import Store
@@ -178,6 +182,45 @@ def test_a_study_without_any_record() -> None:
     plan = study_of(["x"], ["a"])
     (only,) = summaries(table(plan, {}))
     assert (only.ran, only.planned, only.study_gap, only.time_s) == (0, 1, None, None)
+
+
+ANY = st.one_of(st.none(), st.integers(1, 12).map(float))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(ANY, ANY, st.booleans()), min_size=6, max_size=6), ANY, st.randoms(use_true_random=False))
+def test_what_is_left_contradicts_nothing(cells: list[tuple[Any, Any, bool]], shared: float | None, rng: Random) -> None:
+    """Objectives, bounds and proofs of infeasibility at random: those that remain agree, whatever the order of the solvers."""
+    labels = ["x", "y", "z"]
+    given_by = {(label, f"a-{seed}"): cells[3 * seed + k] for k, label in enumerate(labels) for seed in (0, 1)}
+
+    def made(values: tuple[float | None, float | None, bool]) -> Any:
+        objective, bound, infeasible = values
+        status = {"status": "infeasible"} if infeasible and objective is None else {}
+        return lambda cell: record(cell, objective, bound, **status)
+
+    def joined(order: list[str]) -> dict[tuple[str, str], Row]:
+        plan = study_of(order, ["a"], seeds=(0, 1))
+        results: dict[tuple[str, str], Any] = {place: made(values) for place, values in given_by.items()}
+        results |= {(BOUNDS, f"a-{seed}"): (None, shared) for seed in (0, 1)}
+        return {(row.cell.label, row.cell.instance): row for row in table(plan, records_of(plan, results)).rows}
+
+    found = joined(labels)
+    for instance in ("a-0", "a-1"):
+        reached = [values[0] for (_, where), values in given_by.items() if where == instance and values[0] is not None]
+        here = [row for (_, where), row in found.items() if where == instance]
+        for row in here:
+            assert row.record is not None
+            if not row.failed:
+                assert row.record.bound is None or not reached or row.record.bound <= min(reached)
+                assert row.record.status != "infeasible" or not reached
+            assert 0.0 <= row.counted_study_gap <= row.counted_gap <= 1.0
+    shuffled = labels.copy()
+    rng.shuffle(shuffled)
+    again = joined(shuffled)
+    assert {place: (row.state, row.gap, row.study_gap, row.rpd) for place, row in found.items()} == {
+        place: (row.state, row.gap, row.study_gap, row.rpd) for place, row in again.items()
+    }
 
 
 def test_published_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,8 +83,9 @@ def write_index(reports: Sequence[tuple[Report, Path]], store: Store, path: Path
             f"<td>{len(report.records):,} of {len(report.plan.cells):,}{failed}</td>"
             f"<td>{escape(last_ran(report)[:16].replace('T', ' '))}</td></tr>"
         )
+    what = "study" if len(reports) == 1 else "studies"
     body = [
-        f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {"study" if len(reports) == 1 else "studies"} run here</p></header>',
+        f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {what} run here</p></header>',
         f"<section>{table_of(HEADS, rows, 'gates', words=(0, 1))}</section>",
     ]
     write_whole(target, shell("Studies", body, PACKAGE, ("report.css",)).encode("utf-8"))

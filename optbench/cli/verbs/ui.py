@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if args.optuna is not None:
         journal = _journal(args.optuna)
         port = free_port(args.host, args.port)
-        return _serve(dashboard_words(journal, args.host, port), args, port, "/", f"search {journal.stem}")
+        return _serve(dashboard_words(journal, args.host, port), args, port, "/", f"search {journal.parent.name}")
     place = Place.of()
     if place.uri.startswith(("http://", "https://")):
         return _elsewhere(args, place)
@@ -110,7 +110,7 @@ def _journal(study: str) -> Path:
 
     if find_spec("optuna_dashboard") is None:
         raise UsageError("--optuna needs optuna-dashboard, which is not installed; pip install 'optbench[dashboard]'")
-    found = {path.stem: path for path in sorted((store() / "tune").glob("*.journal"))}
+    found = {path.parent.name: path for path in sorted((store() / "tune").glob("*/trials.journal"))}
     if not found:
         raise UsageError(f"no search has been run here: {store() / 'tune'} has no journal; `optbench tune STUDY` makes one")
     if not study and len(found) == 1:

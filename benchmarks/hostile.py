@@ -101,14 +101,8 @@ def row_of(case: Case, study: Study) -> Row:
     return Row(case, found, any(case.says in each for each in study.summary.get("contradictions", [])))
 
 
-def honest(study: Study) -> list[tuple[str, object]]:
-    """Keys and objectives of what was no failure."""
-    found = [record for record in study.records().values() if record.cell.label in HONEST and not record.failed]
-    return sorted((record.key, record.objective) for record in found)
-
-
 def are_equal(study: Study, alone: Study) -> bool:
-    return honest(study) == honest(alone) and len(honest(alone)) == len(HONEST) * len(PROBLEMS) * SEEDS
+    return study.honest() == alone.honest() and len(alone.honest()) == len(HONEST) * len(PROBLEMS) * SEEDS
 
 
 def is_whole(study: Study) -> bool:

@@ -95,6 +95,12 @@ class Study:
     code: int
     errors: str
 
+    def honest(self) -> list[tuple[str, object]]:
+        """Keys and objectives of the honest solvers' cells that did not fail."""
+        names = [spec.partition(":")[0] for spec in HONEST]
+        found = [record for record in self.records().values() if record.cell.solver in names]
+        return sorted((record.key, record.objective) for record in found if record.verified and not record.failed)
+
     def records(self) -> dict[tuple[str, str], Record]:
         """By label of the solver and name of the instance."""
         found = Store(self.root / ".optbench").records()

@@ -34,25 +34,30 @@ CURVES = (
 )
 
 
-def write_report(plan: Plan, store: Store | None = None, path: Path | None = None) -> Path:
-    """Write the report of a study, by default beside its plans; returns where it went."""
-    return write(gather(plan, store or Store()), path)
+def write_report(plan: Plan, store: Store | None = None, path: Path | None = None, linked: bool = True) -> Path:
+    """Write the report of a study, by default beside its plans; returns where it went.
+
+    ``linked``: with links to the cells' files, which lead nowhere once the page is taken away from the store.
+    """
+    return write(gather(plan, store or Store()), path, linked)
 
 
-def write(report: Report, path: Path | None = None) -> Path:
+def write(report: Report, path: Path | None = None, linked: bool = True) -> Path:
     """Write what is gathered already."""
     target = path or report.folder / REPORT
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, render(report, target).encode("utf-8"))
+    write_whole(target, render(report, target if linked else None).encode("utf-8"))
     return target
 
 
-def render(report: Report, path: Path) -> str:
-    """The page as text; ``path`` is where it will be, for the links to cells' files."""
+def render(report: Report, path: Path | None) -> str:
+    """The page as text; ``path`` is where it will be, None for a page without links to cells' files."""
     gates, claims = evaluate(report.plan, report.store.records())
     number = {label: k for k, label in enumerate(report.table.labels)}
 
     def href(key: str) -> str:
+        if path is None:
+            return ""
         folder = report.store.cell(key).absolute()
         return Path(os.path.relpath(folder, path.absolute().parent)).as_posix() + "/"
 

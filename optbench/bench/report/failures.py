@@ -64,10 +64,11 @@ def _failure(report: Report, record: Record, href: Callable[[str], str]) -> str:
     output = _tail(report.store.cell(record.key) / OUTPUT)
     shown = f'<pre class="output">{escape(output)}</pre>' if output else '<p class="note">It wrote nothing.</p>'
     message = record.reason.message[:MESSAGE]
+    folder = href(record.key)
+    link = f'<p><a href="{escape(folder)}">its files</a></p>' if folder else ""
     return (
         f'<details class="failure"><summary><b>{escape(record.cell.title)}</b> <span>{escape(message)}</span></summary>'
-        f"{shown}<p>Again: <code>{escape(command)}</code></p>"
-        f'<p><a href="{escape(href(record.key))}">its files</a></p></details>'
+        f"{shown}<p>Again: <code>{escape(command)}</code></p>{link}</details>"
     )
 
 

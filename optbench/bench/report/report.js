@@ -19,7 +19,7 @@
       const close = make("button", "close", { type: "button" });
       close.addEventListener("click", () => dialog.close());
       const row = make("div", "", { className: "row" });
-      row.append(copy, make("a", "its files", { href: cell.f }), close);
+      row.append(copy, ...(cell.f ? [make("a", "its files", { href: cell.f })] : []), close);
       dialog.replaceChildren(make("h3", cell.t, { id: "cell-title" }), ...cell.l.map((line) => make("p", line)), make("pre", cell.c), row);
       dialog.showModal();
     });

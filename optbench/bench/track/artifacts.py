@@ -91,7 +91,7 @@ def study_files(joined: Table, store: Store, folder: Path) -> None:
 
     plan = joined.plan
     try:
-        write_report(plan, store, folder / "report.html")
+        write_report(plan, store, folder / "report.html", linked=False)
     except OptbenchError as error:  # a study file that has changed since; the runs are sent all the same
         (folder / "report.txt").write_text(f"no report: {error}\n", encoding="utf-8")
     (folder / "plan.json").write_text(json.dumps(plan.to_dict(), default=str), encoding="utf-8")
@@ -101,5 +101,7 @@ def study_files(joined: Table, store: Store, folder: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["solver", "cells", "ran", "failed", "optimal_share", "mean_gap", "gap_low", "gap_high", "rank"])
         for each in summaries(joined):
-            gap = (each.gap.value, each.gap.low, each.gap.high) if each.gap is not None else ("", "", "")
+            found = each.study_gap
+            ends = (found.low, found.high) if found is not None and found.known else ("", "")
+            gap = ("" if found is None else found.value, *ends)
             writer.writerow([each.label, each.planned, each.ran, each.failed, each.optimal_share, *gap, each.rank])

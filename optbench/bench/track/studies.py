@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from optbench.bench.command import solve_command
 from optbench.bench.records import Record
 from optbench.bench.results import Row, Summary, Table, summaries, table
+from optbench.bench.results.trajectories import primal_integral_s
 from optbench.bench.store import Store
 from optbench.bench.study.cells import Cell
 from optbench.bench.study.planning import Plan
 from optbench.bench.track.artifacts import cell_files, study_files
 from optbench.bench.track.runs import CELL, PREFIX, RunStatus, TrackedRun
-from optbench.model.measures import Value, primal_integral
+from optbench.model.measures import Value
 
 # Raised when cells or studies get other files from the same records.
 FILES_VERSION = "1"
@@ -165,25 +165,14 @@ class StudyRuns:
         return out
 
     def _primal_integral(self, row: Row, record: Record, joined: Table) -> float | None:
-        """Against the best known objective; of single objectives."""
+        """Against the best known objective."""
         best = joined.best.get(row.cell.instance_hash)
-        if best is None or record.failed or record.wall_s is None or isinstance(best.value, tuple):
+        if best is None or record.failed:
             return None
         place = (record.key, record.began_at, best.first)
         if place not in self._integrals:
-            points = [(point["t_s"], point["objective"]) for point in trajectory(self.store.cell(record.key))]
-            known = [(t_s, value) for t_s, value in points if value is not None]
-            self._integrals[place] = primal_integral(known, best.first, record.wall_s)
+            self._integrals[place] = primal_integral_s(row, best, self.store)
         return self._integrals[place]
-
-
-def trajectory(folder: Path) -> list[dict[str, Any]]:
-    """Rows of a cell's trajectory; none where it was not kept."""
-    try:
-        rows: list[dict[str, Any]] = json.loads((folder / "trajectory.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    return rows
 
 
 def span_ms(record: Record) -> tuple[int, int]:
@@ -220,7 +209,7 @@ def _params(cell: Cell) -> dict[str, str]:
 def _of_solver(summary: Summary) -> Iterator[tuple[str, float]]:
     yield "failed", float(summary.failed)
     yield "optimal_share", summary.optimal_share
-    for key, estimate in (("mean_gap", summary.gap), ("mean_rpd", summary.rpd)):
+    for key, estimate in (("mean_gap", summary.study_gap), ("mean_rpd", summary.rpd)):
         if estimate is not None:
             yield key, float(estimate.value)
     if summary.rank is not None:

@@ -123,6 +123,12 @@ def test_every_cell_has_its_files_and_its_command(tmp_path: Path) -> None:
     assert "bound 100 (bounds, solver), gap 20.0 %" in cell["l"]
 
 
+def test_a_page_that_travels_has_no_links(tmp_path: Path) -> None:
+    plan, records = small()
+    html = write_report(plan, stored(tmp_path, records), tmp_path / "away.html", linked=False).read_text(encoding="utf-8")
+    assert "cells/" not in html and '"f": ""' in html and "<a " not in html
+
+
 def test_failures_show_reason_output_and_command(tmp_path: Path) -> None:
     plan, records = small()
     key = next(each.key for each in records.values() if each.failed)

@@ -13,6 +13,8 @@ from optbench.bench.page.scale import nice_ticks
 LEFT, RIGHT, TOP, FOOT = 74.0, 18.0, 12.0, 48.0
 # Room around the marks, as a share of their range.
 MARGIN = 0.06
+# Values this many times as far above the median as the lowest is below it are outlying.
+OUTLYING, LEAST_TO_CUT = 3.0, 8
 STYLE = (
     "text{font:12px sans-serif;fill:#1b2230}.lane{fill:#f4f6f9}.grid{stroke:#dfe3ea}.tick{text-anchor:middle;font-size:11px}"
     ".watts{text-anchor:end;font-size:11px}.axis-name{font-weight:600}.axis-name.x{text-anchor:middle}.trial{fill:#3f7fe0;stroke:#fff}"
@@ -33,11 +35,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Axis:
-    """``names`` stand at 0, 1, ... where the values are no numbers."""
+    """``names`` stand at 0, 1, ... where the values are no numbers. With ``cut``, values far above the others are drawn at the
+    edge, so that they do not squeeze what matters."""
 
     title: str
     log: bool = False
     percent: bool = False
+    whole: bool = False
+    cut: bool = False
     names: Sequence[str] = ()
 
     def label(self, value: float) -> str:
@@ -71,7 +76,7 @@ def scatter(marks: Sequence[Mark], x: Axis, y: Axis, size: tuple[float, float], 
 
 def standalone(drawn: str) -> list[str]:
     """The charts within some markup as files of their own, which have no page's style."""
-    return [chart.replace(">", f"><style>{STYLE}</style>", 1) for chart in re.findall(r"<svg .*?</svg>", drawn)]
+    return [chart.replace(">", f"><style>{STYLE}</style>", 1) for chart in re.findall(r"<svg .*?</svg>", drawn, re.DOTALL)]
 
 
 def bars(shares: Sequence[tuple[str, float]], width: float) -> str:
@@ -106,7 +111,10 @@ def _range(axis: Axis, values: Sequence[float]) -> tuple[float, float]:
     """Of logarithms on a logarithmic axis."""
     if axis.names:
         return -0.5, len(axis.names) - 0.5
-    found = [math.log10(value) if axis.log else value for value in values]
+    found = sorted(math.log10(value) if axis.log else value for value in values)
+    if axis.cut and len(found) >= LEAST_TO_CUT:
+        quarter, half = found[len(found) // 4], found[len(found) // 2]
+        found = [min(value, half + OUTLYING * max(half - quarter, half - found[0])) for value in found]
     room = MARGIN * max(max(found) - min(found), 1e-3 * abs(max(found)), 1e-9)
     return min(found) - room, max(found) + room
 
@@ -117,4 +125,4 @@ def _ticks(axis: Axis, values: Sequence[float], most: int) -> list[tuple[float, 
     low, high = _range(axis, values)
     if axis.log:
         return [(10.0**value, axis.label(10.0**value)) for value in nice_ticks(high, most, low)]
-    return [(value, axis.label(value)) for value in nice_ticks(high, most, low)]
+    return [(value, axis.label(value)) for value in nice_ticks(high, most, low) if not axis.whole or value == round(value)]

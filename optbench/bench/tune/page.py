@@ -24,6 +24,7 @@ WIDE, SMALL = (1200.0, 360.0), (390.0, 260.0)
 # Trials below which importances are noise.
 LEAST_FOR_IMPORTANCE = 12
 TREES_SEED = 0
+HISTORY_AXIS = "trial; change against the defaults: below 0 is better, marks at the upper edge lie above it"
 
 
 def render(known: Trials, found: Validation | None) -> str:
@@ -87,8 +88,8 @@ def _history(trials: Sequence[FrozenTrial], goal: Goal, chosen: int | None) -> s
     for trial in trials:
         if is_candidate(trial) and (not line or trial.values[0] < line[-1][1]):
             line.append((float(trial.number), trial.values[0]))
-    y = charts.Axis(f"change of {goal.expression}", percent=True)
-    return charts.scatter(marks, charts.Axis("trial; change against the defaults, below 0 is better"), y, WIDE, line)
+    y = charts.Axis(f"change of {goal.expression}", percent=True, cut=True)
+    return charts.scatter(marks, charts.Axis(HISTORY_AXIS, whole=True), y, WIDE, line)
 
 
 def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | None) -> str:
@@ -99,8 +100,9 @@ def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | N
         mark = _mark(trial, trial.values[0], trial.values[1], chosen)
         look = mark.look if mark.look == "best" or trial.number not in front else "on-front"
         marks.append(Mark(mark.x, mark.y, look, mark.words))
-    x = charts.Axis(f"change of {goals[0].expression}, against change of {goals[1].expression}; below 0 is better", percent=True)
-    return charts.scatter(marks, x, charts.Axis(goals[1].expression, percent=True), WIDE)
+    words = f"change of {goals[0].expression}, against change of {goals[1].expression}; below 0 is better"
+    x = charts.Axis(words, percent=True, cut=True)
+    return charts.scatter(marks, x, charts.Axis(goals[1].expression, percent=True, cut=True), WIDE)
 
 
 def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, chosen: int | None) -> str:
@@ -111,7 +113,7 @@ def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, c
         at = float(names.index(str(value))) if names else float(value)
         marks.append(_mark(trial, at, trial.values[k], chosen))
     x = charts.Axis(axis.name, log=axis.log, names=names)
-    return charts.scatter(marks, x, charts.Axis(f"change of {goal.expression}", percent=True), SMALL)
+    return charts.scatter(marks, x, charts.Axis(f"change of {goal.expression}", percent=True, cut=True), SMALL)
 
 
 def _mark(trial: FrozenTrial, x: float, y: float, chosen: int | None) -> Mark:

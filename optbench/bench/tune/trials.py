@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Seconds between signs of life; after which silence a worker elsewhere counts as dead; and after which a trial without any sign
 # was left in the middle of a claim. A claim takes milliseconds.
 ALIVE_EVERY_S, ABANDONED_S, CLAIMING_S = 60.0, 600.0, 20.0
-PLACE, ALIVE, WORKER = "optbench.place", "optbench.alive", "optbench.worker"
+PLACE, ALIVE, ADOPTED = "optbench.place", "optbench.alive", "optbench.adopted"
 CELLS, FAILED, VALUES, TOTAL_S = "optbench.cells", "optbench.failed", "optbench.values", "optbench.total_s"
 REFERENCE = "optbench.reference"
 
@@ -143,6 +143,8 @@ class Trials:
         self.study.sampler = sampler_of(self.task, number)
         trial = optuna.trial.Trial(self.study, trial_id)
         trial.set_user_attr(PLACE, self.place)
+        if adopted:
+            trial.set_user_attr(ADOPTED, trial.user_attrs.get(ADOPTED, 0) + 1)
         self.alive(trial)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if made:
         words = f"no workspace here; made one in {root}"
         sys.stderr.write(f"optbench: {words}\n") if args.json else show(f"[{GOOD}]{escape(words)}[/]")
+    compile_first()
     options = ["--json"] * args.json + ["--no-track"] * args.no_track + ["--quiet"] * args.quiet
     jobs = args.jobs or min(JOBS, os.cpu_count() or 1)
     code = run_study.run(build_parser()[0].parse_args(["run", STUDY, "-n", str(jobs), *options]))
@@ -64,6 +65,15 @@ def workspace() -> tuple[Path, bool]:
     made = bool(init(root))
     activate(root)
     return root, made
+
+
+def compile_first() -> None:
+    """`make` has done it; after a plain pip install every cell would spend its two seconds on compiling."""
+    from optbench import ahead
+
+    if not ahead.is_ready():
+        sys.stderr.write("optbench: compiling the event kernel and the searches, once; a minute or two\n")
+        ahead.compile_missing()
 
 
 def show_next(root: Path) -> None:

@@ -32,9 +32,9 @@ def render(command: str, cases: Sequence[Any], value: dict[str, Any], seconds: f
         "",
         fill(
             "Checked for each: trial numbers 0 to N-1, each exactly once complete or pruned; every complete trial has all of its "
-            "cells, every cell stands in the store exactly once; each trial's value is what its cells in the store come to; MLflow "
-            "has one run per trial and one parent; no process is left. Cells beside those of trials are the comparison on unseen "
-            "seeds."
+            "cells, every cell stands in the store exactly once; each trial's value is what its cells in the store come to; "
+            "MLflow has one run per trial and one parent; no process is left. Cells beside those of trials are the comparison on "
+            "unseen seeds."
         ),
         "",
         *worth(cases[0], value),

@@ -113,6 +113,10 @@ def read_tune(
     for key in ("solver", "space", "seeds"):
         if key not in table:
             raise FileFormatError(f"tune.{key} is missing")
+    try:
+        load_class("solver", _name(_text(table, "solver")))
+    except OptbenchError as error:
+        raise FileFormatError(f"tune.solver: {error}") from None
     goals = (*_goals(table, "minimize"), *_goals(table, "maximize"))
     if not goals:
         raise FileFormatError('tune.minimize is missing; write minimize = ["objective"], or metrics such as "energy_j"')

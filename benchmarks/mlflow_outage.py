@@ -103,6 +103,14 @@ class Machinery:
         assert self.server is not None
         self.server.wait()
 
+    def arrived(self) -> int:
+        """Runs in MLflow, as PostgreSQL has them; whether the server lives does not matter."""
+        question = "select count(*) from runs where lifecycle_stage = 'active'"
+        port = str(self.ports["postgres"])
+        words = [program("psql"), "-h", HOST, "-p", port, "-U", "bench", "-d", "postgres", "-Atc", question]
+        said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+        return int(said) if said else -1
+
     def end(self) -> None:
         if self.server is not None and self.server.poll() is None:
             self.signal(signal.SIGCONT)
@@ -177,27 +185,29 @@ def run_through_trouble(machinery: Machinery, workspace: Path) -> tuple[float, d
     words = optbench(workspace, "run", STUDY, "-n", "2", "--json", uri=machinery.url)
     runner = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def at(share: float) -> str:
+    def at(share: float, sent: int = 10**9) -> str:
+        """Wait until so many of the cells are done, or so many runs have arrived."""
         while True:
             plans = sorted((store.folder / "studies" / STUDY).glob("*.json"))
             total = len(json.loads(plans[0].read_text())["cells"]) if plans else None
-            if runner.poll() is not None or (total is not None and len(store.records()) >= share * total):
+            arrived = machinery.arrived()
+            if runner.poll() is not None or arrived >= sent or (total is not None and len(store.records()) >= share * total):
                 break
-            time.sleep(0.05)
-        return f"{time.monotonic() - began:5.1f} s, {len(store.records())} of {total} cells done"
+            time.sleep(0.1)
+        return f"{time.monotonic() - began:5.1f} s, {len(store.records())} of {total} cells done, {max(arrived, 0)} runs there"
 
-    machinery.said.append(f"{at(0.2)}: server killed (SIGKILL, all its processes)")
+    machinery.said.append(f"{at(0.4, sent=10)}: server killed (SIGKILL, all its processes)")
     machinery.kill()
-    where = at(0.4)
+    where = at(0.5)
     machinery.start_server()
     machinery.said.append(f"{where}: server started")
-    where = at(0.55)
+    where = at(0.75, sent=machinery.arrived() + 20)
     machinery.signal(signal.SIGSTOP)
     machinery.said.append(f"{where}: server stopped (SIGSTOP)")
     time.sleep(STILL_S)
     machinery.signal(signal.SIGCONT)
     machinery.said.append(f"{at(0.0)}: server goes on")
-    machinery.said.append(f"{at(0.85)}: server killed, and left so")
+    machinery.said.append(f"{at(0.9)}: server killed, and left so")
     machinery.kill()
     out, err = runner.communicate()
     machinery.said.append(f"{at(0.0)}: the study has ended")

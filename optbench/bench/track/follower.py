@@ -27,7 +27,7 @@ from optbench.errors import OptbenchError
 END = "end"
 EVERY_S = 2.0
 # A pass that takes long comes less often, a server in trouble is asked less often, and sums wait for several passes.
-REST_FACTOR, TROUBLED_S, SUMS_EVERY_S = 4.0, 15.0, 30.0
+REST_FACTOR, TROUBLED_S, SUMS_EVERY_S = 2.0, 5.0, 30.0
 NICENESS, LISTEN_S = 15, 1.0
 
 

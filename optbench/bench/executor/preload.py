@@ -38,9 +38,11 @@ LIBRARIES = {
     "torch",
     "torch_geometric",
 }
+# Large, and named inside of functions that few solvers call: loaded if a plug-in names them, or a module that is loaded has to.
+LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
 # Whatever a cell does, it needs these.
 ALWAYS = ("optbench.bench.executor.tasks", "optbench.sim.compiled")
-IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+IMPORT = re.compile(r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.M)
 NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
 # Modules with compiled code: whether it is in the cache, and how to load it. All but the kernel can be done without.
 KERNELS = (
@@ -94,7 +96,7 @@ def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:
     found: dict[str, None] = {}
     waiting = list(modules)
     for file in files:
-        waiting += [name for name in _imports(file, "") if not name.startswith(".")]
+        waiting += [name for name, _ in _imports(file, "") if not name.startswith(".")]
     while waiting:
         name = waiting.pop()
         if name in found or name.partition(".")[0] not in LIBRARIES | {"optbench"}:
@@ -102,23 +104,28 @@ def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:
         found[name] = None
         if name.startswith("optbench.") and (source := _source(name)) is not None:
             package = name if source.name == "__init__.py" else name.rpartition(".")[0]
-            waiting += _imports(source, package)
+            is_plugin = name.startswith("optbench.plugins.")
+            waiting += [each for each, inside in _imports(source, package) if is_plugin or not inside or not _is_late(each)]
     return [name for name in found if name != "optbench"]
 
 
-def _imports(file: Path, package: str) -> Iterator[str]:
-    """Every module that a file may import; ``from a import b`` names both a and a.b."""
+def _is_late(name: str) -> bool:
+    return name.partition(".")[0] in LATE
+
+
+def _imports(file: Path, package: str) -> Iterator[tuple[str, bool]]:
+    """Every module that a file may import, and whether it does so inside of something; ``from a import b`` names a and a.b."""
     try:
         source = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):  # its cells will say so
         return
-    for base, names, plain in IMPORT.findall(source):
+    for indent, base, names, plain in IMPORT.findall(source):
         if plain:
-            yield from (part.split()[0] for part in plain.split(",") if part.strip())
+            yield from ((part.split()[0], bool(indent)) for part in plain.split(",") if part.strip())
             continue
         full = importlib.util.resolve_name(base, package) if base.startswith(".") and package else base
-        yield full
-        yield from (f"{full}.{name}" for name in NAME.findall(names))
+        yield full, bool(indent)
+        yield from ((f"{full}.{name}", bool(indent)) for name in NAME.findall(names))
 
 
 def _source(name: str) -> Path | None:

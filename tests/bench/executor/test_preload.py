@@ -29,3 +29,9 @@ def test_imports_of_optbench_are_followed() -> None:
     found = set(reached(["optbench.plugins.solvers.cpsat"], []))
     assert {"ortools.sat.python.cp_model", "optbench.model.instance", "optbench.plugins.solvers._cpsat_search", "numpy"} <= found
     assert not any(name.startswith(("torch", "mlflow", "optbench.cli")) for name in found)
+
+
+def test_what_few_need_is_left_to_those_that_name_it() -> None:
+    """The array form of a MILP can make a torch graph of itself, inside of a function; only a graph's own module is one."""
+    assert not any(name.startswith("torch") for name in reached(["optbench.views.milp.standard_form"], []))
+    assert "torch" in reached(["optbench.views.graph.hetero"], [])

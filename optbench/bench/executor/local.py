@@ -158,6 +158,8 @@ class LocalExecutor:
             slot.wire.close()
         self.slots.clear()
         self.control.close()
+        if not self.ready:  # it is loading, and has no slots
+            self.process.kill()
         try:
             self.process.wait(SLOTS_END_S + MAX_KILL_S + 5.0)
         except subprocess.TimeoutExpired:

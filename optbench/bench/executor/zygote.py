@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,11 +50,32 @@ class Zygote:
     def prepare(self, solvers: list[str], problems: list[str], load: bool) -> None:
         """Load, and say so."""
         began = time.monotonic()
-        loaded = preload(solvers, problems) if load else []
+        with self._ending_with_the_runner():
+            loaded = preload(solvers, problems) if load else []
         gc.disable()
         gc.freeze()  # collections in cells leave what is shared alone
         threads = _threads()
         self.wire.send({"ready": {"modules": len(loaded), "seconds": round(time.monotonic() - began, 3), "threads": threads}})
+
+    @contextlib.contextmanager
+    def _ending_with_the_runner(self) -> Iterator[None]:
+        """Nobody reads the wire while libraries are loaded, so the kernel signals that something has happened to it."""
+        flags = fcntl.fcntl(self.control, fcntl.F_GETFL)
+        signal.signal(signal.SIGIO, lambda number, frame: self._leave_if_alone())
+        fcntl.fcntl(self.control, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(self.control, fcntl.F_SETFL, flags | os.O_ASYNC)
+        self._leave_if_alone()
+        try:
+            yield
+        finally:
+            fcntl.fcntl(self.control, fcntl.F_SETFL, flags)
+            signal.signal(signal.SIGIO, signal.SIG_IGN)
+
+    def _leave_if_alone(self) -> None:
+        poller = select.poll()
+        poller.register(self.control, select.POLLIN)
+        if any(event & select.POLLHUP for _, event in poller.poll(0)):
+            os._exit(0)
 
     def serve(self) -> None:
         """Until the runner's end closes."""

@@ -99,6 +99,26 @@ def test_a_killed_runner_takes_everything_with_it(root: Path) -> None:
     until(lambda: marked(root) == [])
 
 
+@pytest.mark.parametrize("after_s", [0.0, 0.2, 0.6])
+def test_a_runner_killed_while_libraries_are_loaded_leaves_nothing(root: Path, after_s: float) -> None:
+    started = program(root, "with LocalExecutor(1, solvers=['cpsat']) as executor:", "    list(executor.run([job('loops')]))")
+    until(lambda: len(marked(root)) >= 2)
+    time.sleep(after_s)
+    started.kill()
+    started.communicate()
+    until(lambda: marked(root) == [])
+
+
+def test_stopping_while_libraries_are_loaded(root: Path) -> None:
+    started = program(
+        root,
+        "with LocalExecutor(1, solvers=['cpsat']) as executor:",
+        "    assert list(executor.run([job('fcfs')], iter([False, False, False, True]).__next__)) == []",
+        "    for outcome in executor.run([job('fcfs')]): say(outcome)",
+    )
+    assert said(started) == [["fcfs", None, None, None]]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_runner_alone_decides_about_signals_of_the_terminal(root: Path, number: signal.Signals) -> None:
     """Ctrl-C reaches the whole group of the foreground: cells are in sessions of their own."""

@@ -117,7 +117,7 @@ def document(done: TuneRun) -> dict[str, Any]:
 
 
 def _trial(trial: Any) -> dict[str, Any]:
-    return {"trial": trial.number, "params": dict(trial.params), "changes": list(trial.values)}
+    return {"trial": trial.number, "params": dict(trial.params), "losses": list(trial.values)}
 
 
 def _validation(found: Validation) -> dict[str, Any]:
@@ -132,9 +132,9 @@ def _validation(found: Validation) -> dict[str, Any]:
                 "goal": each.goal,
                 "defaults": each.defaults,
                 "tuned": each.tuned,
-                "change": each.change.value,
-                "low": each.change.low,
-                "high": each.change.high,
+                "change": each.natural.value,
+                "low": each.natural.low,
+                "high": each.natural.high,
                 "verdict": each.verdict,
             }
             for each in found.comparisons
@@ -167,6 +167,8 @@ def show_tuned(done: TuneRun, told: dict[str, Any]) -> None:
     show(f"written to [bold]{escape(str(found.path))}[/]; use it with -p params={escape(_relative(str(found.path)))}")
     if told["page"]:
         show(f"history, importance and slices: [bold]{escape(_relative(told['page']))}[/]")
+    if told["tracked"]:
+        show(f"[{DIM}]{escape(told['tracked'])}[/]")
 
 
 def verdict(found: Validation) -> str:
@@ -180,12 +182,13 @@ def verdict(found: Validation) -> str:
 
 
 def _sentence(each: Comparison, unseen: str) -> str:
-    change, interval = signed(each.change.value), f"95 % interval {signed(each.change.low)} to {signed(each.change.high)}"
+    natural = each.natural
+    change, interval = signed(natural.value), f"95 % interval {signed(natural.low)} to {signed(natural.high)}"
     if each.verdict == "better":
         return f"{each.goal}: better than the defaults {unseen}, {change} ({interval})."
     if each.verdict == "worse":
         return f"{each.goal}: WORSE than the defaults {unseen}, {change} ({interval})."
-    known = interval if each.change.known else "too few instances for an interval"
+    known = interval if natural.known else "too few instances for an interval"
     return f"{each.goal}: not proven better than the defaults {unseen}, {change} ({known})."
 
 
@@ -196,8 +199,8 @@ def _comparison_table(found: Validation) -> Any:
             escape(each.goal),
             figure(each.defaults),
             figure(each.tuned),
-            f"[{colour[each.verdict]}]{signed(each.change.value)}[/]",
-            f"{signed(each.change.low)} to {signed(each.change.high)}" if each.change.known else "-",
+            f"[{colour[each.verdict]}]{signed(each.natural.value)}[/]",
+            f"{signed(each.natural.low)} to {signed(each.natural.high)}" if each.natural.known else "-",
         )
         for each in found.comparisons
     ]
@@ -209,7 +212,7 @@ def _front_table(done: TuneRun) -> Any:
     found = done.validation
     assert found is not None and found.chosen is not None
     names = [axis.name for axis in done.task.section.space]
-    goals = [goal.expression for goal in done.task.section.goals]
+    goals = [f"{goal.loss} of {goal.expression}" for goal in done.task.section.goals]
     rows = [
         (
             f"{k}{'*' if trial.number == found.chosen.number else ''}",

@@ -72,6 +72,11 @@ class Goal:
         """A value of each cell, so that instances can be compared one by one."""
         return self.expression.isidentifier()
 
+    @property
+    def loss(self) -> str:
+        """What a trial's value is called, which is better the lower it is: of what is maximised a loss."""
+        return "loss" if self.maximize else "change"
+
 
 @dataclass(frozen=True)
 class TuneSection:

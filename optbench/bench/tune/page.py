@@ -24,7 +24,7 @@ WIDE, SMALL = (1200.0, 360.0), (390.0, 260.0)
 # Trials below which importances are noise.
 LEAST_FOR_IMPORTANCE = 12
 TREES_SEED = 0
-HISTORY_AXIS = "trial; change against the defaults: below 0 is better, marks at the upper edge lie above it"
+HISTORY_AXIS = "trial; against the defaults: below 0 is better, marks at the upper edge lie above it"
 
 
 def render(known: Trials, found: Validation | None) -> str:
@@ -88,7 +88,7 @@ def _history(trials: Sequence[FrozenTrial], goal: Goal, chosen: int | None) -> s
     for trial in trials:
         if is_candidate(trial) and (not line or trial.values[0] < line[-1][1]):
             line.append((float(trial.number), trial.values[0]))
-    y = charts.Axis(f"change of {goal.expression}", percent=True, cut=True)
+    y = charts.Axis(f"{goal.loss} of {goal.expression}", percent=True, cut=True)
     return charts.scatter(marks, charts.Axis(HISTORY_AXIS, whole=True), y, WIDE, line)
 
 
@@ -100,7 +100,7 @@ def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | N
         mark = _mark(trial, trial.values[0], trial.values[1], chosen)
         look = mark.look if mark.look == "best" or trial.number not in front else "on-front"
         marks.append(Mark(mark.x, mark.y, look, mark.words))
-    words = f"change of {goals[0].expression}, against change of {goals[1].expression}; below 0 is better"
+    words = f"{goals[0].loss} of {goals[0].expression}, against {goals[1].loss} of {goals[1].expression}; below 0 is better"
     x = charts.Axis(words, percent=True, cut=True)
     return charts.scatter(marks, x, charts.Axis(goals[1].expression, percent=True, cut=True), WIDE)
 
@@ -113,7 +113,7 @@ def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, c
         at = float(names.index(str(value))) if names else float(value)
         marks.append(_mark(trial, at, trial.values[k], chosen))
     x = charts.Axis(axis.name, log=axis.log, names=names)
-    return charts.scatter(marks, x, charts.Axis(f"change of {goal.expression}", percent=True, cut=True), SMALL)
+    return charts.scatter(marks, x, charts.Axis(f"{goal.loss} of {goal.expression}", percent=True, cut=True), SMALL)
 
 
 def _mark(trial: FrozenTrial, x: float, y: float, chosen: int | None) -> Mark:
@@ -134,10 +134,10 @@ def _section(title: str, inside: str) -> str:
 def _comparisons(comparisons: Sequence[Comparison]) -> str:
     rows = []
     for each in comparisons:
-        known = each.change.known
-        interval = f"{100 * each.change.low:+.2f} % to {100 * each.change.high:+.2f} %" if known else "unknown"
+        natural = each.natural
+        interval = f"{100 * natural.low:+.2f} % to {100 * natural.high:+.2f} %" if natural.known else "unknown"
         class_ = {"better": "good", "worse": "bad", "level": ""}[each.verdict]
-        change = f'<span class="{class_}">{100 * each.change.value:+.2f} %</span>'
+        change = f'<span class="{class_}">{100 * natural.value:+.2f} %</span>'
         cells = (_number(each.defaults), _number(each.tuned), change, interval)
         rows.append(f"<tr><th>{escape(each.goal)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     head = "".join(f"<th>{name}</th>" for name in ("goal", "defaults", "tuned", "change", "95 % interval"))
@@ -146,7 +146,7 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
 
 def _table(known: Trials, done: Sequence[FrozenTrial], chosen: int | None) -> str:
     names = [axis.name for axis in known.task.section.space]
-    goals = [goal.expression for goal in known.task.section.goals]
+    goals = [f"{goal.loss} of {goal.expression}" for goal in known.task.section.goals]
     head = "".join(f"<th>{escape(name)}</th>" for name in ("trial", "state", *goals, *names))
     rows = []
     for trial in done:

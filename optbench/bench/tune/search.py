@@ -22,7 +22,7 @@ from optbench.bench.tune.evaluation import Stopped, evaluating
 from optbench.bench.tune.front import front_of
 from optbench.bench.tune.page import render
 from optbench.bench.tune.scoring import WHOLE, Reference, values_of, why_missing
-from optbench.bench.tune.storage import folder_of, storage_url
+from optbench.bench.tune.storage import StorageError, folder_of, reachable, storage_url
 from optbench.bench.tune.task import Task, task_of
 from optbench.bench.tune.trials import Trials
 from optbench.bench.tune.validation import Validation, file_of, validate
@@ -43,7 +43,7 @@ LEAVE_S = 20.0
 
 @dataclass(frozen=True)
 class TuneProgress:
-    """How far a search is; ``best`` is the lowest value of a single goal so far, ``front`` the number of points of several."""
+    """How far a search is; ``best`` is the best change of a single goal so far, ``front`` the number of points of several."""
 
     done: int
     total: int
@@ -99,23 +99,23 @@ def run_tune(
     folder = folder_of(store.folder, task.name)
     url = storage_url(storage or task.section.storage, folder)
     total = trials or task.section.trials
-    known = Trials(task, url, folder)
-    before = len(known.finished(total))
-    try:
-        reference = _reference(known, store, jobs, stop)
-        orders = Orders(task, url, folder, store.folder, total, reference)
-        with _following(orders, track):
-            deaths = _run_workers(orders, known, jobs, stop, on_progress or _nobody)
-        found = _validated(known, store, jobs, stop, total)
-    except Stopped:
-        deaths, found = 0, None
-    ran, page, tracked = len(known.finished(total)) - before, None, None
-    if found is not None:
-        page = file_of(store.folder, task).with_suffix(".html")
-        page.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(page, render(known, found).encode())
-        tracked = _send(known, found) if track else None
-    return TuneRun(task, url, folder, total, tuple(known.all()), ran, deaths, stop.is_set(), found, page, tracked)
+    with reachable(url):
+        known = Trials(task, url, folder)
+        before = len(known.finished(total))
+        try:
+            orders = Orders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop))
+            with _following(orders, track):
+                deaths = _run_workers(orders, known, jobs, stop, on_progress or _nobody)
+            found = _validated(known, store, jobs, stop, total)
+        except Stopped:
+            deaths, found = 0, None
+        ran, page, tracked = len(known.finished(total)) - before, None, None
+        if found is not None:
+            page = file_of(store.folder, task).with_suffix(".html")
+            page.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(page, render(known, found).encode())
+            tracked = _send(known, found) if track else None
+        return TuneRun(task, url, folder, total, tuple(known.all()), ran, deaths, stop.is_set(), found, page, tracked)
 
 
 def _send(known: Trials, found: Validation) -> str:
@@ -139,7 +139,7 @@ def _following(orders: Orders, track: bool) -> Iterator[None]:
 
         known = Trials(orders.task, orders.url, orders.folder)
         while not done.wait(SEND_EVERY_S):
-            with suppress(TrackingError):  # said at the end, if it still cannot be reached then
+            with suppress(TrackingError, StorageError), reachable(orders.url):  # said at the end, if it is so then
                 send(known, None, "RUNNING")
 
     thread = threading.Thread(target=follow, daemon=True)
@@ -228,7 +228,8 @@ def _progress(known: Trials, total: int, elapsed_s: float, before: int) -> TuneP
     best = known.best() if single else None
     front = None if single else len(front_of(trials))
     running = sum(trial.state.name == "RUNNING" for trial in trials)
-    return TuneProgress(done, total, running, None if best is None else best.values[0], front, elapsed_s, done - before)
+    sign = -1.0 if known.task.section.goals[0].maximize else 1.0
+    return TuneProgress(done, total, running, None if best is None else sign * best.values[0], front, elapsed_s, done - before)
 
 
 def _validated(known: Trials, store: Store, jobs: int, stop: threading.Event, total: int) -> Validation | None:

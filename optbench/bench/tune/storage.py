@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from optbench.errors import ParameterError
+from optbench.errors import OptbenchError, ParameterError
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.storages.journal._file import BaseJournalFileLock
+
+class StorageError(OptbenchError):
+    """The storage of trials cannot be used now."""
+
 
 SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb")
 FOLDER = "tune"
@@ -52,6 +58,21 @@ def open_storage(url: str) -> BaseStorage:
     path = Path(url)
     path.parent.mkdir(parents=True, exist_ok=True)
     return optuna.storages.JournalStorage(JournalFileBackend(str(path), lock_obj=cast("BaseJournalFileLock", KernelLock(path))))
+
+
+@contextmanager
+def reachable(url: str) -> Iterator[None]:
+    """A storage that fails in the middle, in our words."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (StorageInternalError, SQLAlchemyError) as error:
+        cause = str(error.__cause__ or error).strip().splitlines()[0]
+        raise StorageError(
+            f"storage {shown(url)!r} cannot be reached: {cause}. Finished trials and cells are kept; the same command goes on."
+        ) from error
 
 
 def shown(url: str) -> str:

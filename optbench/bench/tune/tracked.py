@@ -46,8 +46,9 @@ def _parent(known: Trials, done: list[FrozenTrial], found: Validation | None, st
     if found is not None and found.chosen is not None:
         tags["optbench.best_trial"] = str(found.chosen.number)
         for each in found.comparisons:
-            values = {"defaults": each.defaults, "tuned": each.tuned, "change": each.change.value}
-            values |= {"change_low": each.change.low, "change_high": each.change.high} if each.change.known else {}
+            change = each.natural
+            values = {"defaults": each.defaults, "tuned": each.tuned, "change": change.value}
+            values |= {"change_low": change.low, "change_high": change.high} if change.known else {}
             metrics |= {_name(f"validation/{each.goal}/{key}"): value for key, value in values.items() if value is not None}
     spans = [_span_ms(trial) for trial in done]
     return TrackedRun(
@@ -69,7 +70,7 @@ def _trial(known: Trials, trial: FrozenTrial) -> TrackedRun:
     began, ended = _span_ms(trial)
     metrics: dict[str, float] = {}
     for goal, value in zip(task.section.goals, trial.values or (), strict=False):
-        metrics[_name(f"change/{goal.expression}")] = value
+        metrics[_name(f"{goal.loss}/{goal.expression}")] = value
     metrics |= {_name(name): value for name, value in trial.user_attrs.get(VALUES, {}).items()}
     metrics |= {_name(f"excess/{name}"): value for name, value in trial.constraints.items()}
     cells: list[str] = trial.user_attrs.get(CELLS, [])

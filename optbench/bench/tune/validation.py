@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,8 +39,14 @@ class Comparison:
     change: stats.Estimate
 
     @property
+    def natural(self) -> stats.Estimate:
+        """The change as people mean it: above 0 where the metric has grown, also where that is good."""
+        change = self.change
+        return replace(change, value=-change.value, low=-change.high, high=-change.low) if self.maximize else change
+
+    @property
     def verdict(self) -> Verdict:
-        """What the interval says; a change below 0 is good, whichever way the goal goes."""
+        """What the interval says; ``change`` below 0 is good, whichever way the goal goes."""
         if not self.change.known or not self.change.apart_from_zero:
             return "level"
         return "better" if self.change.high < 0 else "worse"
@@ -167,9 +173,9 @@ def _provenance(trial: FrozenTrial, found: Validation, known: Trials) -> dict[st
             out[f"validation_{key}"] = {
                 "defaults": each.defaults,
                 "tuned": each.tuned,
-                "change": each.change.value,
-                "change_low": each.change.low,
-                "change_high": each.change.high,
+                "change": each.natural.value,
+                "change_low": each.natural.low,
+                "change_high": each.natural.high,
                 "instances": each.change.count,
                 "verdict": each.verdict,
             }

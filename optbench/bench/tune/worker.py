@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -16,8 +18,10 @@ from optbench.bench.records import Record
 from optbench.bench.store import Store
 from optbench.bench.tune.evaluation import Evaluator, Stopped, evaluating
 from optbench.bench.tune.scoring import Reference, changes_of, excess, means_of
+from optbench.bench.tune.storage import reachable
 from optbench.bench.tune.task import Point, Task
 from optbench.bench.tune.trials import ALIVE_EVERY_S, CELLS, FAILED, TOTAL_S, VALUES, Claim, Trials
+from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +43,17 @@ class Orders:
 
 
 def work(orders: Orders, pipe: Connection) -> None:
-    """Body of a worker's process. Ctrl-C reaches its whole group; it ends when its pipe does, and so with its starter too."""
+    """Body of a worker's process; what stops it is one message, and its exit code."""
+    try:
+        with reachable(orders.url):
+            _work(orders, pipe)
+    except OptbenchError as error:
+        sys.stderr.write(f"optbench: worker {os.getpid()}: {error}\n")
+        sys.exit(1)
+
+
+def _work(orders: Orders, pipe: Connection) -> None:
+    """Ctrl-C reaches the whole group of processes; a worker ends when its pipe does, and so with its starter too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop = threading.Event()
     threading.Thread(target=_watch, args=(pipe, stop), daemon=True).start()

@@ -17,7 +17,7 @@ GOOD: dict[str, Any] = {
     "minimize": ["objective"],
     "space": {"low_clock": {"float": [0.3, 1.0]}},
 }
-STUDY = {"seeds": (0, 1), "problems": ("gpu_dag:tasks=5",)}
+STUDY: dict[str, Any] = {"seeds": (0, 1), "problems": ("gpu_dag:tasks=5",)}
 
 
 def test_what_it_says() -> None:

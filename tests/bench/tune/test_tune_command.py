@@ -76,7 +76,7 @@ def test_a_search_ends_with_a_file_that_solve_accepts(workspace: Workspace) -> N
     told = workspace.run("tune", "mini", "--no-track")
     assert (told["trials"], told["done"], told["ran"], told["interrupted"]) == (4, 4, 4, False)
     assert told["defaults"] == {"low_clock": 0.6, "high_clock": 1.0}
-    assert told["best"]["changes"][0] <= 0.0  # the defaults are among the trials, and 0 by definition
+    assert told["best"]["losses"][0] <= 0.0  # the defaults are among the trials, and 0 by definition
     (goal,) = told["validation"]["goals"]
     assert told["validation"]["instances"] == 2 and goal["low"] <= goal["change"] <= goal["high"]
 
@@ -91,6 +91,8 @@ def test_a_search_ends_with_a_file_that_solve_accepts(workspace: Workspace) -> N
     words = [word for key, value in told["best"]["params"].items() for word in ("-p", f"{key}={value}")]
     by_hand = workspace.run("solve", "gpu_dag:tasks=5,gpus=2", "-s", "fixed_dvfs", *words)
     assert by_file["objective"] == by_hand["objective"]
+    workspace.add("uses", 'problems = ["gpu_dag:tasks=5,gpus=2"]\nsolvers = ["fixed_dvfs:params=tuned/mini.toml"]\n')
+    assert workspace.run("run", "uses", "--no-track")["failed"] == 0
 
 
 def test_the_same_command_again_runs_nothing_and_more_trials_go_on(workspace: Workspace) -> None:
@@ -151,7 +153,7 @@ def test_several_goals_make_a_front_within_the_constraints(workspace: Workspace)
     goals = 'minimize = ["energy_j", "makespan_s"]\nconstraints = ["makespan_s <= 1e9", "failed == 0"]'
     workspace.add("several", STUDY.replace('minimize = ["objective"]', goals).replace("trials = 4", "trials = 7"))
     told = workspace.run("tune", "several", "--no-track")
-    front = [tuple(point["changes"]) for point in told["front"]]
+    front = [tuple(point["losses"]) for point in told["front"]]
     assert front == sorted(front) and front
     trials = trials_of(told["storage"], told["search"])
     assert all(trial.constraints["makespan_s <= 1e9"] < 0 for trial in trials)

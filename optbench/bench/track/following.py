@@ -14,8 +14,8 @@ from optbench.bench.store import Store
 from optbench.bench.study.declared import Study
 from optbench.bench.track.follower import END
 
-# How long the end of a study waits for what is not sent yet; the second after Ctrl-C.
-WAIT_S, HURRIED_S = 15.0, 2.0
+# How long the end of a study waits for what is not sent yet, the second after Ctrl-C; and at most while runs still arrive.
+WAIT_S, HURRIED_S, MOST_S = 15.0, 2.0, 60.0
 LOOK_S = 0.1
 
 
@@ -72,7 +72,8 @@ def following(
         listener.start()
         try:
             yield state
-            _wait(child, state, min(wait_s, HURRIED_S) if state.hurry else wait_s, on_wait)
+            quick = min(wait_s, HURRIED_S)
+            _wait(child, state, *((quick, quick) if state.hurry else (wait_s, max(wait_s, MOST_S))), on_wait)
         finally:
             child.kill()
             child.wait()
@@ -86,15 +87,18 @@ def _listen(child: subprocess.Popen[str], state: Following) -> None:
             state.hear(line)
 
 
-def _wait(child: subprocess.Popen[str], state: Following, wait_s: float, on_wait: OnWait | None) -> None:
+def _wait(child: subprocess.Popen[str], state: Following, wait_s: float, most_s: float, on_wait: OnWait | None) -> None:
     assert child.stdin is not None
-    deadline = time.monotonic() + wait_s
+    began, seen = time.monotonic(), state.done
+    deadline = began + wait_s
     try:
         child.stdin.write(f"{END}\n")
         child.stdin.flush()
     except BrokenPipeError:  # it has ended already, and said why
         pass
     while child.poll() is None:
+        if state.done != seen:  # they arrive, if slowly: a busy machine, say
+            seen, deadline = state.done, min(time.monotonic() + wait_s, began + most_s)
         if time.monotonic() >= deadline:
             state.gave_up = True
             return

@@ -10,7 +10,7 @@ from optbench.bench.formulas import Formula, FormulaError, Scope, condition, num
 from optbench.bench.formulas.names import slip_of
 from optbench.bench.formulas.syntax import Node, Number, Unary, parse
 from optbench.bench.study.declared import BEST, Claim, SolverEntry, Study
-from optbench.bench.study.fields import known_keys, refuse, tables, text
+from optbench.bench.study.fields import known_keys, real, refuse, tables, text
 from optbench.errors import FileFormatError, OptbenchError, nearest
 
 CLAIM_KEYS = ("text", "source", "paper", "ours", "better", "tolerance", "bound")
@@ -131,8 +131,8 @@ def figure(value: Any, field: str) -> float:
             found = _constant(parse(value))
         except FormulaError as error:
             raise FileFormatError(f"{field}: {error}") from None
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        found = float(value)
+    else:
+        found = real(value)
     if found is None or not math.isfinite(found):
         refuse(field, value, 'a number, such as -0.34 or "-34%"')
     return found

@@ -14,6 +14,8 @@ from optbench.plugins import specs
 MEMORY_MB = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0, "TB": 1024.0**2}
 _MEMORY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)")
 NO_LIMIT = "none"
+# Threads and repetitions; beyond it a number is a slip of the pen.
+MOST = 1_000_000
 
 
 def refuse(field: str, value: Any, allowed: str) -> NoReturn:
@@ -41,38 +43,41 @@ def text(value: Any, field: str, allowed: str = "text") -> str:
 
 
 def whole(value: Any, field: str, least: int, from_text: bool = True) -> int:
-    """A whole number; by default text too, as it stands in specs."""
+    """A whole number up to MOST; by default text too, as it stands in specs."""
     number = value
     if from_text and isinstance(value, str):
         try:
             number = int(value)
         except ValueError:
             number = None
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        refuse(field, value, f"a whole number of at least {least}")
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MOST:
+        refuse(field, value, f"a whole number from {least} to {MOST:,}")
     return number
+
+
+def real(value: Any) -> float:
+    """A number as a float; NaN for what is none, or more than a float holds."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return math.nan
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def positive(value: Any, field: str) -> float:
     """A finite number above 0."""
-    number = value
-    if isinstance(value, str):
-        try:
-            number = float(value)
-        except ValueError:
-            number = None
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number < math.inf:
+    number = real(value)
+    if not 0 < number < math.inf:
         refuse(field, value, "a number above 0")
-    return float(number)
+    return number
 
 
 def duration(value: Any, field: str) -> float:
     """Seconds, above 0."""
     allowed = "a duration above 0, such as 10s, 5m, 2h, 500ms or a number of seconds"
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        refuse(field, value, allowed)
     try:
-        seconds = specs.duration_s(value) if isinstance(value, str) else float(value)
+        seconds = specs.duration_s(value) if isinstance(value, str) else real(value)
     except OptbenchError:
         seconds = math.nan
     if not 0 < seconds < math.inf:

@@ -44,7 +44,7 @@ def load_study(name: str | Path) -> Study:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}; `optbench list studies` shows studies") from None
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits
         raise FileFormatError(f"{path}: not TOML: {error}") from None
     try:
         try_imports(table)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.bench.study.canonical import canonical
-from optbench.bench.study.fields import elements, text
+from optbench.bench.study.fields import elements, shown, text
 from optbench.bench.study.grids import spec_text, spread
 from optbench.bench.study.sources import generator_of, is_public, problem_name
 from optbench.data import DataError, DataFile, data_path, data_sets, locate
@@ -55,10 +55,24 @@ def targets_of(spec: str, folder: Path) -> list[str]:
     if _public(spec, folder):
         data_path(spec)
         return [spec]
-    path = folder / Path(spec).expanduser()
-    if path.is_file():
+    path = folder / _expanded(spec)
+    if _is_file(path):
         return [str(path.absolute())]
     raise _no_target(spec, path)
+
+
+def _expanded(spec: str) -> Path:
+    try:
+        return Path(spec).expanduser()
+    except RuntimeError:
+        raise FileFormatError(f"{spec!r}: there is no home folder {Path(spec).parts[0]!r}") from None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise FileFormatError(f"{shown(str(path))} cannot be looked at: {error.strerror}") from None
 
 
 def is_glob(spec: str) -> bool:
@@ -102,7 +116,7 @@ def _matches(file: DataFile, spec: str) -> bool:
 
 
 def _file_glob(spec: str, folder: Path) -> list[str]:
-    pattern = Path(spec).expanduser()
+    pattern = _expanded(spec)
     root, inner = (Path(pattern.anchor), pattern.relative_to(pattern.anchor)) if pattern.is_absolute() else (folder, pattern)
     try:
         found = [path for path in root.glob(str(inner)) if path.is_file()]

@@ -16,6 +16,8 @@ from optbench.errors import FileFormatError, OptbenchError
 PROBLEMS = 'problems = ["jobshop:jobs=3,machines=2"]\n'
 SOLVERS = 'solvers = ["cpsat", "fcfs"]\n'
 SHOP = "2 2\n0 3 1 2\n0 4 1 2\n"
+# A whole number that no float holds.
+HUGE = "9" * 400
 
 
 def load(folder: Path, text: str) -> Study:
@@ -142,7 +144,7 @@ def test_a_file_that_is_wrong_as_a_whole(tmp_path: Path, text: str, words: str) 
         ('["random_rules:k=x"]', "solvers[0]: solver 'random_rules': k is 'x'; it must be an integer"),
         ('["fcfs:time_limit=soon"]', "solvers[0].time_limit is 'soon'; it must be a duration above 0"),
         ('["fcfs:time_limit=-1s"]', "solvers[0].time_limit is '-1s'"),
-        ('["fcfs:threads=0"]', "solvers[0].threads is '0'; it must be a whole number of at least 1"),
+        ('["fcfs:threads=0"]', "solvers[0].threads is '0'; it must be a whole number from 1 to 1,000,000"),
         ('["fcfs:time_limit=[]"]', "solvers[0]: fcfs: time_limit is '[]'; a list has at least one value"),
         ('[{ name = "x" }]', "solvers[0].solver is missing"),
         ('[{ solver = "fcfs", tme_limit = 1 }]', "unknown key 'solvers[0].tme_limit'; did you mean 'time_limit'?"),
@@ -175,8 +177,14 @@ def test_every_mistake_among_solvers_is_named(tmp_path: Path, solvers: str, word
         ("seeds = [0, 1, 0]", "seeds[2] is 0, which is seeds[0] again"),
         ('seeds = ["a"]', "seeds[0] is 'a'"),
         ("seeds = 1_000_000_000", "seeds is 1000000000"),
-        ("repetitions = 0", "repetitions is 0; it must be a whole number of at least 1"),
+        ("repetitions = 0", "repetitions is 0; it must be a whole number from 1 to 1,000,000"),
         ('repetitions = "2"', "repetitions is '2'"),
+        (f"repetitions = {HUGE}", "repetitions is 999"),
+        (f"threads = {HUGE}", "threads is 999"),
+        (f"time_limit = {HUGE}", "time_limit is 999"),
+        (f"work_limit = {HUGE}", "work_limit is 999"),
+        (f"memory_limit = {HUGE}", "memory_limit is 999"),
+        (f"bound_limit = {HUGE}", "bound_limit is 999"),
         ("seeds = 100_000\nrepetitions = 6", "are 1,200,000 cells; at most 1,000,000"),
         ("time_limit = nan", "time_limit is nan; it must be a duration above 0"),
         ("time_limit = inf", "time_limit is inf"),
@@ -217,6 +225,7 @@ CLAIM = "[[claims]]\ntext = 'x'\nsource = 'y'\npaper = {paper}\nours = '{ours}'\
     [
         ("'a lot'", "gap(cpsat)", "", "claims[0].paper: column 3"),
         ("nan", "gap(cpsat)", "", "claims[0].paper is nan; it must be a number"),
+        (HUGE, "gap(cpsat)", "", "claims[0].paper is 999"),
         ("true", "gap(cpsat)", "", "claims[0].paper is True"),
         ("'gap'", "gap(cpsat)", "", "claims[0].paper is 'gap'"),
         ("1", "gap", "", "claims[0].ours: column 1: of which solver?"),
@@ -245,9 +254,10 @@ def test_a_file_that_is_no_study(tmp_path: Path) -> None:
     path.write_bytes(b'question = "\xe9"')
     with pytest.raises(FileFormatError, match="not UTF-8"):
         load_study(path)
-    path.write_text("a = " + "[" * 5000)
-    with pytest.raises(FileFormatError, match="not TOML"):
-        load_study(path)
+    for text in ("a = " + "[" * 5000, "a = " + "9" * 5000):
+        path.write_text(text)
+        with pytest.raises(FileFormatError, match="not TOML"):
+            load_study(path)
     with pytest.raises(OptbenchError, match="did you mean 'quickstart'"):
         load_study("quickstrat")
 

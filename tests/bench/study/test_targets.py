@@ -97,3 +97,16 @@ def test_a_file_of_the_study_comes_before_a_public_instance_of_the_same_name(tmp
     (tmp_path / "jobshop").mkdir()
     (tmp_path / "jobshop" / "ft06").write_text(SHOP)
     assert read_targets(["jobshop/ft06"], tmp_path) == (str(tmp_path / "jobshop" / "ft06"),)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("~nobody_of_that_name/shop.txt", "there is no home folder '~nobody_of_that_name'"),
+        ("~nobody_of_that_name/*.txt", "there is no home folder '~nobody_of_that_name'"),
+        ("a" * 5000 + ".json", "cannot be looked at: File name too long"),
+    ],
+)
+def test_a_place_that_cannot_be(tmp_path: Path, entry: str, words: str) -> None:
+    message = refusal(tmp_path, entry)
+    assert words in message and len(message) < 300

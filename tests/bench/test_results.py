@@ -137,6 +137,12 @@ def test_regret_is_against_the_reference_on_the_same_instance_and_seed() -> None
     assert [row.regret for row in same] == [row.rpd for row in same]
 
 
+def test_the_reference_is_one_configuration_and_no_other_of_the_same_solver() -> None:
+    plan = study_of(["rules", "rules:k=8"], ["a"], reference="rules")
+    found = rows(plan, records_of(plan, {("rules", "a-0"): (20.0, None), ("rules:k=8", "a-0"): (10.0, None)}))
+    assert [row.regret for row in found] == [0.0, -0.5]
+
+
 def test_excess_over_nothing() -> None:
     plan = study_of(["x", "y"], ["a"])
     found = rows(plan, records_of(plan, {("x", "a-0"): (0.0, 0.0), ("y", "a-0"): (3.0, None)}))

@@ -267,12 +267,12 @@ def _study_gap(record: Record | None, known: BestKnown | None) -> float | None:
     return None if first is None else max(first, *later, 0.0)
 
 
-def _reference(name: str, joined: list[tuple[Cell, Record | None]]) -> dict[tuple[str, int], float]:
+def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tuple[str, int], float]:
     """First objective of the reference solver by instance and seed."""
     return {
         (cell.instance_hash, cell.seed): levels_of(record.objective)[0]
         for cell, record in joined
-        if name in (cell.label, cell.solver) and record is not None and not record.failed and record.objective is not None
+        if cell.label == label and record is not None and not record.failed and record.objective is not None
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,23 +17,28 @@ from optbench.plugins.discovery import Kind, located
 def code_hash(kind: Kind, name: str) -> str:
     """Changes when the plug-in changes; optbench itself counts by its version, which the keys hold too."""
     path = located(kind)[name][0]
-    files = sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
     seen: dict[Path, bytes] = {}
-    waiting = list(files)
+    waiting = list(_of_package(path.parent)) if path.name == "__init__.py" else [path]
     while waiting:
         file = waiting.pop()
         if file not in seen and file.is_file():
             seen[file] = file.read_bytes()
-            waiting += _relative_imports(file, seen[file])
-    digest = hashlib.sha256()
-    for file in sorted(seen, key=lambda each: (each.parent.name, each.name)):
-        digest.update(file.name.encode() + b"\0" + seen[file] + b"\0")
-    return digest.hexdigest()[:32]
+            waiting += _relative_imports(file, seen[file]) if file.suffix == ".py" else ()
+    places = {Path(os.path.relpath(file, path.parent)).as_posix(): content for file, content in seen.items()}
+    return digest([[place, hashlib.sha256(places[place]).hexdigest()] for place in sorted(places)])[:32]
+
+
+def _of_package(folder: Path) -> Iterator[Path]:
+    """Code, and data that it may read; nothing hidden, no caches."""
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        if not any(part == "__pycache__" or part.startswith(".") for part in parts):
+            yield path
 
 
 def contents_of(params: Mapping[str, Any]) -> str:
     """Hash of the files that parameters name: another checkpoint of the same name is another solver. Empty without any."""
-    found = {name: _content(path) for name, value in params.items() for path in _paths(value)}
+    found = {name: contents for name, value in params.items() if (contents := [_content(path) for path in _paths(value)])}
     return digest(found)[:32] if found else ""
 
 

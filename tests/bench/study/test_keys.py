@@ -135,6 +135,7 @@ def workspace(tmp_path: Path) -> Path:
     (solvers / "package").mkdir()
     (solvers / "package" / "__init__.py").write_text(PLUGIN.format(extra="from .part import C"))
     (solvers / "package" / "part.py").write_text("C = 1\n")
+    (solvers / "package" / "weights.json").write_text("{}")
     (tmp_path / "studies" / "s.toml").write_text(
         'problems = ["jobshop:jobs=2,machines=2"]\nsolvers = ["helped", "alone", "package", "fcfs"]\nseeds = 2\n'
     )
@@ -149,6 +150,7 @@ def test_keys_are_the_same_in_every_process_and_change_with_the_code_behind_them
         ("_deeper.py", {"helped"}),
         ("alone.py", {"alone"}),
         ("package/part.py", {"package"}),
+        ("package/weights.json", {"package"}),
     ):
         path = workspace / "solvers" / file
         path.write_text(path.read_text() + "\n# another word\n")
@@ -168,6 +170,26 @@ def test_what_files_of_parameters_hold_counts(tmp_path: Path) -> None:
     (tmp_path / "more").write_text("3")
     assert contents_of({"checkpoint": tmp_path}) != folder
     assert contents_of({"checkpoint": tmp_path / "absent"}) != ""
+
+
+def test_every_file_of_a_list_counts(tmp_path: Path) -> None:
+    files = [tmp_path / "first", tmp_path / "last"]
+    for file in files:
+        file.write_text("1")
+    before = contents_of({"checkpoints": files})
+    files[0].write_text("2")
+    assert contents_of({"checkpoints": files}) != before
+
+
+def test_files_that_change_places_are_other_code(workspace: Path) -> None:
+    package = workspace / "solvers" / "package"
+    for name, text in (("one", "A = 1\n"), ("two", "A = 2\n")):
+        (package / name / "inner").mkdir(parents=True)
+        (package / name / "inner" / "same.py").write_text(text)
+    before = asked(workspace)["package"]
+    (package / "one" / "inner" / "same.py").write_text("A = 2\n")
+    (package / "two" / "inner" / "same.py").write_text("A = 1\n")
+    assert asked(workspace)["package"] != before
 
 
 def test_sources_of_instances(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def measure(folder: Path, seeds: int) -> tuple[str, bool]:
         *(f"- {line}" for line in machinery.said),
         "",
         f"The run took {took:.1f} s, {told['done']} of {cells} cells done, {told['failed']} failed; without tracking it takes"
-        f" {bare_s:.1f} s. The wait at its end is at most 15 s. It said:",
+        f" {bare_s:.1f} s. It said:",
         "",
         *(f"> {line}" for line in err.splitlines()[-1:]),
         "",

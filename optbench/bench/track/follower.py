@@ -21,7 +21,7 @@ from optbench.bench.track.place import Place
 from optbench.bench.track.pushing import Snapshot
 from optbench.bench.track.runs import TrackedRun, TrackingError
 from optbench.bench.track.studies import StudyRuns
-from optbench.bench.track.tracking import Tracking
+from optbench.bench.track.tracking import OnSent, Tracking
 from optbench.errors import OptbenchError
 
 END = "end"
@@ -66,6 +66,7 @@ class Follower:
         self.parent_at = -SUMS_EVERY_S
         # What was sent last, and whether as of a study that has ended.
         self.sent: tuple[str, bool] | None = None
+        self.arrived: set[tuple[str, str]] = set()
 
     def work(self, orders: Orders) -> None:
         while True:
@@ -96,15 +97,27 @@ class Follower:
             self.sent = (fingerprint, True)
         if self.sent == (fingerprint, True) or (self.sent == (fingerprint, False) and not last):
             return
-        number = sum(cell.key in records for cell in runs.plan.cells)
-        tell(done=0, total=number)
         parent, children = self._described(runs, records, last)
+        heard = self._counting(children)
         self.tracking = self.tracking or Tracking(workspace=self.store.folder.parent, attempts=1)
-        self.tracking.sync(runs.experiment, parent, children, on_sent=lambda done, total: tell(done=done, total=total))
+        self.tracking.sync(runs.experiment, parent, children, on_sent=heard)
         self.sent = (fingerprint, last)
         if last:
             self.snapshot.note_sent(fingerprint)
-        tell(done=number, total=number, trouble="")
+        tell(done=len(children), total=len(children), trouble="")
+
+    def _counting(self, children: list[TrackedRun]) -> OnSent:
+        """Tells how many of the children are there as they are now; what an earlier pass has sent counts."""
+        described = [(child.cell, child.content) for child in children]
+        self.arrived &= set(described)
+        tell(done=len(self.arrived), total=len(children))
+
+        def heard(done: int, total: int) -> None:
+            if done > 0:
+                self.arrived.add(described[done - 1])
+                tell(done=len(self.arrived), total=total)
+
+        return heard
 
     def _current(self) -> StudyRuns:
         """The runs of the plan as it lies there now: a runner writes it when the instances are made."""

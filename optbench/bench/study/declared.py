@@ -103,12 +103,17 @@ class Study:
         return digest(
             {
                 "problems": sorted(self._portable(target) for target in self.problems),
-                "solvers": sorted(canonical(self._portable_entry(entry)) for entry in self.solvers),
+                "solvers": sorted(self.labels),
                 "seeds": sorted(self.seeds),
                 "repetitions": self.repetitions,
                 "bound_limit_s": self.bound_limit_s,
             }
         )
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of the configurations, by what decides their cells."""
+        return {canonical(self._portable_entry(entry)): entry.label for entry in self.solvers}
 
     def _portable(self, target: str) -> str:
         """A file as seen from the study's folder, so that both can move together."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.bench.study.canonical import canonical
 from optbench.bench.study.cells import Cell
 from optbench.bench.study.declared import Study
 from optbench.bench.study.planning import FORMAT, VERSION, Plan
@@ -20,10 +19,12 @@ if TYPE_CHECKING:
     from optbench.bench.store import Store
 
 STUDIES, LATEST = "studies", "latest"
+HASH_DIGITS = 16
 
 
 def load_plan(study: str | Path, store: Store | None = None) -> Plan:
-    """The latest plan of a study, by its name or its file, from the store.
+    """The latest plan of a study, by its name or its file, from the store; where its file asks for cells that were run before
+    the latest ones, or is one of several of that name, the plan of those.
 
     Question, gates, claims and metrics are those of the study file as it is now, where that can be read and asks for the
     same cells; ``Plan.changed`` says so where it does not.
@@ -34,7 +35,18 @@ def load_plan(study: str | Path, store: Store | None = None) -> Plan:
     if not latest.is_file():
         raise _never_run(study, name, folder)
     plan = read_plan(folder / name / latest.read_text(encoding="utf-8").strip())
-    return _compared(plan, study if str(study).endswith(".toml") else _source(plan, name))
+    try:
+        now = load_study(study if str(study).endswith(".toml") else _source(plan, name))
+    except OptbenchError as error:
+        return replace(plan, changed=f"the study cannot be read any more: {error}")
+    if now.config_hash != plan.study.config_hash and (folder / name / snapshot_of(now)).is_file():
+        plan = read_plan(folder / name / snapshot_of(now))
+    return _compared(plan, now)
+
+
+def snapshot_of(study: Study) -> str:
+    """Name of the file that its plan is kept in."""
+    return f"{study.config_hash[:HASH_DIGITS]}.json"
 
 
 def studies_run(store: Store | None = None) -> list[str]:
@@ -81,16 +93,12 @@ def _never_run(study: str | Path, name: str, folder: Path) -> OptbenchError:
     return UnknownNameError("study", str(study), {*known, *run})
 
 
-def _compared(plan: Plan, source: str | Path) -> Plan:
+def _compared(plan: Plan, now: Study) -> Plan:
     """The plan with the words of its study's file, or with what is to be said about that file."""
-    try:
-        now = load_study(source)
-    except OptbenchError as error:
-        return replace(plan, changed=f"the study cannot be read any more: {error}")
     if now.config_hash != plan.study.config_hash:
         return replace(plan, changed=_difference(plan.study, now))
-    labels = {canonical(entry.content): entry.label for entry in now.solvers}
-    renamed = {entry.label: labels[canonical(entry.content)] for entry in plan.study.solvers}
+    labels = now.labels
+    renamed = {label: labels[content] for content, label in plan.study.labels.items()}
     cells = tuple(_labelled(cell, renamed.get(cell.label, cell.label)) for cell in plan.cells)
     return replace(plan, study=now, cells=cells)
 
@@ -104,7 +112,7 @@ def _difference(then: Study, now: Study) -> str:
     """In which fields the configuration is another."""
     names = ("problems", "seeds", "repetitions", "bound_limit_s")
     parts = [name.removesuffix("_s") for name in names if getattr(then, name) != getattr(now, name)]
-    if [canonical(entry.content) for entry in then.solvers] != [canonical(entry.content) for entry in now.solvers]:
+    if set(then.labels) != set(now.labels):
         parts.append("solvers or their budgets")
     where = now.path or now.name
     return f"{where} has changed since the last run ({', '.join(parts)}); `optbench run {now.name}` runs what is new"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,3 +160,56 @@ def test_cells_of_the_same_content_are_one(tmp_path: Path) -> None:
     planned = plan(study, tuple(Made(study.problems[0], seed, "shop", "h") for seed in study.seeds))
     assert len(planned.bounding) == 1 and sum(cell.kind == "bound" for cell in planned.cells) == 1
     assert len(planned.solving) == 6 and len({cell.seed for cell in planned.solving}) == 6
+
+
+def test_the_file_as_it_was_before_finds_what_was_run_then(tmp_path: Path, store: Store) -> None:
+    path, before = kept(tmp_path, store)
+    kept(tmp_path, store, TEXT.replace("seeds = 2", "seeds = 3"))
+    assert len(load_plan("mine", store).study.seeds) == 3
+    path.write_text(TEXT)
+    back = load_plan("mine", store)
+    assert (back.cells, back.changed) == (before.cells, None)
+
+
+def test_two_files_of_one_name_are_two_studies(tmp_path: Path, store: Store) -> None:
+    plans = []
+    for folder, text in (("one", TEXT), ("two", TEXT.replace("jobs=[2,3]", "jobs=4"))):
+        (tmp_path / folder).mkdir()
+        plans.append(kept(tmp_path / folder, store, text))
+    for path, planned in plans:
+        back = load_plan(path, store)
+        assert (back.cells, back.changed) == (planned.cells, None)
+
+
+PLUGIN = """
+from dataclasses import dataclass
+from pathlib import Path
+import optbench as ob
+
+@dataclass
+class Trained(ob.Solver):
+    weights: Path = Path("none")
+"""
+
+
+def test_a_workspace_with_files_of_solvers_may_move(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    (old / "solvers").mkdir(parents=True)
+    (old / "optbench.toml").touch()
+    (old / "weights").write_text("1")
+    (old / "solvers" / "trained.py").write_text(PLUGIN)
+    (old / "mine.toml").write_text('problems = ["jobshop:jobs=2,machines=2"]\nsolvers = ["trained:weights=weights"]')
+    script = (
+        "from optbench.bench.runner import keep_plan; from optbench.bench.store import Store; "
+        "from optbench.bench.study import load_plan, load_study; from optbench.bench.study.planning import plan; "
+        "from optbench.bench.study.sources import Made; import sys; store = Store().make(); study = load_study('mine.toml')\n"
+        "if sys.argv[1:]: keep_plan(plan(study, (Made('t', 0, 't-0', 'h'),)), store)\n"
+        "print(load_plan('mine.toml', store).changed)"
+    )
+    for root, words in ((old, ["keep"]), (new, [])):
+        if root == new:
+            old.rename(new)
+        env = {**os.environ, "OPTBENCH_WORKSPACE": str(root)}
+        command = [sys.executable, "-c", script, *words]
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=root, check=False)
+        assert done.stdout == "None\n", done.stderr

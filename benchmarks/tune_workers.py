@@ -50,7 +50,7 @@ time_limit = "10s"
 solver = "fixed_dvfs"
 seeds = [1000, 1001, 1002, 1003, 1004, 1005]
 minimize = ["objective"]
-trials = 40
+trials = 60
 [tune.space]
 low_clock = { float = [0.0, 1.0] }
 load = { float = [0.0, 1.0] }

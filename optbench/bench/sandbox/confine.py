@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optbench.bench.sandbox import capabilities, landlock, seccomp, tree
+from optbench.bench.sandbox import capabilities, landlock, ps, seccomp, tree
 from optbench.bench.sandbox.calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 
 MB = 1 << 20
@@ -69,8 +69,8 @@ def _limit(confinement: Confinement) -> None:
     _lower(resource.RLIMIT_CPU, int(confinement.cpu_s) + CPU_GRACE_S)
     if IS_LINUX:
         _lower(resource.RLIMIT_DATA, int(data * MB))
-        if confinement.user_threads is not None:
-            _lower(resource.RLIMIT_NPROC, confinement.user_threads)
+    if confinement.user_threads is not None:
+        _lower(resource.RLIMIT_NPROC, confinement.user_threads)
 
 
 def _lower(limit: int, value: int) -> None:
@@ -82,8 +82,10 @@ def _lower(limit: int, value: int) -> None:
 
 def most_threads() -> int | None:
     """For RLIMIT_NPROC, a fork bomb's end before it is seen; None for root, whom that limit does not bind."""
-    if not IS_LINUX or os.geteuid() == 0:
+    if os.geteuid() == 0:
         return None
+    if not IS_LINUX:
+        return len(ps.rows()) + SPARE_THREADS
     count = 0
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):

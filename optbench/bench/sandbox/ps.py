@@ -24,12 +24,12 @@ class Row(NamedTuple):
 
 
 def rows() -> dict[int, Row]:
-    """Every process of the machine."""
+    """Every process of the machine but the one that looks."""
     words = ["ps", "-axo", "pid=,ppid=,pgid=,rss=,time=,state="]
-    text = subprocess.run(words, capture_output=True, text=True, check=False).stdout
-    split = [line.split() for line in text.splitlines()]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as shown:
+        split = [line.split() for line in shown.communicate()[0].splitlines()]
     found = [Row(int(f[0]), int(f[1]), int(f[2]), int(f[3]), f[4], f[5]) for f in split if len(f) == 6]
-    return {row.pid: row for row in found}
+    return {row.pid: row for row in found if row.pid != shown.pid}
 
 
 def children(root: int) -> list[int]:

@@ -19,7 +19,7 @@ DESCRIPTION = (
     "not seen, and write them to a file that run, solve, simulate and pareto accept (-p params=FILE). Trials are ordinary cells "
     "of the local store. Stopped or killed, the same command goes on; a second one beside it joins."
 )
-EXAMPLES = ("optbench tune gpu_dag_tune --trials 6 -n 2", "optbench tune gpu_dag_tune --trials 6 --json")
+EXAMPLES = ("optbench tune gpu_dag_tune --trials 3 -n 2", "optbench tune gpu_dag_tune --trials 3 --json")
 PATIENCE = "optbench: stopping; what is finished is kept, the same command goes on from there (Ctrl-C again to leave at once)\n"
 
 

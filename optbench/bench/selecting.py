@@ -17,7 +17,7 @@ FIELDS: dict[str, Callable[[Cell], tuple[str, ...]]] = {
     "solver": lambda cell: (cell.label, cell.solver),
     "target": lambda cell: (cell.target, re.split(r"[:\[]", cell.target)[0]),
     "instance": lambda cell: (cell.instance,),
-    "seed": lambda cell: (str(cell.instance_seed), str(cell.seed)),
+    "seed": lambda cell: (str(cell.instance_seed), *([str(cell.seed)] if cell.kind == "solve" else [])),
     "repetition": lambda cell: (str(cell.repetition),),
 }
 TEXT = "text"

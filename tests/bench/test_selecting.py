@@ -24,6 +24,11 @@ def test_bounds_are_part_of_it_wherever_one_of_their_solves_is() -> None:
     ]  # fmt: skip
 
 
+def test_a_seed_is_the_instances_where_nothing_is_solved() -> None:
+    assert [title for title in titles("seed=0") if title.startswith("bounds")] == ["bounds | alpha-0 | 0", "bounds | beta:n=3-0 | 0"]
+    assert len(titles("seed=0")) == 2 * (1 + 3)
+
+
 def test_filters_of_one_field_widen_and_of_different_fields_narrow() -> None:
     assert len(titles("solver=cpsat", "solver=random_rules:k=8")) == 4 + 8
     assert len(titles("solver=random_rules")) == 4 + 8

@@ -102,7 +102,7 @@ def test_gates_hold_fail_or_cannot_be_told() -> None:
 
 
 def test_instances_that_could_not_be_made_leave_gates_unknown() -> None:
-    plan = study_of(["new", "old"], ["x"], seeds=(0, 1), gates={"new": "gap <= 1"})
+    plan = study_of(["new", "old"], ["x"], seeds=(0, 1), gates={"new": "gap <= 0.9"})
     lost = replace(plan, made=(*plan.made, Made("y", 0, "y", None, error="no such file")))
     gates, _ = evaluate(lost, records_of(lost, {**OURS, **BOUNDED}))
     assert gates[0].verdict == "unknown"

@@ -57,6 +57,13 @@ def test_a_missing_gap_counts_as_one() -> None:
     assert [row.state for row in (x, y, z)] == ["optimal", "crashed", "not run"]
 
 
+def test_nothing_counts_worse_than_no_gap() -> None:
+    plan = study_of(["x", "y"], ["a"])
+    found = rows(plan, records_of(plan, {("x", "a-0"): (10.0, -10.0), ("y", "a-0"): lambda cell: failure(cell, "crashed")}))
+    assert found[0].gap == 2.0
+    assert [(row.counted_gap, row.counted_study_gap) for row in found] == [(1.0, 1.0), (1.0, 1.0)]
+
+
 def test_a_bound_above_another_solvers_objective_fails_its_cell_and_names_both() -> None:
     plan = study_of(["liar", "honest"], ["a"])
     given = {(BOUNDS, "a-0"): (None, 80.0), ("liar", "a-0"): (120.0, 110.0), ("honest", "a-0"): (100.0, 90.0)}

@@ -14,7 +14,7 @@ seeds = 2
 bound_limit = "1s"
 
 [gates]
-heft = "gap <= 1"
+heft = "gap < 1"
 """
 
 
@@ -31,7 +31,7 @@ def test_a_study_and_the_list_of_studies(cli: Cli, tmp_path: Path) -> None:
     shown = cli("report", "rules")
     page = tmp_path / ".optbench" / "studies" / "rules" / "report.html"
     assert shown.code == 0 and str(page) in shown.out and "Which rule is closer?" in shown.out
-    assert "Which rule is closer?" in page.read_text() and "gap &lt;= 1" in page.read_text()
+    assert "Which rule is closer?" in page.read_text() and "gap &lt; 1" in page.read_text()
 
     told = cli("report", "rules", "--json", "-o", "here.html").json
     assert (told["study"], told["cells"], told["done"], told["failed"], told["report"]) == ("rules", 6, 6, 0, "here.html")

@@ -42,6 +42,10 @@ FUNCTIONS = {
     "abs": "abs(x)",
 }
 ON_SHARES = ("mean", "sum")
+# Metrics between 0 and 1, and functions that lead no further than the cells do.
+SHARES = ("gap", "own_gap")
+LIKE_CELLS = ("mean", "median", "max", "min", "p")
+TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 CellKind = Literal["number", "condition"]
 
 
@@ -96,7 +100,11 @@ class _Binder:
         if isinstance(node, Binary) and node.op in ("and", "or"):
             return Logic(node.op, self.condition(node.left), self.condition(node.right))
         if isinstance(node, Binary) and node.op in COMPARISONS:
-            return Comparison(self.text(node), node.op, self.number(node.left), self.number(node.right))
+            found = Comparison(self.text(node), node.op, self.number(node.left), self.number(node.right))
+            for term, other, op in ((found.left, node.right, node.op), (found.right, node.left, TURNED[node.op])):
+                if isinstance(term, Aggregate) and (term.function == "share" or self.is_mean_of_share(term)):
+                    self.says_something(node, term.text, op, other)
+            return found
         self.number(node)  # a mistake inside is the better message
         self.fail(f"{self.text(node)} is a number; a condition compares it with another, such as {self.text(node)} <= 0.1", node)
 
@@ -183,8 +191,10 @@ class _Binder:
         return node.value
 
     def percentage(self, node: Node) -> float:
-        value = self.constant(node, "percentage")
-        value = 100 * value if self.text(node).endswith("%") else value
+        value, hundredths = self.constant(node, "percentage"), self.text(node).endswith("%")
+        if 0 < value < 1 and not hundredths:
+            self.fail(f"the percentage is {value:g}; write {100 * value:g}% if that is meant, or {value:g}%", node)
+        value = 100 * value if hundredths else value
         if not 0 <= value <= 100:
             self.fail(f"the percentage is {value:g}; it must be between 0 and 100", node)
         return value
@@ -233,6 +243,10 @@ class _Binder:
         wanted: CellKind = "condition" if node.op in ("and", "or") else "number"
         self.cell_part(node.left, wanted)
         self.cell_part(node.right, wanted)
+        if node.op in COMPARISONS:
+            for side, other, op in ((node.left, node.right, node.op), (node.right, node.left, TURNED[node.op])):
+                if self.is_share(side):
+                    self.says_something(node, self.text(side), op, other)
         return "number" if node.op in "+-*/" else "condition"
 
     def cell_part(self, node: Node, wanted: CellKind) -> CellKind:
@@ -251,6 +265,22 @@ class _Binder:
         if node.name in FUNCTIONS:
             self.fail(f"{node.name} is computed over cells and cannot stand within another function over cells", node)
         self.fail(f"unknown function {node.name!r}; {nearest(node.name, FUNCTIONS)}", node)
+
+    def is_share(self, node: Node) -> bool:
+        """Whether it is between 0 and 1 for each cell."""
+        return isinstance(node, Name) and node.text in (*SHARES, *CONDITIONS)
+
+    def is_mean_of_share(self, term: Aggregate) -> bool:
+        return term.function in LIKE_CELLS and self.is_share(term.of_cell)
+
+    def says_something(self, node: Node, text: str, op: str, other: Node) -> None:
+        """Refuse a comparison of a share that holds always or never: 5 where 5% was meant."""
+        if not isinstance(other, Number):
+            return
+        value = other.value
+        if not 0 <= value <= 1 or (value, op) in ((1, "<="), (1, ">"), (0, ">="), (0, "<")):
+            hint = f"; write {value:g}% for {'a hundredth' if value == 1 else f'{value:g} hundredths'}" if value >= 1 else ""
+            self.fail(f"{text} is between 0 and 1, so that {self.text(node)} says nothing{hint}", node)
 
     def example(self) -> str:
         label = self.scope.labels[0] if self.scope.labels else "solver"

@@ -54,14 +54,13 @@ class Row:
 
     @property
     def counted_gap(self) -> float:
-        """The gap; 1 when there is none."""
-        found = self.gap
-        return MISSING_GAP if found is None else found
+        """The gap; 1 when there is none, and at most: nothing is worse than no gap."""
+        return _counted(self.gap)
 
     @property
     def counted_study_gap(self) -> float:
-        """The gap to the study's best bound; 1 when there is none."""
-        return MISSING_GAP if self.study_gap is None else self.study_gap
+        """The gap to the study's best bound; 1 when there is none, and at most."""
+        return _counted(self.study_gap)
 
     @property
     def proved(self) -> bool:
@@ -83,6 +82,11 @@ class Row:
         if self.objective is not None:
             return "optimal" if self.optimal else "feasible"
         return self.record.status
+
+
+def _counted(gap: float | None) -> float:
+    """A bound below zero of an objective above it gives more than 1."""
+    return MISSING_GAP if gap is None else min(gap, MISSING_GAP)
 
 
 @dataclass(frozen=True)

@@ -111,11 +111,14 @@ def _claim(table: Mapping[str, Any], field: str) -> Claim:
     tolerance = figure(table.get("tolerance", 0.1), f"{field}.tolerance")
     if tolerance < 0:
         refuse(f"{field}.tolerance", table["tolerance"], 'a number of at least 0, such as 0.1 or "10%"')
+    paper = figure(table["paper"], f"{field}.paper")
+    if paper != 0 and tolerance >= 1:  # ours might be nothing, or of the other sign, and hold
+        refuse(f"{field}.tolerance", table["tolerance"], 'a share of the figure below 1, such as 0.1 or "10%"')
     bound = table.get("bound")
     return Claim(
         text=text(table["text"], f"{field}.text"),
         source=text(table["source"], f"{field}.source"),
-        paper=figure(table["paper"], f"{field}.paper"),
+        paper=paper,
         ours=text(table["ours"], f"{field}.ours", 'a formula in text, such as "rel(energy_j, heft, fcfs)"'),
         better=better,
         tolerance=tolerance,

@@ -58,6 +58,7 @@ def test_who_is_read(source: str, solvers: tuple[str, ...]) -> None:
         ("mean(gap, heft, cpsat)", "mean with 3 arguments"),
         ("p(gap, 95)", "the percentage must be a number"),
         ("p(101, gap)", "the percentage is 101; it must be between 0 and 100"),
+        ("p(0.95, gap)", "the percentage is 0.95; write 95% if that is meant, or 0.95%"),
         ("gm(wall_s)", "gm with 1 argument; it is written gm(x, shift, solver)"),
         ("rel(energy_j, heft, heft)", "heft is compared with itself"),
         ("rel(failed, heft, cpsat)", "rel takes a number for each cell"),
@@ -69,7 +70,7 @@ def test_who_is_read(source: str, solvers: tuple[str, ...]) -> None:
         ("mean(failed + 1)", "failed is true or false for each cell; here must stand a number"),
         ("share(not gap)", "gap is a number for each cell; here must stand a condition"),
         ("mean(foo(gap))", "unknown function 'foo'"),
-        ("gap <= 1", "a condition stands where a number must"),
+        ("gap < 1", "a condition stands where a number must"),
         ("1 + 2", "this reads no cell"),
     ],
 )
@@ -85,16 +86,32 @@ def test_numbers_that_mean_nothing(source: str, words: str) -> None:
         ("gap", "gap is a number; a condition compares it with another, such as gap <= 0.1"),
         ("failed", "failed is a number"),
         ("not gap", "gap is a number"),
-        ("gap <= 1 and energy_j", "energy_j is a number"),
-        ("(gap <= 1) + 1 <= 2", "a condition stands where a number must"),
+        ("gap < 1 and energy_j", "energy_j is a number"),
+        ("(gap < 1) + 1 <= 2", "a condition stands where a number must"),
         ("1 <= 2", "this reads no cell"),
         ("gpa <= 1", "did you mean 'gap'?"),
+        ("gap <= 5", "gap is between 0 and 1, so that gap <= 5 says nothing; write 5% for 5 hundredths"),
+        ("gap <= 1", "so that gap <= 1 says nothing; write 1% for a hundredth"),
+        ("0 <= own_gap", "so that 0 <= own_gap says nothing"),
+        ("p(95, gap) < 20", "p(95, gap) is between 0 and 1, so that p(95, gap) < 20 says nothing"),
+        ("share(optimal) >= 95", "share(optimal) is between 0 and 1"),
+        ("share(gap <= 2) >= 95%", "gap is between 0 and 1, so that gap <= 2 says nothing"),
+        ("2 > failed(cpsat)", "failed(cpsat) is between 0 and 1"),
     ],
 )
 def test_conditions_that_mean_nothing(source: str, words: str) -> None:
     with pytest.raises(FormulaError) as error:
         condition(source, OF_HEFT)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["gap < 1", "gap == 0", "share(optimal) == 1", "share(optimal) >= 1", "failed <= 0", "rpd <= 5", "sum(gap) <= 3",
+     "gap + gap(cpsat) <= 2", "count(failed) <= 5", "p(0.5%, gap) <= 1%"],
+)  # fmt: skip
+def test_conditions_that_may_hold_or_not(source: str) -> None:
+    assert condition(source, OF_HEFT).condition
 
 
 @pytest.mark.parametrize("source", ["gap", "mean(gap)", "count()", "rel(energy_j, cpsat)"])

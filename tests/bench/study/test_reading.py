@@ -56,7 +56,7 @@ def test_a_study_with_everything(tmp_path: Path) -> None:
         reference = "tuned"
         [gates]
         tuned = "j_per_job >= 0"
-        "random_rules:k=8" = "gap <= 1"
+        "random_rules:k=8" = "gap <= 0.1"
         any = "rel(energy_j, fixed_dvfs, 'random_rules:k=16') <= 5%"
         [[claims]]
         text = "Less"
@@ -204,6 +204,7 @@ def test_every_mistake_among_solvers_is_named(tmp_path: Path, solvers: str, word
         ('metrics = ["energy_j", "energy_j"]', "metrics[1] is 'energy_j', which is metrics[0] again"),
         ('reference = "cpsta"', "reference is 'cpsta', which is no solver of the study; did you mean 'cpsat'?"),
         ("[gates]\ncpsat = 3", "gates.cpsat is 3; it must be a condition in text"),
+        ("[gates]\ncpsat = 'gap <= 5'", "gates.cpsat: column 1: gap is between 0 and 1, so that gap <= 5 says nothing"),
         ("[gates]\ncpsat = 'gpa <= 1'", "gates.cpsat: column 1: unknown metric 'gpa'; did you mean 'gap'?"),
         ("[gates]\ncpsta = 'gap <= 1'", "'cpsta' is no solver of the study: did you mean 'cpsat'?"),
         ("gates = ['gap']", "gates is ['gap']; it must be a table"),
@@ -229,15 +230,21 @@ CLAIM = "[[claims]]\ntext = 'x'\nsource = 'y'\npaper = {paper}\nours = '{ours}'\
         ("true", "gap(cpsat)", "", "claims[0].paper is True"),
         ("'gap'", "gap(cpsat)", "", "claims[0].paper is 'gap'"),
         ("1", "gap", "", "claims[0].ours: column 1: of which solver?"),
-        ("1", "gap(cpsat) <= 1", "", "claims[0].ours: column 1: a condition stands where a number must"),
+        ("1", "gap(cpsat) < 1", "", "claims[0].ours: column 1: a condition stands where a number must"),
         ("1", "gap(heft)", "", "unknown solver"),
         ("1", "gap(cpsat)", "better = 'less'", "claims[0].better is 'less'; "),
         ("1", "gap(cpsat)", "tolerance = -1", "claims[0].tolerance is -1"),
+        ("-0.3", "gap(cpsat)", "tolerance = 10", "claims[0].tolerance is 10; it must be a share of the figure below 1"),
         ("1", "gap(cpsat)", "bound = 'bnd(cpsat)'", "claims[0].bound: column 1: unknown function"),
     ],
 )
 def test_claims_that_mean_nothing(tmp_path: Path, paper: str, ours: str, rest: str, words: str) -> None:
     assert words in refusal(tmp_path, PROBLEMS + SOLVERS + CLAIM.format(paper=paper, ours=ours, rest=rest))
+
+
+def test_of_nothing_a_tolerance_is_no_share(tmp_path: Path) -> None:
+    text = CLAIM.format(paper=0, ours="wall_s(cpsat)", rest="tolerance = '10s'")
+    assert load(tmp_path, PROBLEMS + SOLVERS + text).claims[0].tolerance == 10.0
 
 
 def test_a_gate_of_a_name_that_several_have(tmp_path: Path) -> None:

@@ -107,18 +107,33 @@ def test_version(cli: Cli) -> None:
     assert cli("--version").out.strip() == f"optbench {ob.__version__}"
 
 
+# In the workspace of the examples, in place of the built-in studies that take half a minute and more.
+SHORT_STUDIES = {
+    "quickstart": 'problems = ["jobshop:jobs=3,machines=3"]\nsolvers = ["cpsat", "fcfs"]\nbound_limit = "1s"\n',
+    "gpu_dag_tune": 'problems = ["gpu_dag:tasks=5"]\nsolvers = ["fixed_dvfs"]\n[tune]\nsolver = "fixed_dvfs"\n'
+    'seeds = [1000, 1001]\nminimize = ["objective"]\nspace = { load = { float = [0.0, 1.0] } }\n',
+}
+# Verbs with tests of their own: one runs a study, the other until Ctrl-C.
+ALONE = ("quickstart", "ui")
+
+
 def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
-    """Run as they stand, one after the other in one folder, as a reader would; the quickstart has a test of its own."""
+    """Run as they stand, one after the other in one folder, as a reader would."""
     binary = tmp_path / "bin" / "optbench"
     binary.parent.mkdir()
     binary.write_text(f'#!/bin/sh\nexec "{COMMAND[0]}" -m {COMMAND[2]} "$@"\n')
     binary.chmod(0o755)
-    env = {**environment(), "PATH": f"{binary.parent}:{os.environ['PATH']}", "OPTBENCH_DATA": str(data_dir)}
+    path = f"{binary.parent}:{os.environ['PATH']}"
+    env = {**environment(), "PATH": path, "OPTBENCH_DATA": str(data_dir), "BROWSER": "true"}  # which opens nothing
+    (tmp_path / "optbench.toml").touch()
+    (tmp_path / "studies").mkdir()
+    for study, text in SHORT_STUDIES.items():
+        (tmp_path / "studies" / f"{study}.toml").write_text(text)
     # What a reader brings along: a log and a profile.
     (tmp_path / "march.sacct").write_text(sacct_text())
     (tmp_path / "mine.json").write_bytes((resources.files("optbench.power") / "data" / "L4.json").read_bytes())
     failed = {}
-    for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", "quickstart"))):
+    for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", *ALONE))):
         for example in VERBS[name].EXAMPLES:
             done = subprocess.run(
                 ["bash", "-c", example], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False

@@ -97,15 +97,15 @@ def shoot(url: str, folder: Path, output: Path) -> list[str]:
 
 
 def list_runs(page: Any) -> None:
-    """Choose the columns, and open the parent."""
-    page.get_by_text("rules ").first.wait_for()
+    """Open the parent, and choose the columns."""
+    page.locator("[role=gridcell] button").first.click()
+    page.get_by_text("heft |").first.wait_for()
     page.get_by_role("button", name="Columns").click()
     for name in (*HIDDEN, *SHOWN):
         page.get_by_placeholder("Search columns").fill(name)
         page.wait_for_timeout(SETTLE_MS / 4)
         page.locator("[class*=tree-title]").get_by_text(name, exact=True).first.click()
     page.keyboard.press("Escape")
-    page.locator("[role=gridcell] button").first.click()
 
 
 def compare(page: Any) -> None:

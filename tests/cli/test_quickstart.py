@@ -40,7 +40,7 @@ def test_outside_of_a_workspace_one_is_made_and_found_again(cli: Cli, tmp_path: 
 
 
 def test_a_gate_that_does_not_hold_shows_in_the_exit_code(cli: Cli, tmp_path: Path) -> None:
-    (with_study(tmp_path, '[gates]\nfcfs = "gap < 0"\n') / "optbench.toml").touch()
+    (with_study(tmp_path, '[gates]\nfcfs = "objective <= 1"\n') / "optbench.toml").touch()
     assert cli("quickstart", "--no-track", "--json").code == 6
 
 

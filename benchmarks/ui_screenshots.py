@@ -113,7 +113,6 @@ def compare(page: Any) -> None:
     for name in ("Visualizations", "Parameters"):
         page.get_by_text(name, exact=True).first.click()
         page.wait_for_timeout(SETTLE_MS / 4)
-    page.get_by_text("objective", exact=True).last.scroll_into_view_if_needed()
 
 
 def keep(page: Any, path: Path, words: list[str]) -> list[str]:

@@ -108,12 +108,18 @@ def test_intervals_hold_as_often_as_they_say(shape: tuple[int, int], draw: Draw,
 
 def test_a_paired_difference_sees_what_two_intervals_do_not() -> None:
     """Instances differ by hundreds, methods by one each: the difference is certain."""
-    theirs = np.array([100.0, 300.0, 500.0, 700.0])
+    theirs = np.array([100.0, 300.0, 500.0, 700.0, 900.0])
     found = stats.paired_difference(theirs - 1.0, theirs)
-    assert (found.value, found.low, found.high, found.count) == (-1.0, -1.0, -1.0, 4)
+    assert (found.value, found.low, found.high, found.count) == (-1.0, -1.0, -1.0, 5)
     assert found.apart_from_zero
     ours, others = stats.estimate(theirs - 1.0), stats.estimate(theirs)
     assert ours.high > others.low
+
+
+def test_few_values_tell_nothing_apart() -> None:
+    assert stats.estimate([1.0] * stats.FEWEST).apart_from_zero
+    assert not stats.estimate([1.0] * (stats.FEWEST - 1)).apart_from_zero
+    assert not stats.estimate([-1.0, 0.0, 1.0, 2.0, 3.0]).apart_from_zero
 
 
 # Three solvers on three instances; the third solver failed on the last, the first two tie on the first.

@@ -28,7 +28,7 @@ def failures(report: Report, href: Callable[[str], str]) -> str:
         return ""
     parts = [_group(report, kind, found, href) for kind, found in sorted(groups.items(), key=lambda pair: -len(pair[1]))]
     count = sum(map(len, groups.values()))
-    hint = f"{counted(count, 'cell')}, each counted as a gap of 100 %"
+    hint = f"{counted(count, 'cell')}; those of solvers count as a gap of 100 %"
     head = f'<div class="head"><h2>Failures</h2><span class="hint">{hint}</span></div>'
     return f'<section id="failures">{head}{"".join(parts)}</section>'
 

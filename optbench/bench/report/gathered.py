@@ -13,6 +13,7 @@ from optbench.bench.repeating import name_of
 from optbench.bench.report.words import counted, seconds
 from optbench.bench.results import Row, Summary, Table, summaries, table
 from optbench.bench.results.summaries import Costs, compared, costs_of, rows_by_label
+from optbench.bench.stats import FEWEST
 from optbench.bench.store import STUDIES, Store
 from optbench.bench.study.planning import Plan
 from optbench.errors import OptbenchError
@@ -115,6 +116,7 @@ def caveats(report: Report) -> list[Caveat]:
     found = _contradictions(report)
     found += _unmade(report)
     found += _incomplete(report)
+    found += _few(report)
     if report.plan.changed:
         found.append(Caveat(report.plan.changed))
     records = report.records
@@ -156,9 +158,16 @@ def _incomplete(report: Report) -> list[Caveat]:
     if solvers and not report.costs.columns:
         out.append(Caveat("there is no instance that all solvers have run: their figures are over different instances"))
     elif any(each.ran > each.compared for each in solvers):
-        where = counted(len(report.costs.columns), "instance")
-        out.append(Caveat(f"solvers are compared on {where} (with its seed) alone, which all of them have run"))
+        where = counted(len(report.costs.columns), "pair")
+        out.append(Caveat(f"solvers are compared on {where} of instance and seed alone, which all of them have run"))
     return out
+
+
+def _few(report: Report) -> list[Caveat]:
+    count = max((each.study_gap.count for each in report.summaries if each.study_gap is not None), default=0)
+    if not 1 < count < FEWEST or len(report.ranked) < 2:
+        return []
+    return [Caveat(f"{count} instances are too few for 95 % intervals: theirs are too narrow, and tell no solvers apart")]
 
 
 def _overruns(records: Sequence[Record]) -> list[Caveat]:

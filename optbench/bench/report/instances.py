@@ -99,7 +99,7 @@ def _line(report: Report, found: dict[str, Row], labels: list[str], particulars:
     best, low, by = NONE, NONE, ""
     if known is not None:
         best = number(known.value)
-        by = f'<small>{"proven" if known.proven else escape(known.by)}</small>'
+        by = f'<small>{"proven" if first.instance_hash in report.table.proven else escape(known.by)}</small>'
         low = number(known.low)
     cells = [
         f'<th scope="row">{escape(first.instance)}{target}</th><td>{first.seed}</td>',

@@ -20,7 +20,11 @@ MEANINGS = (
         "at most so far from the optimum. A cell that failed or found nothing counts as 100 %. Of objectives in order, the "
         "widest gap counts. Gates and claims call it gap.",
     ),
-    ("behind first", "its gap minus that of the first, instance by instance; an interval that holds 0 may be chance."),
+    (
+        "behind first",
+        f"its gap minus that of the first, instance by instance; an interval that holds 0 may be chance, as may any of fewer "
+        f"than {stats.FEWEST} instances.",
+    ),
     ("own proof", "the gap with the bounds of the solver itself and of the instance's bounding alone (own_gap)."),
     (
         "above best known",

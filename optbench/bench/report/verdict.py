@@ -18,10 +18,13 @@ def verdict(report: Report) -> list[str]:
     ranked = report.ranked
     if not ranked:
         return ["Nothing has run yet."]
+    if all(row.objective is None for row in report.table.rows):
+        return ["No solver has reached a schedule.", *_failures(report)]
     if not any(each.low is not None for each in report.table.best.values()):
         return [_unbounded(report), *_failures(report)]
-    sentences = [_best(report), *_behind(report), *_proven(report), *_failures(report), *_rules(report)]
-    return sentences
+    if len(ranked) > 1 and not report.costs.columns:
+        return ["The solvers have run on different instances: nothing can be compared yet.", *_failures(report)]
+    return [_best(report), *_behind(report), *_proven(report), *_failures(report), *_rules(report)]
 
 
 def _best(report: Report) -> str:
@@ -48,15 +51,18 @@ def _named(names: list[str]) -> str:
 
 
 def _level(summary: Summary) -> bool:
-    """Whether a solver cannot be told from the first: the interval of their difference holds zero, or is unknown."""
+    """Whether a solver cannot be told from the first: the interval of their difference holds zero, or is of too few values."""
     return summary.behind is None or not summary.behind.known or not summary.behind.apart_from_zero
 
 
 def _behind(report: Report) -> Iterator[str]:
     """How far the others are behind."""
     others = [each for each in report.ranked[1:] if each.rpd is not None]
-    level = [each for each in others if _level(each)]
+    same = [each.label for each in others if each.behind is not None and (each.behind.low, each.behind.high) == (0, 0)]
+    level = [each for each in others if _level(each) and each.label not in same]
     worse = [each for each in others if not _level(each)]
+    if same:
+        yield f"{_named([report.ranked[0].label, *same])} have the same gaps."
     if level and any(each.behind is not None and each.behind.known for each in level):
         yield f"The differences may be chance: behind {report.ranked[0].label} are {_distances(level)}."
     if worse:
@@ -74,9 +80,8 @@ def _distances(found: list[Summary]) -> str:
 def _proven(report: Report) -> Iterator[str]:
     """Of how many instances the optimum is known, and how often the first reaches it."""
     first = report.ranked[0]
-    best = report.table.best
     instances = {row.cell.instance_hash for row in report.table.rows if row.record is not None}
-    proven = sum(instance in best and best[instance].proven for instance in instances)
+    proven = len(instances & report.table.proven)
     if proven == len(instances):
         yield "The optimum of every instance is proven: the gaps are what is really lost."
     elif proven:
@@ -90,10 +95,17 @@ def _proven(report: Report) -> Iterator[str]:
 
 
 def _failures(report: Report) -> Iterator[str]:
-    failed, unsolved = len(report.failures), sum(each.unsolved for each in report.ranked)
+    failed, unsolved = sum(each.failed for each in report.ranked), sum(each.unsolved for each in report.ranked)
     for count, what in ((failed, "failed"), (unsolved, "ended without a schedule")):
         if count:
             yield f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as a gap of 100 %."
+    unbounded = sum(record.failed for record in report.bounding)
+    if unbounded:
+        yield f"The bounding of {counted(unbounded, 'instance')} failed: gaps there rest on what solvers proved."
+    proofs = {row.cell.instance_hash: row.cell.label for row in report.table.rows if row.state == "infeasible"}
+    if proofs:
+        who = _named(list(dict.fromkeys(proofs.values())))
+        yield f"No schedule refutes that {counted(len(proofs), 'instance')} cannot be solved, as {who} found."
 
 
 def _rules(report: Report) -> Iterator[str]:
@@ -119,7 +131,7 @@ def _rules(report: Report) -> Iterator[str]:
 def _beaten(report: Report, rule: str, other: str) -> bool:
     """Whether the rule is ahead by more than chance."""
     found = difference(report.rows[other], report.rows[rule], lambda row: row.counted_study_gap)
-    return found is not None and found.known and found.low > 0
+    return found is not None and found.apart_from_zero and found.low > 0
 
 
 def _unbounded(report: Report) -> str:

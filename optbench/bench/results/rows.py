@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from optbench.bench.judge import failed
@@ -107,6 +108,13 @@ class Table:
     rows: tuple[Row, ...]
     best: Mapping[str, BestKnown]
     contradictions: tuple[Contradiction, ...]
+
+    @cached_property
+    def proven(self) -> frozenset[str]:
+        """Hashes of the instances whose best known is the optimum, on every level."""
+        closed = {row.cell.instance_hash for row in self.rows if row.optimal}
+        single = {instance for instance, known in self.best.items() if known.proven and not isinstance(known.value, tuple)}
+        return frozenset(closed | single)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from optbench.bench.report import Report, gather, verdict
+from optbench.bench.report import Report, caveats, gather, verdict
 from optbench.bench.study.cells import BOUNDS
-from tests.bench.by_hand import failure, records_of, stored, study_of
+from tests.bench.by_hand import failure, record, records_of, stored, study_of
 
 LABELS = ("cpsat", "fcfs", "lp_guided")
 
@@ -32,14 +32,71 @@ def objectives(**values: list[float]) -> dict[tuple[str, str], Any]:
 
 
 def test_the_best_by_a_clear_margin(tmp_path: Path) -> None:
-    """Gaps: 0 and 0; 0.2 and 1/3; 0.5 and 0.5. The optimum is proven, by the bound."""
-    given = objectives(cpsat=[100, 100], fcfs=[125, 150], lp_guided=[200, 200])
-    assert verdict(reported(tmp_path, given, seeds=(0, 1))) == [
-        "cpsat is best: its schedules are proven optimal over 2 instances.",
-        "Clearly behind cpsat are fcfs by 26.7 points (20.0 to 33.3), lp_guided by 50.0 points (50.0 to 50.0).",
+    """Gaps: 0, 0.2 and 0.5 on each of five. The optimum is proven, by the bound."""
+    given = objectives(cpsat=[100] * 5, fcfs=[125] * 5, lp_guided=[200] * 5)
+    assert verdict(reported(tmp_path, given, seeds=range(5))) == [
+        "cpsat is best: its schedules are proven optimal over 5 instances.",
+        "Clearly behind cpsat are fcfs by 20.0 points (20.0 to 20.0), lp_guided by 50.0 points (50.0 to 50.0).",
         "The optimum of every instance is proven: the gaps are what is really lost.",
         "The simple rule fcfs does better than the method lp_guided.",
     ]
+
+
+def test_few_instances_make_nobody_the_best(tmp_path: Path) -> None:
+    report = reported(tmp_path, objectives(cpsat=[100] * 4, fcfs=[125] * 4), labels=LABELS[:2], seeds=range(4))
+    assert verdict(report)[0].startswith("cpsat and fcfs cannot be told apart")
+    assert [each.words for each in caveats(report)] == [
+        "4 instances are too few for 95 % intervals: theirs are too narrow, and tell no solvers apart"
+    ]
+
+
+def failing(**fields: Any) -> Any:
+    return lambda cell: failure(cell, "crashed", **fields)
+
+
+def test_where_nobody_has_a_schedule_nobody_is_first(tmp_path: Path) -> None:
+    given: dict[tuple[str, str], Any] = {(BOUNDS, "a-0"): (None, 100.0), ("fcfs", "a-0"): (None, None)}
+    given["cpsat", "a-0"] = failing()
+    assert verdict(reported(tmp_path, given, labels=LABELS[:2])) == [
+        "No solver has reached a schedule.",
+        "1 cell failed and counts as a gap of 100 %.",
+        "1 cell ended without a schedule and counts as a gap of 100 %.",
+    ]
+
+
+def test_solvers_on_different_instances_are_not_compared(tmp_path: Path) -> None:
+    given = objectives(cpsat=[125, 125], fcfs=[100, 100])
+    del given["cpsat", "a-0"], given["fcfs", "a-1"]
+    found = verdict(reported(tmp_path, given, labels=LABELS[:2], seeds=(0, 1)))
+    assert found == ["The solvers have run on different instances: nothing can be compared yet."]
+
+
+def test_the_same_gaps_are_no_difference(tmp_path: Path) -> None:
+    found = verdict(reported(tmp_path, objectives(cpsat=[125, 200], fcfs=[125, 200]), labels=LABELS[:2], seeds=(0, 1)))
+    assert found[1] == "cpsat and fcfs have the same gaps." and "chance" not in " ".join(found)
+
+
+def test_the_bounding_of_an_instance_is_no_gap_of_a_solver(tmp_path: Path) -> None:
+    given: dict[tuple[str, str], Any] = {(BOUNDS, "a-0"): failing(), ("cpsat", "a-0"): (100.0, 80.0)}
+    found = verdict(reported(tmp_path, given, labels=LABELS[:1]))
+    assert found[-1] == "The bounding of 1 instance failed: gaps there rest on what solvers proved."
+    assert not any("100 %" in each for each in found)
+
+
+def test_an_instance_that_cannot_be_solved_is_said(tmp_path: Path) -> None:
+    given = objectives(cpsat=[100, 100], fcfs=[125, 125])
+    given["cpsat", "a-0"], given["fcfs", "a-0"] = lambda cell: record(cell, status="infeasible"), (None, None)
+    found = verdict(reported(tmp_path, given, labels=LABELS[:2], seeds=(0, 1)))
+    assert found[-1] == "No schedule refutes that 1 instance cannot be solved, as cpsat found."
+
+
+def test_of_levels_in_order_all_must_be_proven(tmp_path: Path) -> None:
+    """The first level is closed by both, the second by nobody; then by cpsat."""
+    given = {("cpsat", "a-0"): ((10.0, 8.0), (10.0, 4.0)), ("fcfs", "a-0"): ((10.0, 9.0), (10.0, 1.0))}
+    assert "No optimum is proven" in " ".join(verdict(reported(tmp_path / "open", given, labels=LABELS[:2], levels=2)))
+    given["cpsat", "a-0"] = ((10.0, 8.0), (10.0, 8.0))
+    closed = verdict(reported(tmp_path / "closed", given, labels=LABELS[:2], levels=2))
+    assert "The optimum of every instance is proven" in " ".join(closed)
 
 
 def test_what_may_be_chance_is_called_so(tmp_path: Path) -> None:
@@ -59,8 +116,8 @@ def test_a_rule_that_does_as_well_as_a_method_is_said(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_beats_a_learner_is_said(tmp_path: Path) -> None:
-    given = objectives(cpsat=[100, 100], fcfs=[125, 150], lp_guided=[200, 200])
-    report = replace(reported(tmp_path, given, seeds=(0, 1)), learned=frozenset({"lp_guided"}))
+    given = objectives(cpsat=[100] * 5, fcfs=[125] * 5, lp_guided=[200] * 5)
+    report = replace(reported(tmp_path, given, seeds=range(5)), learned=frozenset({"lp_guided"}))
     assert verdict(report)[-1] == "The simple rule fcfs does better than the learned method lp_guided."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
 import gc
@@ -55,10 +56,10 @@ def _work(job: Mapping[str, Any], folder: Path) -> int:
 
 
 def _end_helpers() -> None:
-    """What the interpreter does at its end for pools of processes and threads; the slot limits how long that takes."""
-    if "multiprocessing.util" in sys.modules:
-        sys.modules["multiprocessing.util"]._exit_function()
+    """What the interpreter does at its end for pools of processes and threads, and for whoever has asked to be called then;
+    the slot limits how long that takes."""
     threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
 
 
 def _redirect(output: int) -> None:
@@ -72,6 +73,7 @@ def _redirect(output: int) -> None:
 
 def _settle(folder: Path, job: Mapping[str, Any]) -> None:
     os.environ.update(environment(folder, job["threads"]))
+    _tell_libraries(job["threads"])
     (folder / "tmp").mkdir()
     tempfile.tempdir = None
     faulthandler.enable()
@@ -80,6 +82,15 @@ def _settle(folder: Path, job: Mapping[str, Any]) -> None:
 
         write_caches_beneath(Path(job["compiled"]))
     gc.enable()
+
+
+def _tell_libraries(threads: int) -> None:
+    """Those looked at the environment when the zygote loaded them."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    if "numba.np.ufunc.parallel" in sys.modules:
+        sys.modules["numba"].config.NUMBA_NUM_THREADS = threads
+        sys.modules["numba.np.ufunc.parallel"].NUM_THREADS = threads  # type: ignore[attr-defined]
 
 
 def _confinement(folder: Path, job: Mapping[str, Any]) -> Confinement:

@@ -84,7 +84,7 @@ class LocalExecutor:
         self.process: subprocess.Popen[bytes] | None = None
         self.slots: dict[int, _Slot] = {}
         self.compiled = CompiledCode()
-        self.ready, self.load = False, True
+        self.ready, self.load, self.trouble = False, True, ""
         self.names = iter(range(1 << 62))
 
     @classmethod
@@ -106,6 +106,7 @@ class LocalExecutor:
         waiting = iter(jobs)
         exhausted = False
         ended: list[Outcome] = []
+        self.trouble = ""
         try:
             while True:
                 # Slots are at work again before the runner judges what has ended.
@@ -116,11 +117,19 @@ class LocalExecutor:
                         if job is not None:
                             self._send(slot, job)
                 yield from ended
+                self._raise_trouble()
                 if stop() or not any(slot.job for slot in self.slots.values()):
                     return
                 ended = self._hear(LOOK_S)
         finally:
             self._stop_all()
+
+    def _raise_trouble(self) -> None:
+        """A machine that starts no process is no failure of a cell: none is recorded."""
+        if self.trouble:
+            raise OptbenchError(
+                f"no cell can be started: {self.trouble}; what is finished is kept, the same command goes on from there"
+            )
 
     def _start(self, load: bool) -> None:
         """A zygote, and its slots; they answer once it has loaded."""
@@ -207,7 +216,9 @@ class LocalExecutor:
         out = []
         for message in messages:
             job, slot.job = slot.job, None
-            if job is not None and "key" in message:
+            if "not_started" in message:
+                self.trouble = message["not_started"]
+            elif job is not None and "key" in message:
                 out.append(outcome(job, message))
         return out
 
@@ -222,7 +233,8 @@ class LocalExecutor:
                 if self.on_loaded is not None:
                     self.on_loaded(self.loaded)
             elif "slot" in message:
-                self.slots[message["slot"]].pid = message["pid"]
+                slot = self.slots[message["slot"]]
+                slot.pid, slot.sent_at = message["pid"], time.monotonic()  # what it was sent has waited for the libraries
             elif "gone" in message:
                 slot = self.slots.pop(message["gone"])
                 slot.wire.close()

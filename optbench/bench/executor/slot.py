@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from optbench.bench.sandbox.calls import IS_LINUX, PR_SET_CHILD_SUBREAPER, prctl
 from optbench.bench.sandbox.confine import holds, most_threads, take_precedence
 
 OUTPUT = "output.txt"
+# A process that cannot be started now, since another cell has taken what there was, may be in so long.
+START_S, AGAIN_S = 3.0, 0.1
 
 
 class Slot:
@@ -31,7 +34,7 @@ class Slot:
     def serve(self) -> None:
         """Until nobody asks any more."""
         while (messages := self.wire.receive()) is not None:
-            stopped = "stop" in messages[-1]
+            stopped = any("stop" in message for message in messages)
             for job in (message["job"] for message in messages if "job" in message):
                 if not (self.wire.send({"stopped": job["key"]}) if stopped else self._run(job)):
                     return
@@ -39,9 +42,11 @@ class Slot:
     def _run(self, job: dict[str, Any]) -> bool:
         """Whether there is anybody left to work for."""
         folder = Path(job["folder"])
-        output = _fresh(folder)
+        began = self._begin(job, folder)
+        if isinstance(began, str):
+            return self.wire.send({"key": job["key"], "not_started": began})
+        watch, output = began
         try:
-            watch = self._start(job, folder, output)
             wanted = True
             while wanted and not watch.look():
                 for _ in watch.wait():
@@ -57,6 +62,21 @@ class Slot:
                 return False
             return self.wire.send({"stopped": job["key"]})
         return self.wire.send({"key": job["key"], **outcome, "memory": _memory(outcome, job), "sandbox": holds(job["landlock"])})
+
+    def _begin(self, job: dict[str, Any], folder: Path) -> tuple[Watch, int] | str:
+        """The cell's watch and its output, or why the machine cannot start one."""
+        deadline = time.monotonic() + START_S
+        while True:
+            output = None
+            try:
+                output = _fresh(folder)
+                return self._start(job, folder, output), output
+            except OSError as error:
+                if output is not None:
+                    os.close(output)
+                if time.monotonic() > deadline:
+                    return str(error)
+                time.sleep(AGAIN_S)
 
     def _start(self, job: dict[str, Any], folder: Path, output: int) -> Watch:
         me = os.getpid()

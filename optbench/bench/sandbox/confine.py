@@ -105,8 +105,8 @@ def take_precedence() -> None:
 def environment(folder: Path, threads: int) -> Mapping[str, str]:
     """Temporary files go to the job's folder. Caches of libraries elsewhere may be read, but not written."""
     temporary = str(folder / "tmp")
-    out = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), temporary) | {"MPLCONFIGDIR": temporary}
-    out |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    out = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "JOBLIB_TEMP_FOLDER"), temporary)
+    out |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads))
     return out
 
 

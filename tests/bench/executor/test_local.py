@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from optbench.bench.executor import Job, LocalExecutor
+from optbench.bench.executor.local import _Slot
+from optbench.bench.executor.wire import Wire
+from optbench.bench.study.declared import CellBudget
 from tests.hostile.cases import MARK, make_workspace, marked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -51,6 +57,38 @@ def main():
 
 
 main()
+"""
+
+ORDERLY = """
+import atexit, threading, time
+import optbench as ob
+from ._everything import EVERYTHING
+from ._honest import honest
+
+def work():
+    time.sleep(0.2)
+    print("a thread has ended")
+
+class Orderly(ob.Solver):
+    supports = EVERYTHING
+
+    def solve(self, instance, run):
+        threading.Thread(target=work).start()
+        atexit.register(print, "closed")
+        return honest(instance)
+"""
+COUNTS = """
+import numba, torch
+import optbench as ob
+from ._everything import EVERYTHING
+from ._honest import honest
+
+class Counts(ob.Solver):
+    supports = EVERYTHING
+
+    def solve(self, instance, run):
+        print(f"torch {torch.get_num_threads()}, numba {numba.get_num_threads()}")
+        return honest(instance)
 """
 
 
@@ -216,6 +254,74 @@ def test_a_library_that_kills_the_zygote_is_left_to_the_cells(root: Path) -> Non
     lost, honest = said(started)
     assert lost[:2] == ["loops", "exited"] and "exit code 3" in str(lost[2])
     assert honest == ["fcfs", None, None, None]
+
+
+def test_what_is_left_to_the_end_of_the_interpreter_is_done(root: Path) -> None:
+    (root / "solvers" / "orderly.py").write_text(ORDERLY)
+    started = program(
+        root,
+        "with LocalExecutor(1) as executor:",
+        "    for outcome in executor.run([job('orderly')]): print(json.dumps([outcome.reason, outcome.left, outcome.output]))",
+    )
+    assert said(started) == [[None, 0, "a thread has ended\nclosed\n"]]
+
+
+def test_threads_of_libraries_that_were_loaded_before_are_those_of_the_cell(root: Path) -> None:
+    pytest.importorskip("torch")
+    (root / "solvers" / "counts.py").write_text(COUNTS)
+    started = program(
+        root,
+        "def threaded(threads):",
+        "    given = job('counts')",
+        "    return Job(given.key, 'solve', given.payload, CellBudget(20.0, threads=threads), given.folder)",
+        "with LocalExecutor(1, solvers=['counts']) as executor:",
+        "    for outcome in executor.run([threaded(1), threaded(3)]): print(json.dumps([outcome.output]))",
+    )
+    assert [str(output).splitlines()[-1] for (output,) in said(started)] == ["torch 1, numba 1", "torch 3, numba 3"]
+
+
+def test_a_job_may_be_longer_than_what_arrives_at_once(root: Path) -> None:
+    started = program(
+        root,
+        "given = job('fcfs')",
+        "large = Job(given.key, 'solve', {**given.payload, 'more': 'x' * 1_000_000}, given.budget, given.folder)",
+        "with LocalExecutor(1) as executor:",
+        "    for outcome in executor.run([large]): say(outcome)",
+    )
+    assert said(started) == [["fcfs", None, None, None]]
+
+
+def test_where_no_cell_can_be_started_none_has_failed(root: Path) -> None:
+    (root / "file").write_text("")
+    started = program(
+        root,
+        "from optbench.errors import OptbenchError",
+        "given = job('fcfs')",
+        "nowhere = Job(given.key, 'solve', given.payload, given.budget, folder.parent / 'file' / 'work')",
+        "with LocalExecutor(2) as executor:",
+        "    try:",
+        "        for outcome in executor.run([nowhere, nowhere, nowhere]): say(outcome)",
+        "    except OptbenchError as error:",
+        "        print(json.dumps([str(error)]))",
+        "    for outcome in executor.run([given]): say(outcome)",
+    )
+    told, honest = said(started)
+    assert "no cell can be started: [Errno 20] Not a directory" in str(told[0])
+    assert honest == ["fcfs", None, None, None]
+
+
+def test_the_time_of_a_job_does_not_begin_while_libraries_are_loaded(tmp_path: Path) -> None:
+    executor = LocalExecutor()
+    runner, zygote = socket.socketpair()
+    wire = Wire(socket.socketpair()[0])
+    with runner, zygote, contextlib.closing(wire):
+        executor.control = Wire(runner)
+        job = Job("key", "solve", {}, CellBudget(1.0), tmp_path)
+        executor.slots[0] = slot = _Slot(0, wire, job=job, sent_at=-1e6)
+        assert slot.is_silent()
+        Wire(zygote).send({"slot": 0, "pid": 1})
+        executor._hear_zygote()
+        assert slot.pid == 1 and not slot.is_silent()
 
 
 def test_compiled_code_of_a_plugin_is_kept_for_its_next_cell(root: Path) -> None:

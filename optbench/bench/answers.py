@@ -21,6 +21,8 @@ STATUSES, TERMINATIONS, PROOFS = get_args(Status), get_args(Termination), get_ar
 MAX_TEXT, MAX_INFO_BYTES, MAX_DEPTH, MAX_LISTED, MAX_POINTS = 4_000, 65_536, 20, 50, 100_000
 # Whole numbers beyond this are no measurement.
 MAX_WHOLE = 10**300
+# What a terminal might obey.
+CONTROL = {code: "?" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 class Nonsense(OptbenchError):
@@ -67,7 +69,7 @@ def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> Told:
         time_to_first_s=None if first is None else min(seconds(result, "time_to_first_s"), total_s),
         message=None if message is None else text(message, "message"),
         info=read_info(result.get("info")),
-        trajectory=tuple(_point(row, levels, total_s) for row in listed(result, "trajectory", MAX_POINTS)),
+        trajectory=read_trajectory(result, levels, total_s),
         schedule=answer.get("schedule"),
     )
 
@@ -116,6 +118,11 @@ def _level(row: Mapping[str, Any], levels: int) -> int:
     return level
 
 
+def read_trajectory(result: Mapping[str, Any], levels: int, total_s: float) -> tuple[dict[str, Any], ...]:
+    """Every point with all of its fields."""
+    return tuple(_point(row, levels, total_s) for row in listed(result, "trajectory", MAX_POINTS))
+
+
 def _point(row: Any, levels: int, total_s: float) -> dict[str, Any]:
     """A point of the trajectory."""
     if not isinstance(row, Mapping):
@@ -135,7 +142,7 @@ def read_info(value: Any) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise Nonsense(f"info is {describe(value)}; it must be an object")
-    info = {str(key)[:MAX_TEXT]: _remark(entry) for key, entry in list(value.items())[:MAX_LISTED]}
+    info = {clean(str(key)): _remark(entry) for key, entry in list(value.items())[:MAX_LISTED]}
     size = len(json.dumps(info))
     return info if size <= MAX_INFO_BYTES else {"left_out": f"{size:,} bytes of info; up to {MAX_INFO_BYTES:,} are kept"}
 
@@ -185,7 +192,7 @@ def text(value: Any, what: str) -> str:
 
 def clean(value: str) -> str:
     """Text that can be printed and is not endless."""
-    value = value.encode("utf-8", "replace").decode()
+    value = value.encode("utf-8", "replace").decode().translate(CONTROL)
     return value if len(value) <= MAX_TEXT else value[:MAX_TEXT] + "..."
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from optbench.bench.answers import clean
 from optbench.bench.executor import Executor, Job, Outcome
 from optbench.bench.executor.tasks import INSTANCE
 from optbench.bench.store import INSTANCES, Store, read_foreign_instance
@@ -47,10 +48,10 @@ def make_instances(
 def _made(target: str, seed: int, outcome: Outcome, folder: Path, store: Store) -> Made:
     answer = outcome.answer or {}
     if outcome.reason is not None or "refusal" in answer:
-        return Made(target, seed, target, None, error=str(outcome.reason or answer.get("message", "refused")))
+        return Made(target, seed, target, None, error=clean(str(outcome.reason or answer.get("message", "refused"))))
     try:
         instance = read_foreign_instance(folder / INSTANCE)
     except (OptbenchError, OSError, ValueError) as error:
-        return Made(target, seed, target, None, error=str(error))
+        return Made(target, seed, target, None, error=clean(str(error)))
     store.add_instance(instance)
     return Made(target, seed, instance.name, instance.hash, instance.objective.num_levels)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bench.answers import Nonsense, Told, read_bounds, read_refusal, read_solve, seconds
+from optbench.bench.answers import Nonsense, Told, clean, read_bounds, read_refusal, read_solve, read_trajectory, seconds
 from optbench.bench.executor.base import Outcome
 from optbench.bench.records import Reason, Record, code_version, machine
 from optbench.bench.study.cells import Cell
@@ -28,6 +28,8 @@ TERMINATIONS = {"time_limit": "time_limit", "cpu_limit": "time_limit", "memory_l
 # What numpy and Python may raise on numbers that nobody should return, and the parser on what is no schedule.
 UNREADABLE = (FileFormatError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 SHOWN_VIOLATIONS = 3
+# More than any objective has: what is kept of an answer was read with the number of its instance before.
+ANY_LEVELS = 1000
 
 
 def judge(cell: Cell, outcome: Outcome, instance: Instance, began_at: str) -> Record:
@@ -67,9 +69,9 @@ def files(outcome: Outcome, record: Record) -> dict[str, bytes]:
     if outcome.output:
         out["output.txt"] = outcome.output.encode("utf-8", "replace")
     answer = outcome.answer if isinstance(outcome.answer, Mapping) else {}
-    result = answer.get("result")
-    trajectory = result.get("trajectory") if isinstance(result, Mapping) else None
-    kept = {"schedule.json": answer.get("schedule"), "trajectory.json": trajectory}
+    kept: dict[str, Any] = {}
+    if isinstance(answer.get("result"), Mapping) and "refusal" not in answer:
+        kept = {"schedule.json": answer.get("schedule"), "trajectory.json": _trajectory(answer["result"], outcome.total_s)}
     if record.reason is not None and record.reason.kind == "nonsense":
         kept = {"answer.json": outcome.answer}
     for name, value in kept.items():
@@ -81,7 +83,15 @@ def files(outcome: Outcome, record: Record) -> dict[str, bytes]:
     return out
 
 
+def _trajectory(result: Mapping[str, Any], total_s: float) -> list[Any] | None:
+    try:
+        return list(read_trajectory(result, ANY_LEVELS, total_s))
+    except Nonsense:
+        return None
+
+
 def _without_answer(base: Record, reason: Reason) -> Record:
+    reason = replace(reason, message=clean(reason.message))  # it may quote the last words of a process
     return replace(base, reason=reason, termination=TERMINATIONS.get(reason.kind, "crashed"))
 
 

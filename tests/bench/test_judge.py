@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import optbench as ob
 from optbench.bench import judge as judging
+from optbench.bench.answers import MAX_POINTS
 from optbench.bench.executor.base import Outcome
 from optbench.bench.records import REASONS, Reason, Record
 from optbench.model.instance import Instance
@@ -214,6 +215,30 @@ def test_remarks_are_kept_at_a_sensible_size() -> None:
     assert record.info["half"] == "?"
     many = judged(in_result(info={str(k): "x" * 4_000 for k in range(40)}))
     assert list(many.info) == ["left_out"] and "160," in many.info["left_out"]
+
+
+def test_what_is_kept_of_a_trajectory_is_what_was_read() -> None:
+    rows = [{"t_s": 99.0}, {"t_s": 0.5, "objective": 1e9, "more": "x"}]
+    outcome = Outcome("key", in_result(trajectory=rows), total_s=TOTAL_S)
+    record = judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT)
+    assert record.verified
+    assert json.loads(judging.files(outcome, record)["trajectory.json"]) == [
+        {"t_s": TOTAL_S, "objective": None, "bound": None, "level": 0},
+        {"t_s": 0.5, "objective": 1e9, "bound": None, "level": 0},
+    ]
+    long = [{"t_s": 0.0, "objective": 1e9}] * MAX_POINTS + [{"t_s": 0.0, "objective": 0.0}]
+    outcome = Outcome("key", in_result(trajectory=long), total_s=TOTAL_S)
+    kept = json.loads(judging.files(outcome, judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT))["trajectory.json"])
+    assert len(kept) == MAX_POINTS and min(row["objective"] for row in kept) == 1e9
+    refused = Outcome("key", ANSWER | {"refusal": "refused", "message": ""})
+    assert judging.files(refused, judging.judge(cell_of(INSTANCE), refused, INSTANCE, AT)) == {}
+
+
+def test_a_terminal_is_told_nothing_that_it_might_obey() -> None:
+    told = judged(None, reason=Reason("signal", "its last line: \x1b[2J\x9b31m\nred")).reason
+    assert told == Reason("signal", "its last line: ?[2J?31m\nred")
+    record = judged(in_result(info={"\x1b]0;title\x07": "\x1b[2J"}, message="\x1bc"))
+    assert (dict(record.info), record.message) == ({"?]0;title?": "?[2J"}, "?c")
 
 
 def deep(levels: int) -> Any:

@@ -18,6 +18,7 @@ from optbench.bench.results.summaries import costs_of
 from optbench.bench.results.trajectories import primal_integral_s
 from optbench.bench.store import Store
 from optbench.bench.study.cells import BOUNDS
+from optbench.bench.study.declared import CellBudget
 from tests.bench.by_hand import failure, record, records_of, study_of
 
 
@@ -175,6 +176,15 @@ def test_summaries_by_hand() -> None:
     assert first.time_s == pytest.approx(1.0)
     assert second.time_s == pytest.approx(math.sqrt(11 * 20) - 10)
     assert second.rpd is not None and second.rpd.value == pytest.approx(0.2) and second.rpd.count == 1
+
+
+def test_failing_at_once_is_not_fast() -> None:
+    """Under a work limit alone a failure has no time."""
+    plan = study_of(["x", "y"], ["a"], seeds=(0, 1), budget=CellBudget(time_limit_s=None, work_limit=5.0))
+    given: dict[tuple[str, str], Any] = {("x", f"a-{seed}"): (10.0, None) for seed in (0, 1)}
+    given |= {("y", f"a-{seed}"): lambda cell: failure(cell, "crashed", total_s=0.01) for seed in (0, 1)}
+    each = by_label(summaries(table(plan, records_of(plan, given))))
+    assert each["x"].time_s == pytest.approx(1.0) and each["y"].time_s is None
 
 
 def test_what_has_not_run_is_left_out_and_ranks_are_over_what_everybody_ran() -> None:

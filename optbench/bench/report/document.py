@@ -46,7 +46,7 @@ def write(report: Report, path: Path | None = None, linked: bool = True) -> Path
     """Write what is gathered already."""
     target = path or report.folder / REPORT
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, render(report, target if linked else None).encode("utf-8"))
+    write_whole(target, render(report, target if linked else None).encode("utf-8", "replace"))
     return target
 
 

@@ -88,5 +88,5 @@ def write_index(reports: Sequence[tuple[Report, Path]], store: Store, path: Path
         f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {what} run here</p></header>',
         f"<section>{table_of(HEADS, rows, 'gates', words=(0, 1))}</section>",
     ]
-    write_whole(target, shell("Studies", body, PACKAGE, ("report.css",)).encode("utf-8"))
+    write_whole(target, shell("Studies", body, PACKAGE, ("report.css",)).encode("utf-8", "replace"))
     return target

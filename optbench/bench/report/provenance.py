@@ -35,7 +35,7 @@ MEANINGS = (
     (
         "time",
         f"solving time, without verification: geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s; a failure counts as the "
-        "whole time limit.",
+        "whole time limit, and not at all where there is none.",
     ),
     ("rank, wins", "by objective on each instance and seed; level results share their ranks and win together."),
     (

@@ -34,7 +34,7 @@ def _best(report: Report) -> str:
     within = f"on average within {with_interval(first.study_gap)} of the best bounds {where}"
     if first.optimal == first.compared:
         within = f"proven optimal {where}"
-    level = [first.label, *(each.label for each in others if _level(each))]
+    level = [first.label, *(each.label for each in others if each.rpd is not None and _level(each))]
     if not others:
         return f"{first.label}: its schedules are {within}."
     if first.study_gap.count == 1:

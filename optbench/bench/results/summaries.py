@@ -109,6 +109,7 @@ def _merit(summary: Summary) -> tuple[float, float, float]:
 
 
 def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float | None, wins: int) -> Summary:
+    times = [time_s for row in rows if (time_s := counted_time_s(row)) is not None]
     return Summary(
         label,
         planned=len(every),
@@ -123,7 +124,7 @@ def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float 
         gap=over_instances(rows, lambda row: row.counted_gap),
         rpd=over_instances(rows, lambda row: row.rpd),
         regret=over_instances(rows, lambda row: row.regret),
-        time_s=shifted_geomean([counted_time_s(row) for row in rows], stats.GEOMEAN_SHIFT_S) if rows else None,
+        time_s=shifted_geomean(times, stats.GEOMEAN_SHIFT_S) if times else None,
         rank=rank,
         wins=wins,
     )
@@ -167,12 +168,14 @@ def _counted(row: Row) -> float:
     return row.counted_study_gap
 
 
-def counted_time_s(row: Row) -> float:
-    """Solving time; of a cell that failed, at least its time limit."""
+def counted_time_s(row: Row) -> float | None:
+    """Solving time; of a cell that failed, at least its time limit, and None where it had none: failing at once is no merit."""
     assert row.record is not None
     taken = row.record.wall_s if row.record.wall_s is not None else row.record.total_s
     limit = row.cell.budget.time_limit_s
-    return max(taken, limit) if row.failed and limit is not None else taken
+    if not row.failed:
+        return taken
+    return None if limit is None else max(taken, limit)
 
 
 def costs_of(table: Table) -> Costs:

@@ -156,6 +156,12 @@ def test_nothing_that_users_write_becomes_markup(tmp_path: Path) -> None:
     assert "</td>&" not in html and html.count("<script>") == 1
 
 
+def test_text_that_is_no_text_does_not_stop_the_page(tmp_path: Path) -> None:
+    plan = study_of(["x", "y"], ["a"], question="half a \ud800 sign")
+    given = {("x", "a-0"): lambda cell: failure(cell, "crashed", "no \udfff")}
+    assert "half a ? sign" in page(plan, records_of(plan, given), tmp_path)
+
+
 def test_the_page_needs_no_network(tmp_path: Path) -> None:
     html = page(*small(), tmp_path)
     found = outline(html)

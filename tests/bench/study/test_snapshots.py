@@ -138,6 +138,8 @@ def test_never_run(tmp_path: Path, store: Store) -> None:
         load_plan("quickstart", store)
     with pytest.raises(OptbenchError, match=r"optbench run .*mine\.toml"):
         load_plan(tmp_path / "mine.toml", store)
+    with pytest.raises(FileFormatError, match=r"absent\.toml: no such file, and no study 'absent' was run here"):
+        load_plan(tmp_path / "absent.toml", store)
     kept(tmp_path, store)
     with pytest.raises(OptbenchError, match="did you mean 'mine'"):
         load_plan("mien", store)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from optbench.bench.sandbox.calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.errors import OptbenchError
 from optbench.plugins.discovery import Kind, PluginError, load_class, located
 from optbench.workspace import FOLDERS, checkout
 
 TRIAL = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
-from optbench.bench.sandbox.trial_import import import_all; import_all(json.loads(sys.argv[2]))"
+from optbench.bench.sandbox.trial_import import import_all; import_all(json.loads(sys.argv[2]), int(sys.argv[3]))"
 # For all of them together: libraries that they import take seconds, on a busy machine tens of them.
 PATIENCE_S = 120.0
 FIELDS: tuple[tuple[Kind, str, str], ...] = (("problem", "problems", ""), ("solver", "solvers", "solver"))
@@ -26,7 +29,7 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     wanted = list(dict.fromkeys(_users_plugins(table)))
     if not wanted:
         return
-    words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted)]
+    words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
         output, manner = done.stdout, f"importing it ends the process ({_manner(done.returncode)})"
@@ -38,8 +41,12 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
             raise PluginError(f"{kind} {name!r} is unavailable: {located(kind)[name][0]}: {manner}")
 
 
-def import_all(wanted: Iterable[tuple[Kind, str]]) -> None:
-    """What the process of its own does."""
+def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
+    """What the process of its own does; an import that hangs ends with the process that waits for it."""
+    if IS_LINUX:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
     for kind, name in wanted:
         with contextlib.suppress(OptbenchError):
             load_class(kind, name)

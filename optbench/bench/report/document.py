@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from optbench import __version__
-from optbench.bench.claims import ClaimResult, GateResult, evaluate
+from optbench.bench.claims import ClaimResult, GateResult
 from optbench.bench.page.shell import shell
 from optbench.bench.report import charts
 from optbench.bench.report.failures import failures
@@ -52,7 +52,7 @@ def write(report: Report, path: Path | None = None, linked: bool = True) -> Path
 
 def render(report: Report, path: Path | None) -> str:
     """The page as text; ``path`` is where it will be, None for a page without links to cells' files."""
-    gates, claims = evaluate(report.plan, report.store.records())
+    gates, claims = report.judged
     number = {label: k for k, label in enumerate(report.table.labels)}
 
     def href(key: str) -> str:

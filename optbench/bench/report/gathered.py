@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from optbench.bench.claims import ClaimResult, GateResult, evaluate_table
 from optbench.bench.records import Record
 from optbench.bench.repeating import name_of
 from optbench.bench.report.words import counted, seconds
@@ -64,6 +66,11 @@ class Report:
     def records(self) -> list[Record]:
         """Everything of this plan that has been run."""
         return [*self.bounding, *(row.record for row in self.table.rows if row.record is not None)]
+
+    @cached_property
+    def judged(self) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
+        """Gates and claims."""
+        return evaluate_table(self.table)
 
     @property
     def failures(self) -> list[Record]:

@@ -86,9 +86,7 @@ def _every_study(args: argparse.Namespace, path: Path | None) -> Path:
 
 
 def _judged(report: Report) -> dict[str, Any]:
-    from optbench.bench.claims import evaluate
-
-    gates, claims = evaluate(report.plan, report.store.records())
+    gates, claims = report.judged
     return {"gates": [each.to_dict() for each in gates], "claims": [each.to_dict() for each in claims]}
 
 

@@ -9,7 +9,6 @@ solver that takes the process down takes the test down. What may do that belongs
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -134,17 +133,18 @@ def assert_gap(
     __tracebackhide__ = True  # pytest then ends its traceback at the test's own line
     if isinstance(subject, Result):
         within = at_most if at_most is not None else over
-        if not isinstance(within, (int, float)):
-            raise ParameterError(f"assert_gap(result, at_most) takes the largest gap allowed; at_most is {within!r}")
-        _assert_result(subject, within)
+        if within is None:
+            raise ParameterError("assert_gap(result, at_most) takes the largest gap allowed; at_most is None")
+        _assert_result(subject, _share(within))
         return None
     if at_most is None or over is None:
         raise ParameterError("assert_gap(solver, targets, at_most=...) needs both: what to solve, and the largest gap allowed")
+    at_most = _share(at_most)
     if confidence is not None and not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, or None: every cell")
     limit_s = TIME_LIMIT_S if time_limit_s is None and work_limit is None else time_limit_s
     gate = _Gate(subject, dict(params or {}), limit_s, work_limit, threads)
-    pairs = [(target, api.load_target(target, seed), seed) for target in _targets(over) for seed in _seeds(seeds)]
+    pairs = _pairs(_targets(over), _seeds(seeds))
     units = len({instance.hash for _, instance, _ in pairs})
     if confidence is not None and max(units, len(pairs) if units == 1 else 0) < 2:
         raise ParameterError("one cell has no confidence; give more seeds or instances, or confidence=None")
@@ -192,11 +192,13 @@ class _Gate:
 
     def _command(self, target: Target, instance: Instance, seed: int) -> str:
         """How a shell repeats the cell; what is no spec or file is one once a failure has written it (``_written``)."""
-        if not isinstance(self.solver, str):
-            return f"ob.solve(target, {self.solver!r}, seed={seed})"
-        name, given = specs.parse(self.solver)
         where = str(target) if isinstance(target, (str, Path)) else str(_file(instance))
         where = str(Path(where).resolve()) if Path(where).is_file() else where
+        if not isinstance(self.solver, str):
+            limits = {"time_limit_s": self.time_limit_s, "work_limit": self.work_limit, "seed": seed, "threads": self.threads}
+            words = ", ".join(f"{name}={value!r}" for name, value in limits.items())
+            return f"ob.solve({where!r}, {self.solver!r}, {words})"
+        name, given = specs.parse(self.solver)
         return solve_command(
             where,
             name,
@@ -209,9 +211,17 @@ class _Gate:
 
 
 def _assert_result(result: Result, at_most: float) -> None:
-    assert result.verified, f"{result.solver} on {result.instance}: no verified schedule ({result.status}); {result.violations}"
-    assert result.gap is not None, f"{result.solver} on {result.instance}: no bound"
-    assert _worst(result) <= at_most, f"{result.solver} on {result.instance}: gap {result.gap}, at most {at_most} was asked for"
+    """By ``raise``: ``python -O`` leaves ``assert`` out."""
+    where = f"{result.solver} on {result.instance}, seed {result.seed}"
+    if not result.verified:
+        why = result.message or "; ".join(result.violations[:3]) or "no schedule"
+        raise AssertionError(f"{where}: no verified schedule ({result.status}); {why}")
+    if result.status == "error":
+        raise AssertionError(f"{where}: crashed after its best schedule; {result.message}")
+    if result.gap is None:
+        raise AssertionError(f"{where}: no bound")
+    if not _worst(result) <= at_most:
+        raise AssertionError(f"{where}: gap {result.gap}, at most {at_most} was asked for")
 
 
 def _worst(result: Result) -> float:
@@ -219,6 +229,13 @@ def _worst(result: Result) -> float:
     gaps = result.gap if isinstance(result.gap, tuple) else (result.gap,)
     largest = max(MISSING_GAP if gap is None else gap for gap in gaps)
     return 0.0 if largest <= OPTIMAL_GAP else largest
+
+
+def _share(at_most: Any) -> float:
+    """A gap of more than 1 is none, so that 5 was meant to be 5 %."""
+    if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not at_most <= MISSING_GAP:
+        raise ParameterError(f"at_most is {at_most!r}; it must be a share of at most 1, such as 0.05 for 5 %")
+    return float(at_most)
 
 
 def _targets(over: Any) -> list[Target]:
@@ -236,6 +253,16 @@ def _seeds(seeds: int | Iterable[int]) -> Sequence[int]:
     if not found:
         raise ParameterError(f"seeds is {seeds!r}; give a number of at least 1, or the seeds")
     return found
+
+
+def _pairs(targets: Sequence[Target], seeds: Sequence[int]) -> list[tuple[Target, Instance, int]]:
+    """Every target with every seed; the same instance and seed again would count as another cell and prove nothing."""
+    found: dict[tuple[str, int], tuple[Target, Instance, int]] = {}
+    for target in targets:
+        for seed in seeds:
+            instance = api.load_target(target, seed)
+            found.setdefault((instance.hash, seed), (target, instance, seed))
+    return list(found.values())
 
 
 def _units(cells: Sequence[GapCell]) -> list[float]:
@@ -288,7 +315,7 @@ def _file(instance: Instance) -> Path:
 def _written(cell: GapCell) -> None:
     """An instance that came from Python is written where the command looks for it."""
     path = _file(cell.instance)
-    if shlex.quote(str(path)) in cell.command and not path.exists():
+    if str(path) in cell.command and not path.exists():
         write_instance(cell.instance, path)
 
 

@@ -16,6 +16,7 @@ import pytest
 import optbench as ob
 from optbench.api import load_target
 from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
+from optbench.model.files import write_instance
 from optbench.testing import CASES, assert_gap
 
 # Three tasks on two devices; the optimum is 5, one after the other they end at 9.
@@ -148,6 +149,57 @@ def test_the_command_of_a_cell_repeats_it(tmp_path: Path, monkeypatch: pytest.Mo
         words = [sys.executable, "-m", "optbench.cli.main", *shlex.split(command)[1:], "--json"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
         assert f'"objective": {objective}' in done.stdout
+
+
+def test_the_call_of_a_solver_that_is_an_object_repeats_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for target in (SHOP, load_target(SHOP, 2), "two_pools_of_nobody.json"):
+        if target == "two_pools_of_nobody.json":
+            monkeypatch.chdir(tmp_path)
+            write_instance(TWO_DEVICES, Path(target))
+        text = failure(Serial(late=3), target, seeds=[2], at_most=0.0, confidence=None, work_limit=7)
+        (call,) = re.findall(r"ob\.solve\(.*\)", text)
+        assert "time_limit_s=None, work_limit=7, seed=2, threads=1" in call
+        result = eval(call, {"ob": ob, "Serial": Serial})
+        assert result.objective == float(re.findall(r"objective ([\d.]+)", text)[0])
+
+
+def test_the_same_cell_twice_is_one() -> None:
+    with pytest.raises(ParameterError, match="one cell has no confidence"):
+        assert_gap(Serial(), TWO_DEVICES, seeds=[3, 3], at_most=0.5)
+    check = assert_gap(Serial(), [TWO_DEVICES, TWO_DEVICES], seeds=[3, 4, 3], at_most=0.5)
+    assert [cell.seed for cell in check.cells] == [3, 4]
+
+
+@pytest.mark.parametrize("at_most", [5, float("nan"), "5%", True])
+def test_what_is_no_share_is_refused(at_most: Any) -> None:
+    with pytest.raises(ParameterError, match=re.escape(f"at_most is {at_most!r}")):
+        assert_gap(Serial(), TWO_DEVICES, at_most=at_most)
+    with pytest.raises(ParameterError, match=re.escape(f"at_most is {at_most!r}")):
+        assert_gap(ob.solve(TWO_DEVICES, Serial()), at_most)
+
+
+def test_a_result_fails_without_asserts_too() -> None:
+    code = (
+        "import optbench as ob; from optbench.testing import assert_gap\n"
+        "result = ob.solve('jobshop:jobs=3,machines=3', 'fcfs')\n"
+        "try:\n    assert_gap(result, -1.0)\nexcept AssertionError: print('failed')"
+    )
+    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "failed\n"
+
+
+def test_a_result_of_a_crash_fails(tmp_path: Path) -> None:
+    @dataclass
+    class Falls(Serial):
+        def solve(self, instance: ob.Instance, run: ob.Run) -> ob.Schedule | None:
+            run.report(super().solve(instance, run))
+            raise ZeroDivisionError("no such luck")
+
+    result = ob.solve(TWO_DEVICES, Falls())
+    assert result.verified and result.gap is not None
+    with pytest.raises(AssertionError, match=r"falls on two devices, seed 0: crashed .*no such luck"):
+        assert_gap(result, 1.0)
 
 
 def test_mistakes_are_no_failed_gates() -> None:

@@ -123,6 +123,8 @@ def _trial(trial: Any) -> dict[str, Any]:
 def _validation(found: Validation) -> dict[str, Any]:
     return {
         "instances": found.instances,
+        "seen": found.seen,
+        "broken": list(found.broken),
         "failed": found.failed,
         "failed_defaults": found.failed_defaults,
         "wall_s": found.wall_s,
@@ -173,12 +175,23 @@ def show_tuned(done: TuneRun, told: dict[str, Any]) -> None:
 
 def verdict(found: Validation) -> str:
     """In words, and plainly when nothing was gained."""
-    unseen = f"on {found.instances:,} instances that the search has not seen"
+    unseen = where(found)
     if found.unchanged:
         return f"The search found nothing better than the defaults: they are what the file holds ({unseen} nothing changes)."
     if found.failed > found.failed_defaults:
         return f"Not to be recommended: {found.failed:,} failures {unseen}, {found.failed_defaults:,} of the defaults."
+    if found.broken:
+        return f"Not to be recommended: {unseen} it breaks {', '.join(found.broken)}."
     return " ".join(_sentence(each, unseen) for each in found.comparisons)
+
+
+def where(found: Validation) -> str:
+    """What the comparison is on; instances that the search had too prove little of others."""
+    if not found.seen:
+        return f"on {found.instances:,} instances that the search has not seen"
+    if found.seen == found.instances:
+        return f"on the search's own {found.instances:,} instances with other seeds"
+    return f"on {found.instances:,} instances, {found.seen:,} of which the search has seen"
 
 
 def _sentence(each: Comparison, unseen: str) -> str:

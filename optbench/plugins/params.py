@@ -7,7 +7,7 @@ problem; ``[provenance]`` is for people. Parameters that are given beside the fi
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -43,7 +43,9 @@ def with_file(kind: Literal["problem", "solver"], name: str, cls: type, given: M
     if found is None:
         raise ParameterError(f"{file.path}: no table [{table}], so that it says nothing of {kind} {name!r}")
     explicit = {key: value for key, value in given.items() if key != PARAMS}
-    rest = {key: value for key, value in found.items() if key not in explicit and key.removesuffix("_s") not in explicit}
+    known = [entry.name for entry in specs.parameters(cls)]
+    fields = {_field(key, known) for key in explicit}
+    rest = {key: value for key, value in found.items() if _field(key, known) not in fields}
     _check(file.path, table, kind, name, cls, rest)
     return {**rest, **explicit}
 
@@ -83,12 +85,17 @@ def _find(given: Any, what: str) -> Path:
     return found
 
 
+def _field(key: str, known: Sequence[str]) -> str:
+    """The field that a key sets: seconds may be written without their unit."""
+    return key if key in known else f"{key}_s"
+
+
 def _check(path: Path, table: str, kind: str, name: str, cls: type, values: Mapping[str, Any]) -> None:
     """Every value fits its field; the message names the file."""
     hints = specs.hints_of(cls, f"{kind} {name!r}")
     known = [entry.name for entry in specs.parameters(cls)]
     for key, value in values.items():
-        field = key if key in known else f"{key}_s"
+        field = _field(key, known)
         if field not in known:
             raise ParameterError(f"{path}: [{table}] {key!r} is no parameter of {kind} {name!r}; {nearest(key, known)}")
         specs.convert(value, hints[field], field, f"{path}: {kind} {name!r}")

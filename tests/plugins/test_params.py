@@ -31,6 +31,14 @@ def test_what_is_given_beside_a_file_wins(file: Path) -> None:
     assert values_of(load_solver(f"fixed_dvfs:params={file}", {"low_clock": "0.5"})[1])["low_clock"] == 0.5
 
 
+def test_seconds_are_the_same_parameter_with_their_unit_and_without(tmp_path: Path) -> None:
+    for in_file, beside in (("tick = 2.0", "tick_s=0.5"), ("tick_s = 2.0", "tick=500ms")):
+        path = tmp_path / "t.toml"
+        path.write_text(f"[problem]\n{in_file}\n")
+        assert values_of(load_problem(f"gpu_dag:params={path}"))["tick_s"] == 2.0
+        assert values_of(load_problem(f"gpu_dag:{beside},params={path}"))["tick_s"] == 0.5
+
+
 def test_a_problem_takes_its_own_part(file: Path) -> None:
     assert values_of(load_problem(f"gpu_dag:tasks=8,params={file}"))["gang"] == 1
     assert values_of(load_problem(f"gpu_dag:tasks=8,gang=2,params={file}"))["gang"] == 2

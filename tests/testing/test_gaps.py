@@ -189,11 +189,13 @@ def test_a_result_fails_without_asserts_too() -> None:
     assert done.stdout == "failed\n"
 
 
-def test_a_result_of_a_crash_fails(tmp_path: Path) -> None:
+def test_a_result_of_a_crash_fails() -> None:
     @dataclass
     class Falls(Serial):
         def solve(self, instance: ob.Instance, run: ob.Run) -> ob.Schedule | None:
-            run.report(super().solve(instance, run))
+            schedule = super().solve(instance, run)
+            assert schedule is not None
+            run.report(schedule)
             raise ZeroDivisionError("no such luck")
 
     result = ob.solve(TWO_DEVICES, Falls())

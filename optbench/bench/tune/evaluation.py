@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,12 +72,17 @@ class Evaluator:
             cell = cells[point]
             yield point, None if isinstance(cell, str) else self._record(cell)
 
-    def all_records(self, configuration: Configuration, points: Sequence[Point]) -> Mapping[Point, Record]:
-        """Records of all, several at a time; every instance must be there."""
-        cells = self.cells(configuration, points)
+    def instances(self, points: Sequence[Point]) -> dict[Point, str]:
+        """Hashes of the defaults' instances; every one must be there."""
+        cells = self.cells(self.task.defaults, points)
         errors = [f"{point.name}: {cell}" for point, cell in cells.items() if isinstance(cell, str)]
         if errors:
             raise OptbenchError(f"tune: {len(errors)} of {len(cells)} instances cannot be made; {errors[0]}")
+        return {point: cell.instance_hash for point, cell in cells.items() if isinstance(cell, Cell)}
+
+    def all_records(self, configuration: Configuration, points: Sequence[Point]) -> dict[Point, Record | None]:
+        """Records of all, several at a time; None where the configuration leaves no instance."""
+        cells = self.cells(configuration, points)
         found = {point: cell for point, cell in cells.items() if isinstance(cell, Cell)}
         known = self.store.records()
         missing = {cell.key: cell for cell in found.values() if cell.key not in known}
@@ -86,7 +91,7 @@ class Evaluator:
         known = self.store.records()
         if any(cell.key not in known for cell in found.values()):
             raise Stopped
-        return {point: known[cell.key] for point, cell in found.items()}
+        return {point: known[found[point].key] if point in found else None for point in points}
 
     def _record(self, cell: Cell) -> Record:
         if self.stop.is_set():

@@ -35,7 +35,7 @@ def render(known: Trials, found: Validation | None) -> str:
     title = f"{task.study.name}: {', '.join(('max ' if g.maximize else 'min ') + g.expression for g in task.section.goals)}"
     body = [f"<header><h1>{escape(title)}</h1><p>{escape(task.study.question)}</p></header>"]
     if found is not None and found.comparisons:
-        body.append(_section("On seeds that the search has not seen", _comparisons(found.comparisons)))
+        body.append(_section("On seeds that the search has not seen", _warnings(found) + _comparisons(found.comparisons)))
     for name, chart in all_charts(known, chosen).items():
         body.append(_section(name, chart))
     body.append(_section("Trials", _table(known, done, chosen)))
@@ -129,6 +129,16 @@ def _mark(trial: FrozenTrial, x: float, y: float, chosen: int | None) -> Mark:
 def _section(title: str, inside: str) -> str:
     head = f'<div class="head"><h2>{escape(title)}</h2></div>'
     return f'<section>{head}<div class="scroll">{inside}</div></section>' if inside else ""
+
+
+def _warnings(found: Validation) -> str:
+    """What takes from the comparison's worth."""
+    said = [f"The chosen configuration breaks {text} here, which it kept in the search." for text in found.broken]
+    if found.seen:
+        said.append(f"{found.seen} of the {found.instances} instances are the search's own, with other seeds of the solver.")
+    if found.failed > found.failed_defaults:
+        said.append(f"{found.failed} cells failed, {found.failed_defaults} of the defaults.")
+    return "".join(f'<p class="bad">{escape(each)}</p>' for each in said)
 
 
 def _comparisons(comparisons: Sequence[Comparison]) -> str:

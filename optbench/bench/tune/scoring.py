@@ -19,7 +19,7 @@ import numpy as np
 
 from optbench.bench.formulas import Formula, condition, number
 from optbench.bench.formulas.columns import Columns
-from optbench.bench.formulas.evaluation import Sample, Unknown, evaluate, interval
+from optbench.bench.formulas.evaluation import Sample, Unknown, evaluate, holds, interval
 from optbench.bench.formulas.terms import Absolute, Arithmetic, Comparison, ConditionTerm, Logic, Negation
 from optbench.bench.records import Record
 from optbench.bench.results import Row
@@ -28,6 +28,8 @@ from optbench.bench.study.tune_section import Goal, own_scope
 from optbench.bench.tune.task import Point, Task
 
 MISSING, FOUND = 10.0, -1.0
+# What a constraint that fails by nothing (5 < 5) is broken by: a sampler takes all of 0 and less for kept.
+BARELY = 1e-9
 SCALE_SHARE = 0.1
 TUNED, DEFAULTS = "tuned", "defaults"
 # What a formula over all instances is kept under.
@@ -103,10 +105,12 @@ def excess(task: Task, text: str, records: Records) -> float:
     formula = condition(text, own_scope(TUNED, task.study.metrics))
     sample = Sample.whole(columns_of(tuned=records))
     assert isinstance(formula.term, (Comparison, Logic, Negation))
+    kept = holds(formula.term, sample)
     try:
-        return _excess(formula.term, sample)
-    except Unknown:
-        return MISSING
+        found = _excess(formula.term, sample)
+    except Unknown:  # of an `or` that holds, say, one side may be unknown
+        found = 0.0 if kept else MISSING
+    return min(found, 0.0) if kept else max(found, BARELY)
 
 
 def _excess(term: ConditionTerm, sample: Sample) -> float:
@@ -133,8 +137,14 @@ def compared(task: Task, goal: Goal, ours: Records, theirs: Records, changes: Ma
     return Estimate(changes[WHOLE], float(low), float(high), len(ours))
 
 
+def paired_means(ours: Mapping[Point, float | None], theirs: Mapping[Point, float | None]) -> tuple[float | None, float | None]:
+    """Means over the instances on which both have a value: where one fails, the other's would be the mean of other instances."""
+    pairs = [(a, b) for point, a in ours.items() if a is not None and (b := theirs[point]) is not None]
+    return (sum(a for a, _ in pairs) / len(pairs), sum(b for _, b in pairs) / len(pairs)) if pairs else (None, None)
+
+
 def means_of(task: Task, records: Records) -> dict[str, float]:
-    """What people read beside the changes: of a metric the plain mean over the cells that have it, of a formula its value."""
+    """What people read of a trial: of a metric the plain mean over the cells that have it, of a formula its value."""
     out = {}
     for goal in task.section.goals:
         values = [value for value in values_of(task, goal, records).values() if value is not None]

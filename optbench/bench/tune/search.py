@@ -159,6 +159,7 @@ def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) ->
     kept = known.reference()
     if kept is None:
         with alone(known.folder / "reference"), evaluating(task, store, jobs, stop) as evaluator:
+            evaluator.instances(task.points)
             records = evaluator.all_records(task.defaults, task.points)
         values = {goal.expression: values_of(task, goal, records) for goal in goals}
         for goal in goals:

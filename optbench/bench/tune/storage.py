@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.storages.journal._file import BaseJournalFileLock
 
+
 class StorageError(OptbenchError):
     """The storage of trials cannot be used now."""
 

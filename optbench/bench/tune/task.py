@@ -11,16 +11,16 @@ import numpy as np
 
 from optbench import __version__
 from optbench.bench.study.canonical import canonical, digest
-from optbench.bench.study.code import code_hash
+from optbench.bench.study.code import code_hash, contents_of
 from optbench.bench.study.declared import SolverEntry, Study
 from optbench.bench.study.entries import entries_of
 from optbench.bench.study.grids import spec_text
-from optbench.bench.study.sources import generator_of
+from optbench.bench.study.sources import generator_of, source_keys
 from optbench.bench.study.targets import read_targets
 from optbench.bench.study.tune_section import Axis, TuneSection, read_tune
 from optbench.errors import FileFormatError, OptbenchError
 from optbench.plugins import specs
-from optbench.plugins.discovery import Kind, load_problem
+from optbench.plugins.discovery import load_problem
 
 # Values by the axes' names.
 Configuration = Mapping[str, Any]
@@ -41,7 +41,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Task:
-    """One search. ``points`` is the order in which every configuration meets its instances, drawn once from the seed."""
+    """One search. ``points`` is the order in which every configuration meets its instances, drawn once from the seed; ``code`` is
+    of all files that a trial's cells depend on: plug-ins, instances, what parameters name."""
 
     study: Study
     section: TuneSection
@@ -105,8 +106,7 @@ def task_of(study: Study) -> Task:
     targets = study.problems if section.problems is None else read_targets(list(section.problems), folder.absolute())
     points = [Point(target, seed) for target in targets for seed in section.seeds]
     order = np.random.default_rng(section.seed).permutation(len(points))
-    plugins: list[tuple[Kind, str]] = [("solver", entry.name), *(("problem", name) for name in _generators(targets))]
-    code = canonical([[kind, name, code_hash(kind, name)] for kind, name in plugins])
+    code = canonical([code_hash("solver", entry.name), contents_of(entry.params), *source_keys(targets, (0,)).values()])
     in_order = tuple(points[k] for k in order)
     return Task(study, section, entry, targets, in_order, _defaults(section, entry, targets), code)
 
@@ -115,10 +115,6 @@ def section_of(study: Study) -> TuneSection:
     if study.tune is None:
         raise FileFormatError(f"{study.path or study.name}: no [tune] section, so that there is nothing to search for")
     return read_tune(study.tune, seeds=study.seeds, problems=study.problems, metrics=study.metrics)
-
-
-def _generators(targets: tuple[str, ...]) -> list[str]:
-    return list(dict.fromkeys(name for target in targets if (name := generator_of(target)) is not None))
 
 
 def _defaults(section: TuneSection, entry: SolverEntry, targets: tuple[str, ...]) -> dict[str, Any]:

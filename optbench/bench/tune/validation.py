@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from optbench import __version__
 from optbench.bench import stats
-from optbench.bench.records import Record, code_version
+from optbench.bench.records import code_version
 from optbench.bench.store import write_whole
 from optbench.bench.tune.evaluation import Evaluator
 from optbench.bench.tune.front import front_of, knee
-from optbench.bench.tune.scoring import changes_of, compared, means_of, values_of
+from optbench.bench.tune.scoring import Records, changes_of, compared, excess, paired_means, values_of
 from optbench.bench.tune.storage import shown
-from optbench.bench.tune.task import Configuration, Point, Task
+from optbench.bench.tune.task import Configuration, Task
 from optbench.bench.tune.toml import render
 
 if TYPE_CHECKING:
@@ -54,11 +53,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Validation:
-    """What the search came to. ``chosen`` is None where no trial keeps the constraints; ``path`` is the parameter file."""
+    """What the search came to. ``chosen`` is None where no trial keeps the constraints; ``path`` is the parameter file.
+
+    ``seen`` of the instances were the search's too: files, which have no other seeds, or a problem that does not use its seed.
+    ``broken`` are constraints that held in the search and do not hold here.
+    """
 
     chosen: FrozenTrial | None
     comparisons: tuple[Comparison, ...] = ()
     instances: int = 0
+    seen: int = 0
+    broken: tuple[str, ...] = ()
     failed: int = 0
     failed_defaults: int = 0
     wall_s: float | None = None
@@ -80,25 +85,15 @@ def validate(known: Trials, evaluator: Evaluator) -> Validation:
     if chosen is None:
         return Validation(None)
     points = task.validation
+    judging, searched = evaluator.instances(points), set(evaluator.instances(task.points).values())
     theirs = evaluator.all_records(task.defaults, points)
-    ours = dict(evaluator.records(chosen.params, points))
-    reference = {goal.expression: values_of(task, goal, theirs) for goal in task.section.goals}
-    means, defaults = means_of(task, ours), means_of(task, theirs)
-    changes = changes_of(task, ours, reference)
-    comparisons = tuple(
-        Comparison(
-            goal.expression,
-            goal.maximize,
-            defaults.get(goal.expression),
-            means.get(goal.expression),
-            compared(task, goal, ours, theirs, each),
-        )
-        for goal, each in zip(task.section.goals, changes, strict=True)
-    )
+    ours = evaluator.all_records(chosen.params, points)
     found = Validation(
         chosen,
-        comparisons,
+        _comparisons(task, ours, theirs),
         instances=len(points),
+        seen=sum(instance in searched for instance in judging.values()),
+        broken=tuple(text for text in task.section.constraints if excess(task, text, ours) > 0),
         failed=_failed(ours),
         failed_defaults=_failed(theirs),
         wall_s=_wall_s(ours),
@@ -110,16 +105,26 @@ def validate(known: Trials, evaluator: Evaluator) -> Validation:
     return found
 
 
+def _comparisons(task: Task, ours: Records, theirs: Records) -> tuple[Comparison, ...]:
+    reference = {goal.expression: values_of(task, goal, theirs) for goal in task.section.goals}
+    out = []
+    for goal, changes in zip(task.section.goals, changes_of(task, ours, reference), strict=True):
+        tuned, defaults = paired_means(values_of(task, goal, ours), reference[goal.expression])
+        estimate = compared(task, goal, ours, theirs, changes)
+        out.append(Comparison(goal.expression, goal.maximize, defaults, tuned, estimate))
+    return tuple(out)
+
+
 def file_of(store_folder: Path, task: Task) -> Path:
     """``tuned/STUDY.toml`` in the workspace."""
     return store_folder.parent / FOLDER / f"{task.study.name}.toml"
 
 
-def _failed(records: Mapping[Point, Record | None]) -> int:
+def _failed(records: Records) -> int:
     return sum(record is None or record.objective is None for record in records.values())
 
 
-def _wall_s(records: Mapping[Point, Record | None]) -> float | None:
+def _wall_s(records: Records) -> float | None:
     found = [record.wall_s for record in records.values() if record is not None and record.wall_s is not None]
     return sum(found) / len(found) if found else None
 
@@ -160,6 +165,8 @@ def _provenance(trial: FrozenTrial, found: Validation, known: Trials) -> dict[st
         "validation_seeds": sorted({point.seed for point in task.validation}),
         "goals": [f"{'maximize' if goal.maximize else 'minimize'} {goal.expression}" for goal in task.section.goals],
         "constraints": list(task.section.constraints),
+        "validation_constraints_broken": list(found.broken),
+        "validation_instances_seen": found.seen,
         "tuned_on_change": list(trial.values),
         "defaults": _known(task.defaults),
         "storage": shown(known.url),

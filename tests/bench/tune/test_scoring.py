@@ -19,6 +19,7 @@ from optbench.bench.tune.scoring import (
     compared,
     excess,
     means_of,
+    paired_means,
     scales,
     values_of,
     why_missing,
@@ -106,10 +107,22 @@ def test_an_instance_that_cannot_be_made_has_no_value() -> None:
         ("not energy_j >= 40", -0.5),
         ("tardiness_s <= 0", 0.0),
         ("max(energy_j) <= 15", 1.0),
+        ("energy_j < 20", 1e-9),  # broken, if by nothing
+        ("not energy_j <= 20", 1e-9),
+        ("energy_j != 20", 1e-9),
+        ("energy_j <= 19.9999999999", 0.0),  # equal, as formulas understand it
+        ("energy_j <= 30 or energy_j / tardiness_s <= 1", 0.0),  # one side is unknown, the other holds
+        ("energy_j <= 10 and energy_j / tardiness_s <= 1", 10.0),
     ],
 )
 def test_constraints_say_by_how_much_they_are_broken(text: str, expected: float) -> None:
     assert excess(task(["energy_j"]), text, both(10.0, 30.0)) == pytest.approx(expected)
+
+
+def test_means_are_of_the_same_instances() -> None:
+    # Without the second instance the tuned mean would be 9 against 55: an instance that fails is not won.
+    assert paired_means({A: 9.0, B: None}, {A: 10.0, B: 100.0}) == (9.0, 10.0)
+    assert paired_means({A: None, B: 9.0}, {A: 10.0, B: None}) == (None, None)
 
 
 def test_a_constraint_that_hangs_on_a_failed_cell_is_broken() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,8 @@ def test_a_page_of_any_state(known: Trials, tmp_path: Path) -> None:
     page = render(single, None)
     assert "History" in page and "pruned" in page and "Importance" not in page
     assert "<svg" not in render(filled(tmp_path / "none", ["energy_j"], 0), None)
+    page = render(known, replace(validated(known), seen=3, broken=("tardiness_s <= 10",)))
+    assert "breaks tardiness_s &lt;= 10 here" in page and "3 of the 8 instances are the search" in page
 
 
 def test_runs_are_there_once(known: Trials, tmp_path: Path) -> None:
@@ -123,4 +126,8 @@ def test_the_verdict_is_plain(known: Trials) -> None:
     assert "not proven better" in said(-0.1, -0.25, 0.05) and "too few" in said(-0.1, float("-inf"), float("inf"))
     assert "WORSE" in said(0.1, 0.05, 0.15)
     assert "Not to be recommended: 2 failures" in said(-0.1, -0.15, -0.05, failed=2)
+    assert "Not to be recommended" in said(-0.1, -0.15, -0.05, broken=("tardiness_s <= 10",))
+    assert "it breaks tardiness_s <= 10" in said(-0.1, -0.15, -0.05, broken=("tardiness_s <= 10",))
+    assert "on the search's own 8 instances with other seeds" in said(-0.1, -0.15, -0.05, seen=8)
+    assert "on 8 instances, 3 of which the search has seen" in said(-0.1, -0.25, 0.05, seen=3)
     assert "nothing better than the defaults" in verdict(Validation(known.all()[0], (), instances=8))

@@ -12,7 +12,9 @@ import optuna
 import pytest
 from optuna.trial import FrozenTrial
 
+from optbench.api import load_target
 from optbench.bench.tune.storage import open_storage
+from optbench.model.files import write_instance
 
 from .conftest import STUDY, Workspace, states
 
@@ -165,6 +167,29 @@ def test_several_goals_make_a_front_within_the_constraints(workspace: Workspace)
     assert told["best"] in told["front"]
 
 
+def test_constraints_are_held_against_the_unseen_instances_too(workspace: Workspace) -> None:
+    # What a task draws hangs on the seed alone: 10 J in the search, 5,000 J in the judging.
+    (workspace.root / "problems" / "growing.py").write_text(GROWING)
+    text = STUDY.replace("gpu_dag:tasks=5,gpus=2,deadlines=none", "growing").replace("seeds = 2", "seeds = [7, 8]")
+    workspace.add("grows", text.replace("trials = 4", 'trials = 2\nconstraints = ["max(energy_j) <= 1000"]'))
+    told = workspace.run("tune", "grows", "--no-track")
+    assert told["best"]["trial"] == 0 and told["validation"]["broken"] == ["max(energy_j) <= 1000"]
+    assert tomllib.loads(Path(told["params_file"]).read_text())["provenance"]["validation_constraints_broken"] == [
+        "max(energy_j) <= 1000"
+    ]
+
+
+def test_a_file_is_the_same_instance_whatever_the_seed(workspace: Workspace) -> None:
+    file = workspace.root / "studies" / "one.json"
+    write_instance(load_target("gpu_dag:tasks=4,gpus=2,deadlines=none", 0), file)
+    text = STUDY.replace("gpu_dag:tasks=5,gpus=2,deadlines=none", "one.json").replace("trials = 4", "trials = 2")
+    workspace.add("file", text)
+    told = workspace.run("tune", "file", "--no-track")
+    assert (told["validation"]["instances"], told["validation"]["seen"]) == (2, 2)
+    write_instance(load_target("gpu_dag:tasks=4,gpus=2,deadlines=none", 1), file)
+    assert workspace.run("tune", "file", "--no-track")["search"] != told["search"]
+
+
 def test_constraints_that_nothing_keeps_are_said(workspace: Workspace) -> None:
     workspace.add("never", STUDY.replace("trials = 4", 'trials = 2\nconstraints = ["energy_j <= 1"]'))
     told = workspace.run("tune", "never", "--no-track", code=3)
@@ -188,6 +213,25 @@ def test_a_study_without_a_section_says_so(workspace: Workspace) -> None:
     assert "no [tune] section" in told["error"]
 
 
+GROWING = '''
+"""One task, whose energy hangs on the seed."""
+
+from dataclasses import dataclass
+
+import optbench as ob
+
+
+@dataclass(frozen=True)
+class Growing(ob.Problem):
+    """Seeds below 100 are dear."""
+
+    def instance(self, seed=0):
+        m = ob.Model(f"growing-{seed}", tick_s=1)
+        pool = m.pool("gpu", count=1)
+        m.task("job", modes=[m.mode(pool, time_s=10 + seed % 3, energy_j=10 if seed >= 100 else 5000)])
+        m.minimize(energy_j=1.0)
+        return m.build()
+'''
 BROKEN = '''
 """Never works."""
 

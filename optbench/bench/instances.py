@@ -39,7 +39,8 @@ def make_instances(
         key = outcome.key
         made[key] = _made(*missing[key], outcome, folders[key], store)
         shutil.rmtree(folders[key], ignore_errors=True)
-        note_made(notes, key, made[key])
+        with store.writing():
+            note_made(notes, key, made[key])
         if on_made is not None:
             on_made(made[key], len(jobs))
     return [replace(made[keys[pair]], target=pair[0], seed=pair[1]) for pair in keys if keys[pair] in made]

@@ -177,8 +177,9 @@ def keep_plan(planned: Plan, store: Store) -> Path:
     """What the study came to, for reports and for tracking; the latest plan of a study is named beside it."""
     folder = store.study_folder(planned.study.name)
     path = folder / f"{planned.study.config_hash[:16]}.json"
-    write_whole(path, json.dumps(planned.to_dict(), default=str).encode())
-    write_whole(folder / "latest", path.name.encode())
+    with store.writing():
+        write_whole(path, json.dumps(planned.to_dict(), default=str).encode())
+        write_whole(folder / "latest", path.name.encode())
     return path
 
 

@@ -47,7 +47,7 @@ class Store:
 
     def make(self) -> Store:
         """The folders, where they are missing; what a killed runner was replacing is as it was, or as it should have become."""
-        with self._writing():
+        with self.writing():
             for name in (CELLS, INSTANCES, STUDIES, WORK, ASIDE):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             self.file.touch()
@@ -67,7 +67,7 @@ class Store:
         ``replaces`` is the record that the cell is known to have. Where it has got another one in the meantime, by a runner
         at work at the same time, that one stays and is returned.
         """
-        with self._writing(), alone(self._lock):
+        with self.writing(), alone(self._lock):
             known = self.records().get(record.key)
             if known is not None and (replaces is None or known.began_at != replaces.began_at):
                 return known
@@ -87,7 +87,7 @@ class Store:
     def study_folder(self, name: str) -> Path:
         """Plans and reports of a study."""
         folder = self.folder / STUDIES / name
-        with self._writing():
+        with self.writing():
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -108,13 +108,25 @@ class Store:
         path = self.instance_file(instance.hash)
         content = pickle.dumps(instance, protocol=5)
         if not path.exists() or path.read_bytes() != content:
-            with self._writing():
+            with self.writing():
                 write_whole(path, content)
         return path
 
     def instance(self, instance_hash: str) -> Instance:
         """An instance that a plan has made."""
         return _load_instance(self.instance_file(instance_hash))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A full or read-only disk as one message: what is stored is whole, and the same command goes on from it."""
+        try:
+            yield
+        except OSError as error:
+            where = error.filename or self.folder
+            raise StoreError(
+                f"{where}: cannot be written: {error.strerror or error}. Every record so far is kept; "
+                "mend this (free space, permissions, or another $OPTBENCH_WORKSPACE) and run the same command again"
+            ) from None
 
     def _place(self, key: str, files: Mapping[str, bytes], known: Record | None) -> Path:
         """Put a cell's files where they belong; returns where those of its known record are until it is replaced."""
@@ -153,18 +165,6 @@ class Store:
                 os.replace(aside, self.cell(known.key))
             else:
                 shutil.rmtree(aside, ignore_errors=True)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """A full or read-only disk as one message: what is stored is whole, and the same command goes on from it."""
-        try:
-            yield
-        except OSError as error:
-            where = error.filename or self.folder
-            raise StoreError(
-                f"{where}: cannot be written: {error.strerror or error}. Every record so far is kept; "
-                "mend this (free space, permissions, or another $OPTBENCH_WORKSPACE) and run the same command again"
-            ) from None
 
 
 @lru_cache(maxsize=8)

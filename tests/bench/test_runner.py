@@ -13,9 +13,10 @@ from optbench.bench.executor.base import Outcome
 from optbench.bench.records import Reason
 from optbench.bench.runner import Progress, StudyRun, run_study
 from optbench.bench.selecting import select
-from optbench.bench.store import Store
+from optbench.bench.store import Store, StoreError
 from optbench.bench.study import Study, load_study
 from optbench.bench.study.snapshots import load_plan
+from optbench.bench.study.sources import source_keys
 from tests.bench.parts import STUDY, Inline, study_file
 
 
@@ -90,6 +91,17 @@ def test_a_stopped_study_goes_on_where_it_was(study: Study, store: Store) -> Non
     assert part.interrupted and (part.done, part.ran) == (3, 3)
     rest = run_study(study, store=store, executor=Inline())
     assert (rest.ran, rest.skipped, lines(store)) == (3, 3, 6)
+
+
+@pytest.mark.parametrize("blocked", ["note", "latest"])
+def test_what_cannot_be_written_beside_records_is_told_as_one_thing(study: Study, store: Store, blocked: str) -> None:
+    key = next(iter(source_keys(study.problems, study.seeds).values()))
+    places = {"note": store.folder / "instances" / f"source-{key}.json", "latest": store.study_folder(study.name) / "latest"}
+    places[blocked].mkdir(parents=True)
+    with pytest.raises(StoreError, match=f"{places[blocked].parent.name}.*cannot be written.*run the same command again"):
+        run_study(study, store=store, executor=Inline())
+    places[blocked].rmdir()
+    assert run_study(study, store=store, executor=Inline()).done == 6
 
 
 def test_stopped_before_its_instances_are_made_a_study_leaves_no_plan(study: Study, store: Store) -> None:

@@ -25,7 +25,10 @@ def test_bounds_are_part_of_it_wherever_one_of_their_solves_is() -> None:
 
 
 def test_a_seed_is_the_instances_where_nothing_is_solved() -> None:
-    assert [title for title in titles("seed=0") if title.startswith("bounds")] == ["bounds | alpha-0 | 0", "bounds | beta:n=3-0 | 0"]
+    assert [title for title in titles("seed=0") if title.startswith("bounds")] == [
+        "bounds | alpha-0 | 0",
+        "bounds | beta:n=3-0 | 0",
+    ]
     assert len(titles("seed=0")) == 2 * (1 + 3)
 
 

@@ -29,11 +29,13 @@ from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
 from optbench.workspace import store
 
+# What damaged pickles raise.
+UNLOADABLE = (EOFError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, ImportError)
 RECORDS, CELLS, INSTANCES, STUDIES, WORK, ASIDE = "results.jsonl", "cells", "instances", "studies", "work", "aside"
 
 
 class StoreError(OptbenchError):
-    """The store cannot be written."""
+    """The store cannot be written, or read."""
 
 
 class Store:
@@ -114,7 +116,12 @@ class Store:
 
     def instance(self, instance_hash: str) -> Instance:
         """An instance that a plan has made."""
-        return _load_instance(self.instance_file(instance_hash))
+        path = self.instance_file(instance_hash)
+        try:
+            return _load_instance(path)
+        except UNLOADABLE as error:  # a power cut, or another version of a library
+            what = f"{path}: no instance ({type(error).__name__}: {error})"
+            raise StoreError(f"{what}; remove this file, and the same command makes it again") from None
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from optbench.bench.executor.base import Outcome
 from optbench.bench.records import Reason
 from optbench.bench.runner import Progress, StudyRun, run_study
 from optbench.bench.selecting import select
-from optbench.bench.store import Store, StoreError
+from optbench.bench.store import Store, StoreError, _load_instance
 from optbench.bench.study import Study, load_study
 from optbench.bench.study.snapshots import load_plan
 from optbench.bench.study.sources import source_keys
@@ -91,6 +91,19 @@ def test_a_stopped_study_goes_on_where_it_was(study: Study, store: Store) -> Non
     assert part.interrupted and (part.done, part.ran) == (3, 3)
     rest = run_study(study, store=store, executor=Inline())
     assert (rest.ran, rest.skipped, lines(store)) == (3, 3, 6)
+
+
+def test_an_instance_that_a_power_cut_emptied_is_made_again_and_a_damaged_one_named(study: Study, store: Store) -> None:
+    first = run_study(study, store=store, executor=Inline())
+    file = store.instance_file(first.cells[0].instance_hash)
+    whole = file.read_bytes()
+    file.write_bytes(b"")
+    assert run_study(study, store=Store(store.folder), executor=Inline(), force=True).failed == 0
+    assert file.read_bytes() == whole
+    _load_instance.cache_clear()
+    file.write_bytes(b"nothing that was ever pickled")
+    with pytest.raises(StoreError, match=f"{file.name}: no instance .*remove this file"):
+        Store(store.folder).instance(file.stem)
 
 
 @pytest.mark.parametrize("blocked", ["note", "latest"])

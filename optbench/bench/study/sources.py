@@ -81,12 +81,12 @@ def is_public(target: str) -> bool:
 
 
 def recall(folder: Path, key: str) -> Made | None:
-    """What was noted of a source; None where nothing was, or its instance is gone."""
+    """What was noted of a source; None where nothing was, or its instance is gone or, after a power cut, empty."""
     try:
         made = known_fields(Made, json.loads(_note(folder, key).read_text(encoding="utf-8")))
+        return made if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size else None
     except (OSError, ValueError, TypeError, AttributeError):
         return None
-    return made if made.instance_hash and (folder / f"{made.instance_hash}.pickle").is_file() else None
 
 
 def note_made(folder: Path, key: str, made: Made) -> None:

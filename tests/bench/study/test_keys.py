@@ -209,7 +209,7 @@ def test_a_source_is_remembered_while_its_instance_is_there(tmp_path: Path) -> N
     made = Made("t", 3, "t-3", digest("h"), 2)
     note_made(tmp_path, "k", made)
     assert recall(tmp_path, "k") is None
-    (tmp_path / f"{made.instance_hash}.pickle").touch()
+    (tmp_path / f"{made.instance_hash}.pickle").write_bytes(b"x")
     assert recall(tmp_path, "k") == made
     assert recall(tmp_path, "other") is None
     (tmp_path / "source-k.json").write_text("{")

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from optbench.bench.store import Store
 from optbench.bench.study.declared import Study
@@ -83,8 +83,9 @@ def following(
 def _listen(child: subprocess.Popen[str], state: Following) -> None:
     assert child.stdout is not None
     for line in child.stdout:
-        if line.startswith("{"):  # a library may print too
-            state.hear(line)
+        if line.startswith("{"):
+            with suppress(ValueError):  # a library may print too
+                state.hear(line)
 
 
 def _wait(child: subprocess.Popen[str], state: Following, wait_s: float, most_s: float, on_wait: OnWait | None) -> None:
@@ -107,3 +108,4 @@ def _wait(child: subprocess.Popen[str], state: Following, wait_s: float, most_s:
         time.sleep(LOOK_S)
     if child.returncode != 0:
         state.gave_up = True
+        state.trouble = state.trouble or f"the process that sends ended with exit code {child.returncode}"

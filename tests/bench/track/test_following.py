@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from optbench.bench.sandbox.tree import descendants
 from optbench.bench.store import Store
 from optbench.bench.track import Tracking
-from optbench.bench.track.following import following
+from optbench.bench.track.following import Following, _listen, following
 from tests.bench.track.hand import LATER, PLAN, STUDY, cell, keep, record
 
 PATIENCE_S = 100.0
@@ -74,6 +75,25 @@ def test_a_server_that_never_answers_holds_nobody_up(store: Store, workspace: Pa
     assert sending.unsent == 3
     said = sending.warning or ""
     assert "3 runs are not in MLflow yet" in said and "optbench sync" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_follower_that_is_ended_is_told_with_the_manner(store: Store, workspace: Path) -> None:
+    keep(store)
+    with following(STUDY, store, wait_s=PATIENCE_S) as sending:
+        for pid in descendants(os.getpid()):
+            if b"track.follower" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+    said = sending.warning or ""
+    assert "the study is not in MLflow yet (the process that sends ended with exit code -9)" in said
+
+
+def test_what_a_library_prints_is_passed() -> None:
+    code = """print("{'no': json}"); print('{"done": 3}')"""
+    state = Following()
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+        _listen(child, state)
+    assert state.done == 3
 
 
 def test_switched_off_it_starts_nothing(store: Store, workspace: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from optbench.bench.answers import clean
 from optbench.bench.executor import Executor, Job, Outcome
 from optbench.bench.executor.tasks import INSTANCE
+from optbench.bench.sandbox.leavings import remove
 from optbench.bench.store import INSTANCES, Store, read_foreign_instance
 from optbench.bench.study.declared import CellBudget, Study
 from optbench.bench.study.sources import Made, note_made, recall, source_keys
@@ -38,7 +38,7 @@ def make_instances(
     for outcome in executor.run(jobs, stop.is_set):
         key = outcome.key
         made[key] = _made(*missing[key], outcome, folders[key], store)
-        shutil.rmtree(folders[key], ignore_errors=True)
+        remove(folders[key])
         with store.writing():
             note_made(notes, key, made[key])
         if on_made is not None:

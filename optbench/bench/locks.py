@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from optbench.bench.sandbox.leavings import remove
 from optbench.errors import OptbenchError
 
 LOCK = "lock"
@@ -64,7 +64,7 @@ def work_folder(parent: Path, guard: Path) -> Iterator[Path]:
         with lock:
             yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
 def sweep(parent: Path) -> None:
@@ -76,8 +76,7 @@ def sweep(parent: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):
             dead = True
         if dead:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.unlink(missing_ok=True) if folder.is_file() else None
+            remove(folder)
 
 
 def _try(lock: IO[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from optbench.bench.executor.on_demand import OnDemand
 from optbench.bench.instances import make_instances
 from optbench.bench.judge import files, judge
 from optbench.bench.records import Record
+from optbench.bench.sandbox.leavings import remove
 from optbench.bench.store import Store, write_whole
 from optbench.bench.study.cells import Cell
 from optbench.bench.study.declared import Study
@@ -150,7 +150,7 @@ def run_cells(
         cell = by_key[outcome.key]
         record = judge(cell, outcome, store.instance(cell.instance_hash), began[cell.key])
         kept = store.add(record, files(outcome, record), replaced.get(cell.key))
-        shutil.rmtree(folder / cell.key, ignore_errors=True)
+        remove(folder / cell.key)
         if kept is not record:
             elsewhere.add(cell.key)
         yield kept

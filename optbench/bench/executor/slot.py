@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from optbench.bench.executor.wire import Wire
 from optbench.bench.sandbox import tree
 from optbench.bench.sandbox.calls import IS_LINUX, PR_SET_CHILD_SUBREAPER, prctl
 from optbench.bench.sandbox.confine import holds, most_threads, take_precedence
+from optbench.bench.sandbox.leavings import remove
 
 OUTPUT = "output.txt"
 # A process that cannot be started now, since another cell has taken what there was, may be in so long.
@@ -93,10 +93,7 @@ def _memory(outcome: dict[str, Any], job: dict[str, Any]) -> str:
 
 def _fresh(folder: Path) -> int:
     """An empty folder for a job, and in it the file of its output."""
-    if folder.is_symlink() or folder.is_file():
-        folder.unlink()
-    elif folder.exists():
-        shutil.rmtree(folder)
+    remove(folder)
     folder.mkdir(parents=True)
     return os.open(folder / OUTPUT, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 

@@ -1,8 +1,10 @@
-"""Reading what a cell's process left in its folder: never more than a bounded, regular file."""
+"""What a cell's process left in its folder: read as a bounded, regular file at most, and removed however it is nested."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import stat
 from pathlib import Path
 
@@ -28,3 +30,30 @@ def read_left(path: Path, most_mb: int = MAX_FILE_MB) -> bytes:
         if facts.st_size > most_mb << 20:
             raise NotReadable(f"{path.name} has {facts.st_size >> 20} MB; {most_mb} MB are allowed")
         return stream.read()
+
+
+def remove(folder: Path) -> None:
+    """As far as it can be, without a word. What is in a folder within is brought up to the top before that folder goes: a
+    call or an open file per level, as ``shutil.rmtree`` has them, is too much for thousands of levels."""
+    with contextlib.suppress(OSError):
+        if folder.is_symlink() or not folder.is_dir():
+            folder.unlink()
+            return
+    prefix, moved = secrets.token_hex(8), 0
+    waiting = [folder]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if not entry.is_dir(follow_symlinks=False):
+                        os.unlink(entry.path)
+                        continue
+                    os.chmod(entry.path, 0o700)
+                    waiting.append(folder / f"{prefix}-{moved}")
+                    os.rename(entry.path, waiting[-1])
+                    moved += 1
+    for k in range(moved):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder / f"{prefix}-{k}")
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)

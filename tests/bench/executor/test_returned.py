@@ -9,7 +9,7 @@ import pytest
 
 from optbench.bench.executor.returned import read_answer
 from optbench.bench.records import Reason
-from optbench.bench.sandbox.leavings import NotReadable, read_left
+from optbench.bench.sandbox.leavings import NotReadable, read_left, remove
 
 
 def test_an_answer(tmp_path: Path) -> None:
@@ -48,3 +48,35 @@ def test_what_is_too_large(tmp_path: Path) -> None:
     assert len(read_left(tmp_path / "large", most_mb=2)) == 1 << 21
     with pytest.raises(NotReadable, match="large has 2 MB; 1 MB are allowed"):
         read_left(tmp_path / "large", most_mb=1)
+
+
+def test_what_is_left_is_removed_however_deep_it_is(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "cell"
+    outside.mkdir()
+    (outside / "kept").write_text("")
+    folder.mkdir()
+    (folder / "link").symlink_to(outside)
+    (folder / "closed").mkdir()
+    (folder / "closed" / "file").write_text("")
+    (folder / "closed").chmod(0)
+    os.mkfifo(folder / "pipe")
+    place = os.open(folder, os.O_RDONLY)
+    for _ in range(3000):
+        for name in ("down", "beside"):
+            os.mkdir(name, dir_fd=place)
+        below = os.open("down", os.O_RDONLY, dir_fd=place)
+        os.symlink(outside, "link", dir_fd=below)
+        os.close(place)
+        place = below
+    os.close(place)
+    remove(folder)
+    assert list(tmp_path.iterdir()) == [outside] and [path.name for path in outside.iterdir()] == ["kept"]
+
+
+def test_a_link_is_removed_and_not_what_it_names(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "outside")
+    for name in ("link", "file", "nothing"):
+        remove(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["outside"]

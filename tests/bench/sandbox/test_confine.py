@@ -94,6 +94,18 @@ def test_attributes_stay_as_they_are(folders: tuple[Path, Path]) -> None:
     assert (folders[0] / "copied").read_text() == "content"
 
 
+@WITH_SECCOMP
+def test_memory_that_would_outlive_a_cell_cannot_be_had(folders: tuple[Path, Path]) -> None:
+    said = run(
+        folders,
+        "from optbench.bench.sandbox.calls import LIBC, last_error",
+        "seccomp.leave_attributes_alone()",
+        "for made in (LIBC.shmget(0, 4096, 0o1600), LIBC.semget(0, 1, 0o1600), LIBC.msgget(0, 0o1600)):",
+        "    print(made, last_error().strerror)",
+    )
+    assert said == ["-1 Operation not permitted"] * 3
+
+
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root has rights to give up")
 def test_root_gives_up_its_rights_for_good(folders: tuple[Path, Path]) -> None:
     said = run(

@@ -78,7 +78,7 @@ class Orderly(ob.Solver):
         return honest(instance)
 """
 COUNTS = """
-import numba, torch
+import torch, numba
 import optbench as ob
 from ._everything import EVERYTHING
 from ._honest import honest

@@ -95,6 +95,14 @@ def test_a_shared_bound_above_an_objective_is_struck_out() -> None:
     assert words.guilty is not None and words.guilty.kind == "bound"
 
 
+def test_one_schedule_after_many_refutes_as_well() -> None:
+    plan = study_of(["liar", "poor", "good"], ["a"])
+    given = {("liar", "a-0"): (300.0, 150.0), ("poor", "a-0"): (200.0, None), ("good", "a-0"): (100.0, None)}
+    found = table(plan, records_of(plan, given))
+    assert [row.failed for row in found.rows] == [True, False, False]
+    assert "100.0 that good reached" in found.contradictions[0].words
+
+
 def test_infeasibility_that_a_schedule_refutes_fails() -> None:
     plan = study_of(["liar", "honest"], ["a"])
     given = {("liar", "a-0"): lambda cell: record(cell, status="infeasible"), ("honest", "a-0"): (100.0, 90.0)}

@@ -149,12 +149,17 @@ def _clusters(columns: Columns) -> tuple[Indices | None, list[str]]:
 
 
 class Sample:
-    """Units drawn from a study: ``picks`` are samples × draws, ``weights`` those of the draws."""
+    """Units drawn from a study: ``picks`` are samples × draws, ``weights`` those of the draws.
+
+    With ``vectors``, which keeps the values of expressions from one sample to the next, these are resamples: what divides by
+    zero there is infinite or NaN, and not an Unknown.
+    """
 
     def __init__(
         self, columns: Columns, picks: Indices, weights: Floats, vectors: dict[tuple[str, Node], Floats] | None = None
     ) -> None:
         self.columns, self.picks, self.weights = columns, picks, weights
+        self.resampled = vectors is not None
         self._vectors = {} if vectors is None else vectors
 
     @classmethod
@@ -175,7 +180,7 @@ class Sample:
             return np.abs(self.number(term.operand))
         assert isinstance(term, Arithmetic)
         value = arithmetic(term.op, self.number(term.left), self.number(term.right))
-        if len(value) == 1 and not np.isfinite(value[0]):
+        if not self.resampled and not np.isfinite(value[0]):
             what = " / ".join(leaf.text for leaf in leaves(term.right)) or "a constant"
             raise Unknown(f"division by zero: {what} is 0" if term.op == "/" else "beyond what a number can hold")
         return value
@@ -213,7 +218,7 @@ class Sample:
         ours, theirs = self._drawn(term.a, term.x), self._drawn(term.b, term.y)
         if term.function == "ratio":
             low = mean(theirs, self.weights)
-            if len(low) == 1 and low[0] == 0:
+            if not self.resampled and low[0] == 0:
                 raise Unknown(f"{term.text}: the mean of {term.b} is 0")
             return arithmetic("/", mean(ours, self.weights), low)
         relative = relative_difference(ours, theirs)

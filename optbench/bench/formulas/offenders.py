@@ -10,6 +10,7 @@ import numpy as np
 from optbench.bench.formulas.binding import Formula
 from optbench.bench.formulas.columns import Columns
 from optbench.bench.formulas.evaluation import Sample, Unknown, holds, relative_difference
+from optbench.bench.formulas.syntax import Binary, Name, Node, Unary
 from optbench.bench.formulas.terms import (
     Absolute,
     Aggregate,
@@ -29,6 +30,8 @@ from optbench.bench.study.cells import Cell
 SHOWN = 5
 # Which way a comparison wants its left side: down is -1.
 WANTED = {"<": -1, "<=": -1, ">": 1, ">=": 1, "==": 0, "!=": 0}
+# Metrics that may be below zero.
+DIFFERENCES = ("rpd", "regret", "cost_usd")
 # Sums, whose mean over the cells is what a cell is held against.
 OVER_ALL = ("sum", "count")
 
@@ -95,7 +98,7 @@ def direction(term: Arithmetic) -> tuple[int, int]:
 
 
 def _sign(term: NumberTerm) -> int:
-    """The sign of a number; what is read from cells is no less than zero but for differences."""
+    """The sign of a number, 0 where that hangs on the cells."""
     if isinstance(term, Constant):
         return int(np.sign(term.value))
     if isinstance(term, Negative):
@@ -106,7 +109,18 @@ def _sign(term: NumberTerm) -> int:
             return left * right
         right = right if term.op == "+" else -right
         return left if left == right else 0
-    return 0 if isinstance(term, Paired) and term.function == "rel" else 1
+    if isinstance(term, Aggregate):
+        return 1 if _never_negative(term.of_cell) else 0
+    if isinstance(term, Paired):
+        return 1 if term.function == "ratio" and _never_negative(term.x) and _never_negative(term.y) else 0
+    return 1
+
+
+def _never_negative(node: Node) -> bool:
+    """Whether what is computed for each cell is no less than zero, whatever the cells came to."""
+    if isinstance(node, Binary) and node.op in "+*/":
+        return _never_negative(node.left) and _never_negative(node.right)
+    return not isinstance(node, (Unary, Binary)) and not (isinstance(node, Name) and node.text in DIFFERENCES)
 
 
 def _worst(leaf: Leaf, wanted: int, columns: Columns, most: int) -> Iterator[Offender]:

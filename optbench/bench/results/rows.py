@@ -138,13 +138,14 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
     """Join a plan with the records that there are; a cell whose bound or proof is refuted fails as ``false_bound``."""
     solving = plan.solving
     reached = reached_by(solving, records)
+    witnesses = {instance: _strongest(values) for instance, values in reached.items()}
     found: list[Contradiction] = []
-    shared = dict(_shared(plan, records, reached, found))
+    shared = dict(_shared(plan, records, witnesses, found))
     joined: list[tuple[Cell, Record | None]] = []
     for cell in solving:
         record = records.get(cell.key)
         if record is not None and not record.failed:
-            refuted = _refuted(cell, record, reached.get(cell.instance_hash, []))
+            refuted = _refuted(cell, record, witnesses.get(cell.instance_hash, []))
             if refuted is not None:
                 found.append(Contradiction(cell.instance, cell, refuted))
                 record = failed(record, Reason("false_bound", refuted))
@@ -171,6 +172,13 @@ def _shared(
             yield instance, record
         else:
             found.append(Contradiction(cell.instance, cell, refuted))
+
+
+def _strongest(reached: list[tuple[Value, str]]) -> list[tuple[Value, str]]:
+    """What refutes all that anything of it does: of single objectives the least, of levels in order one of each value."""
+    if not any(isinstance(value, tuple) for value, _ in reached):
+        return [min(reached, key=lambda each: levels_of(each[0]))]
+    return list({value: (value, label) for value, label in reversed(reached)}.values())
 
 
 def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> str | None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 import urllib.request
 from contextlib import closing
 from pathlib import Path
@@ -80,7 +81,8 @@ def test_a_server_that_does_not_answer_is_named(cli: Cli, study: Path) -> None:
     assert shown.code == 2 and "http://127.0.0.1:9" in shown.err
 
 
-def test_the_pages_come_up_and_leave_nothing_behind(study: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_the_pages_come_up_and_leave_nothing_behind(study: Path, number: signal.Signals) -> None:
     Tracking(f"sqlite:///{study / 'mlflow' / 'mlflow.db'}", workspace=study).sync("optbench/x", TrackedRun("c", "shown"), [])
     words = [*COMMAND, "ui", "--port", str(port()), "--no-browser", "--json"]
     shown = subprocess.Popen(words, cwd=study, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -91,9 +93,12 @@ def test_the_pages_come_up_and_leave_nothing_behind(study: Path) -> None:
         assert b"<title>MLflow</title>" in page.read()
     servers = children(shown.pid)
     assert servers
-    shown.send_signal(signal.SIGINT)
+    shown.send_signal(number)
     _, err = shown.communicate(timeout=30)
-    assert (shown.returncode, err) == (0, "")
+    assert (shown.returncode, err) == ((0, "") if number == signal.SIGINT else (-signal.SIGKILL, ""))
+    deadline = time.monotonic() + 30
+    while any(alive(pid) for pid in servers) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert [pid for pid in servers if alive(pid)] == []
 
 

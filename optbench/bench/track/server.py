@@ -22,6 +22,9 @@ START_S, STOP_S, LOOK_S = 120.0, 2.0, 0.1
 # Background jobs of MLflow's server are for other things than runs, and cost eight processes; nobody outside is told anything.
 SETTINGS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"}
 
+# Ends a session when the process that holds the other end of its input is gone, were it killed.
+GUARD = "import os, signal, sys; sys.stdin.read(); os.killpg(int(sys.argv[1]), signal.SIGTERM)"
+
 
 def free_port(host: str, port: int | None) -> int:
     """The port asked for, or the first free one from MLflow's default on."""
@@ -68,11 +71,14 @@ def serving(
             env=dict(environment or os.environ),
             start_new_session=True,
         )
+        guard = subprocess.Popen([sys.executable, "-c", GUARD, str(child.pid)], stdin=subprocess.PIPE, start_new_session=True)
         try:
             _wait_for(child, url, log)
             yield child
         finally:
             end(child)
+            guard.kill()
+            guard.communicate()
 
 
 def _wait_for(child: subprocess.Popen[bytes], url: str, log: Path) -> None:

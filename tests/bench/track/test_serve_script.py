@@ -15,11 +15,11 @@ from optbench.bench.track.server import free_port, serving
 SCRIPT = Path(__file__).parents[3] / "mlflow" / "serve.sh"
 
 
-def test_it_serves_what_its_settings_name(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_serves_what_its_settings_name(workspace: Path, tmp_path: Path) -> None:
     port = free_port("127.0.0.1", None)
     settings = tmp_path / "own settings.env"
     lines = [
-        f"MLFLOW_BACKEND_STORE_URI=sqlite:///{empty_database}",
+        f"MLFLOW_BACKEND_STORE_URI=sqlite:///{workspace / 'mlflow' / 'mlflow.db'}",
         f"MLFLOW_ARTIFACTS={tmp_path / 'files'}",
         f"MLFLOW_PORT={port}",
         "MLFLOW_WORKERS=1",

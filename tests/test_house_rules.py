@@ -11,7 +11,12 @@ FOLDERS = ("optbench", "problems", "solvers", "tests", "benchmarks")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 # Where anything at all may be raised: importing a user's file, running it, and the outermost frame of the command line.
-BROAD_EXCEPT_ALLOWED = {"optbench/bench/executor/cell.py", "optbench/plugins/discovery.py", "optbench/cli/main.py", "optbench/api.py"}
+BROAD_EXCEPT_ALLOWED = {
+    "optbench/bench/executor/cell.py",
+    "optbench/plugins/discovery.py",
+    "optbench/cli/main.py",
+    "optbench/api.py",
+}
 GLOBAL_RANDOM = re.compile(r"\bnp\.random\.(?!default_rng|get_state|Generator|SeedSequence)\w+|\brandom\.seed\(")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
 BARE_IGNORE = re.compile(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")

@@ -67,7 +67,8 @@ class _Slot:
 class LocalExecutor:
     """So many jobs at a time. Plug-ins that are named have what they need loaded once, ahead of the first job.
 
-    Without ``landlock`` cells are as free as on a kernel that has none.
+    ``sharing`` counts the cells that the machine's memory is for: those of other executors beside this one too. Without
+    ``landlock`` cells are as free as on a kernel that has none.
     """
 
     def __init__(
@@ -77,9 +78,10 @@ class LocalExecutor:
         problems: Iterable[str] = (),
         on_loaded: Callable[[Loaded], None] | None = None,
         landlock: bool = True,
+        sharing: int | None = None,
     ) -> None:
         self.jobs, self.solvers, self.problems, self.on_loaded = jobs, sorted({*solvers}), sorted({*problems}), on_loaded
-        self.landlock = landlock
+        self.landlock, self.sharing = landlock, max(jobs, sharing or 1)
         self.loaded: Loaded | None = None
         self.process: subprocess.Popen[bytes] | None = None
         self.slots: dict[int, _Slot] = {}
@@ -88,10 +90,12 @@ class LocalExecutor:
         self.names = iter(range(1 << 62))
 
     @classmethod
-    def for_study(cls, study: Study, jobs: int = 1, on_loaded: Callable[[Loaded], None] | None = None) -> LocalExecutor:
+    def for_study(
+        cls, study: Study, jobs: int = 1, on_loaded: Callable[[Loaded], None] | None = None, sharing: int | None = None
+    ) -> LocalExecutor:
         """With what the study's plug-ins need."""
         problems = {target.partition(":")[0].partition("[")[0] for target in study.problems}
-        return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded)
+        return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded, sharing=sharing)
 
     def __enter__(self) -> LocalExecutor:
         self._start(load=True)
@@ -179,7 +183,7 @@ class LocalExecutor:
 
     def _send(self, slot: _Slot, job: Job) -> None:
         budget = job.budget
-        memory_mb = machine_mb() * MEMORY_SHARE / self.jobs if budget.memory_limit_mb is None else budget.memory_limit_mb
+        memory_mb = machine_mb() * MEMORY_SHARE / self.sharing if budget.memory_limit_mb is None else budget.memory_limit_mb
         cpu_s = budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S if budget.cpu_limit_s is None else budget.cpu_limit_s
         limits = {"wall_s": budget.hard_wall_s, "cpu_s": cpu_s, "memory_mb": memory_mb, "processes": budget.max_processes}
         message = {

@@ -21,9 +21,10 @@ from optbench.errors import OptbenchError
 
 
 @contextmanager
-def evaluating(task: Task, store: Store, jobs: int, stop: threading.Event) -> Iterator[Evaluator]:
-    """An evaluator with so many processes, which are started when the first cell has to be run."""
-    executor = LocalExecutor.for_study(task.study_of(task.defaults, task.points), jobs)
+def evaluating(task: Task, store: Store, jobs: int, stop: threading.Event, sharing: int | None = None) -> Iterator[Evaluator]:
+    """An evaluator with so many processes, which are started when the first cell has to be run; ``sharing`` cells in all
+    workers have the machine's memory between them."""
+    executor = LocalExecutor.for_study(task.study_of(task.defaults, task.points), jobs, sharing=sharing)
     with store.work_folder() as folder, ExitStack() as stack:
         stack.push(executor)
         yield Evaluator(task, store, executor, folder, stop)

@@ -103,7 +103,7 @@ def run_tune(
         known = Trials(task, url, folder)
         before = len(known.finished(total))
         try:
-            orders = Orders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop))
+            orders = Orders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs)
             with _following(orders, track):
                 deaths = _run_workers(orders, known, jobs, stop, on_progress or _nobody)
             found = _validated(known, store, jobs, stop, total)

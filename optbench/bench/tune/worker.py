@@ -40,6 +40,7 @@ class Orders:
     store: Path
     total: int
     reference: Reference
+    jobs: int
 
 
 def work(orders: Orders, pipe: Connection) -> None:
@@ -59,7 +60,7 @@ def _work(orders: Orders, pipe: Connection) -> None:
     threading.Thread(target=_watch, args=(pipe, stop), daemon=True).start()
     store = Store(orders.store).make()
     trials = Trials(orders.task, orders.url, orders.folder)
-    with evaluating(orders.task, store, 1, stop) as evaluator:
+    with evaluating(orders.task, store, 1, stop, sharing=orders.jobs) as evaluator:
         while not stop.is_set():
             claim = trials.claim(orders.total)
             if claim is not None:

@@ -82,7 +82,8 @@ def evaluate(formula: Formula, columns: Columns) -> Evaluation:
 
 
 def interval(formula: Formula, columns: Columns) -> tuple[float, float] | None:
-    """95 % interval of a number: instances with their seeds are drawn anew within each target, all solvers together.
+    """95 % interval of a number: instances are drawn anew within each target, all solvers together; of a single instance,
+    seeds.
 
     None where fewer than two were run, where a value is unknown, and for extremes, which resampling cannot tell.
     """
@@ -138,11 +139,12 @@ def _reasons(term: ConditionTerm, sample: Sample) -> list[str]:
 
 
 def _clusters(columns: Columns) -> tuple[Indices | None, list[str]]:
-    """Units that are drawn together (the repetitions of an instance and seed), and the target of each; None where such groups
-    differ in size."""
+    """Units that are drawn together (the seeds and repetitions of an instance; of an only instance, the repetitions of a
+    seed), and the target of each; None where such groups differ in size."""
+    alone = len({unit.instance_hash for unit in columns.units}) == 1
     groups: dict[tuple[str, int], list[int]] = {}
     for k, unit in enumerate(columns.units):
-        groups.setdefault((unit.instance_hash, unit.seed), []).append(k)
+        groups.setdefault((unit.instance_hash, unit.seed if alone else 0), []).append(k)
     if len({len(group) for group in groups.values()}) != 1:
         return None, []
     return np.array(list(groups.values()), dtype=np.int64), [columns.units[group[0]].target for group in groups.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from optbench.bench.formulas.evaluation import evaluate, interval
 from optbench.bench.formulas.offenders import offenders
 from optbench.bench.records import Record
 from optbench.bench.results import rows
-from optbench.bench.study.cells import BOUNDS
+from optbench.bench.study.cells import BOUNDS, Cell
 from optbench.bench.study.planning import Plan
-from tests.bench.by_hand import failure, record, records_of, study_of
+from optbench.bench.study.sources import Made
+from tests.bench.by_hand import BUDGET, failure, record, records_of, study_of
 
 # Energies of two solvers on four instances; b is a's rival.
 A, B = (10.0, 20.0, 30.0, 60.0), (20.0, 25.0, 20.0, 80.0)
@@ -222,6 +224,18 @@ def test_pairs_are_drawn_together() -> None:
     given = {(label, f"x-{k}"): (value + (label == "b"), None) for label in "ab" for k, value in enumerate(A)}
     columns = Columns(rows(plan, records_of(plan, given)))
     assert interval(number("objective(b) - objective(a)", SCOPE), columns) == pytest.approx((1.0, 1.0))
+
+
+def test_seeds_of_an_instance_are_drawn_with_it() -> None:
+    """Four files, the same whatever the seed: the interval is that of one seed, not one without width."""
+    one = study_of(["a"], ["w", "x", "y", "z"])
+    made = [Made(name, seed, f"{name}-0", f"hash-{name}-0") for name in "wxyz" for seed in (0, 1, 2)]
+    cells = [Cell("solve", m.target, m.name, str(m.instance_hash), 0, "a", "a", {}, "", m.seed, BUDGET) for m in made]
+    three = replace(one, made=tuple(made), cells=tuple(cells))
+    given = {("a", f"{name}-0"): (value, None) for name, value in zip("wxyz", A)}
+    found = [interval(number("objective(a)", SCOPE), Columns(rows(plan, records_of(plan, given)))) for plan in (one, three)]
+    assert found[0] is not None and found[0][0] < 30 < found[0][1]
+    assert found[1] == pytest.approx(found[0])
 
 
 def test_no_interval_where_resampling_tells_nothing() -> None:

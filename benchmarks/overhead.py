@@ -160,7 +160,7 @@ def commit() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=1000, help="trivial cells (default 1000)")
-    parser.add_argument("-o", "--output", type=Path, help="file to write")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "overhead.md")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="optbench-overhead-") as name:
         folder = Path(name)
@@ -178,8 +178,7 @@ def main() -> int:
         "",
     ]
     text = "\n".join([*about, *first, *second])
-    if options.output:
-        options.output.write_text(text)
+    options.output.write_text(text, encoding="utf-8")
     print(text)
     return 0 if met else 1
 

@@ -216,7 +216,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20, help="how often the runner is killed (default 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default 0)")
-    parser.add_argument("-o", "--output", type=Path, help="file to write")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "resume.md")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="optbench-resume-") as name:
@@ -232,8 +232,7 @@ def main() -> int:
             trial.seconds = time.monotonic() - began
         checks = list(compare(plain, killed))
         text = report(options.seed, plain, killed, checks)
-    if options.output:
-        options.output.write_text(text)
+    options.output.write_text(text, encoding="utf-8")
     print(text)
     return 0 if all(holds for _, _, holds in checks) else 1
 

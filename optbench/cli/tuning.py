@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.output import BAD, DIM, GOOD, console_for, escape, figure, length, show, table
+from optbench.cli.live_line import LiveLine
+from optbench.cli.output import BAD, DIM, GOOD, escape, figure, length, show, table
 
 if TYPE_CHECKING:
     from optbench.bench.tune.search import TuneProgress, TuneRun
     from optbench.bench.tune.validation import Comparison, Validation
 
-REFRESH_HZ = 4
-LINE_EVERY_S = 5.0
 
-
-class Display:
+class Display(LiveLine):
     """Shows how far a search is; use as a context."""
 
     def __init__(self, study: str, quiet: bool = False) -> None:
-        self.study, self.quiet = study, quiet
+        super().__init__(study, quiet)
         self.progress: TuneProgress | None = None
-        self._began = time.monotonic()
-        self._written_at, self._written = self._began, ""
-        self._live: Any = None
-
-    def __enter__(self) -> Display:
-        if not self.quiet and sys.stderr.isatty():
-            from rich.live import Live
-
-            self._live = Live(self, console=console_for(sys.stderr), refresh_per_second=REFRESH_HZ, transient=True)
-            self._live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._live is not None:
-            self._live.stop()
-        elif self.progress is not None:
-            self._write()
 
     def __call__(self, progress: TuneProgress) -> None:
         self.progress = progress
-        if self._live is None and time.monotonic() - self._written_at >= LINE_EVERY_S:
-            self._write()
+        self.now_and_then()
+
+    def has_more(self) -> bool:
+        return self.progress is not None
+
+    def share(self) -> tuple[int, int | None]:
+        return (0, None) if self.progress is None else (self.progress.done, self.progress.total)
 
     def state(self) -> str:
         """``12 of 100 trials, 2 at work, best -7.4 % against the defaults, about 35.0 s left``."""
@@ -57,35 +40,6 @@ class Display:
         parts += [f"{now.front} on the front"] if now.front is not None else []
         parts += [f"about {length(now.eta_s)} left"] if now.eta_s is not None and now.done < now.total else []
         return ", ".join(parts)
-
-    def _write(self) -> None:
-        self._written_at, words = time.monotonic(), self.state()
-        if self.quiet or words == self._written:
-            return
-        self._written = words
-        try:
-            sys.stderr.write(f"{length(self._written_at - self._began):>10}  {words}\n")
-            sys.stderr.flush()
-        except BrokenPipeError:  # nobody reads it any more; the search goes on
-            self.quiet = True
-
-    def __rich__(self) -> Any:
-        """The refreshed line: time so far, a bar of the trials, and where the search stands."""
-        from rich.progress_bar import ProgressBar
-        from rich.spinner import Spinner
-        from rich.table import Table
-        from rich.text import Text
-
-        grid = Table.grid(padding=(0, 1))
-        now = self.progress
-        grid.add_row(
-            Spinner("dots", style="cyan"),
-            Text(self.study, style="bold"),
-            length(time.monotonic() - self._began),
-            ProgressBar(total=None if now is None else now.total, completed=0 if now is None else now.done, width=24),
-            Text(self.state(), overflow="ellipsis", no_wrap=True),
-        )
-        return grid
 
 
 def document(done: TuneRun) -> dict[str, Any]:

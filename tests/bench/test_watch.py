@@ -7,7 +7,7 @@ import pytest
 from optbench.bench.runner import Progress
 from optbench.bench.study.sources import Made
 from optbench.bench.watch import Watch
-from optbench.cli import studying
+from optbench.cli import live_line, studying
 from optbench.cli.studying import StudyProgress
 from tests.bench.by_hand import failure, record, study_of
 
@@ -72,7 +72,7 @@ def test_a_bound_above_what_another_reached_is_said() -> None:
 
 
 def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(studying, "LINE_EVERY_S", 0.0)
+    monkeypatch.setattr(live_line, "LINE_EVERY_S", 0.0)
     with StudyProgress("night", Watch(2)) as show:
         show(Progress("instance", 1, 2, made=Made("alpha", 0, "alpha-0", "hash")))
         show(Progress("instance", 2, 2, made=Made("gamma", 3, "gamma", None, error="no such file")))

@@ -27,7 +27,7 @@ def make_instances(
     ``on_made`` is told of each that had to be made, and how many there are of them. After ``stop`` some are missing.
     """
     notes = store.folder / INSTANCES
-    keys = source_keys(study.problems, study.seeds)
+    keys = source_keys(study.problems, study.seeds, study.sources)
     made = {key: found for key in set(keys.values()) if (found := recall(notes, key)) is not None}
     missing = {key: pair for pair, key in keys.items() if key not in made}
     jobs = [

@@ -26,7 +26,11 @@ FIELDS: tuple[tuple[Kind, str, str], ...] = (("problem", "problems", ""), ("solv
 
 def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> None:
     """Raise for the first plug-in of a study file that no process survives. Other errors are the import's own to tell."""
-    wanted = list(dict.fromkeys(_users_plugins(table)))
+    wanted = [
+        (kind, name)
+        for kind, name in dict.fromkeys(users_plugins(table))
+        if f"optbench.plugins.{FOLDERS[kind]}.{name}" not in sys.modules
+    ]
     if not wanted:
         return
     words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
@@ -42,16 +46,21 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
 
 
 def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
-    """What the process of its own does; an import that hangs ends with the process that waits for it."""
-    if IS_LINUX:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    """What the process of its own does."""
+    end_with(parent)
     for kind, name in wanted:
         with contextlib.suppress(OptbenchError):
             load_class(kind, name)
         sys.stdout.buffer.write(_told(kind, name) + b"\n")
         sys.stdout.buffer.flush()
+
+
+def end_with(parent: int) -> None:
+    """An import that hangs ends with the process that waits for it."""
+    if IS_LINUX:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def is_own(path: Path) -> bool:
@@ -60,16 +69,22 @@ def is_own(path: Path) -> bool:
     return path.is_relative_to(Path(__file__).parents[2]) or (root is not None and path.is_relative_to(root / path.parent.name))
 
 
-def _users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
-    """Plug-ins that a study file names, of the user's, and not imported yet."""
+def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
+    """Plug-ins of the user's that a study file names."""
+    tune = table.get("tune")
+    search = tune if isinstance(tune, Mapping) else {}
     for kind, field, key in FIELDS:
-        entries = table.get(field)
-        for entry in entries if isinstance(entries, list) else ():
+        entries = [*_listed(table.get(field)), *_listed(search.get(field)), *_listed([search[key]] if key in search else [])]
+        for entry in entries:
             spec = entry.get(key) if isinstance(entry, Mapping) else entry
             name = str(spec).partition(":")[0].partition("[")[0].strip()
             paths = located(kind).get(name, [])
-            if paths and not is_own(paths[0]) and f"optbench.plugins.{FOLDERS[kind]}.{name}" not in sys.modules:
+            if paths and not is_own(paths[0]):
                 yield kind, name
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _told(kind: str, name: str) -> bytes:

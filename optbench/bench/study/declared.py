@@ -95,6 +95,8 @@ class Study:
     claims: tuple[Claim, ...] = ()
     tune: Mapping[str, Any] | None = None
     path: Path | None = None
+    # Digests of targets that this process should not import the plug-ins of.
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def config_hash(self) -> str:
@@ -127,7 +129,7 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, enough for reports, gates and claims when file and plug-ins are gone."""
-        out = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        out = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "sources"}
         out["solvers"] = [asdict(entry) for entry in self.solvers]
         out["claims"] = [asdict(claim) for claim in self.claims]
         out["path"] = None if self.path is None else str(self.path.absolute())

@@ -37,20 +37,25 @@ BOUND_LIMIT = "10s"
 
 def load_study(name: str | Path) -> Study:
     """A study by its name, or by its file."""
+    path, table = read_file(name)
+    try:
+        try_imports(table)
+        return read(table, path)
+    except OptbenchError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def read_file(name: str | Path) -> tuple[Path, Mapping[str, Any]]:
+    """The file of a study, and the table in it."""
     path = Path(name) if str(name).endswith(".toml") else study_file(str(name))
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return path, tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}; `optbench list studies` shows studies") from None
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
     except (ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits
         raise FileFormatError(f"{path}: not TOML: {error}") from None
-    try:
-        try_imports(table)
-        return read(table, path)
-    except OptbenchError as error:
-        raise FileFormatError(f"{path}: {error}") from None
 
 
 def read(table: Mapping[str, Any], path: Path) -> Study:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,21 +37,29 @@ class Made:
     error: str | None = None
 
 
-def source_keys(targets: Iterable[str], seeds: Sequence[int]) -> dict[tuple[str, int], str]:
-    """A key per target and seed: the same key, the same instance. What is no target gets one too; making it will explain."""
-    known = set(names("problem"))
+def source_keys(
+    targets: Iterable[str], seeds: Sequence[int], known: Mapping[str, str] | None = None
+) -> dict[tuple[str, int], str]:
+    """A key per target and seed: the same key, the same instance. ``known`` are digests that another process has made."""
+    generated, known = set(names("problem")), known or {}
     out: dict[tuple[str, int], str] = {}
     for target in targets:
-        name = problem_name(target)
-        try:
-            content = _of_problem(target, name) if name in known else _of_file(target)
-        except (OptbenchError, OSError, TypeError) as error:
-            content = {"unknown": str(error)}
-        base = digest({"version": __version__, "target": target, "content": content})
+        base = known[target] if target in known else source_digest(target)
         for seed in seeds:
-            key = digest([base, seed]) if name in known else base  # a file is the same whatever the seed
+            # A file is the same whatever the seed.
+            key = digest([base, seed]) if problem_name(target) in generated else base
             out[target, seed] = key[:KEY_DIGITS]
     return out
+
+
+def source_digest(target: str) -> str:
+    """Of what decides a target's instances but the seed. What is no target gets one too; making it will explain."""
+    name = generator_of(target)
+    try:
+        content = _of_file(target) if name is None else _of_problem(target, name)
+    except (OptbenchError, OSError, TypeError) as error:
+        content = {"unknown": str(error)}
+    return digest({"version": __version__, "target": target, "content": content})
 
 
 def _of_problem(target: str, name: str) -> dict[str, Any]:

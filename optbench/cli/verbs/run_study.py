@@ -44,12 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from optbench.bench.store import Store
-    from optbench.bench.study import load_study
+    from optbench.bench.study.apart import load_study_apart
     from optbench.bench.track.following import following
     from optbench.cli.study_summary import Account
     from optbench.cli.studying import Sending
 
-    study, account = load_study(args.study), None
+    study, account = load_study_apart(args.study), None
     quiet = args.quiet or args.json
     try:
         with following(study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)) as sending:

@@ -1,14 +1,15 @@
 """Parameter files: ``params=FILE`` among the parameters of a solver or a problem stands for what the file says.
 
 A file is TOML, as ``optbench tune`` writes it: ``solver = "name"`` with ``[params]``, and ``[problem]`` for parameters of the
-problem; ``[provenance]`` is for people. Parameters that are given beside the file win over it.
+problem, which ``problem_name`` above may name; ``[provenance]`` says where they come from. Parameters that are given beside
+the file win over it.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from optbench.workspace import activate
 
 # Reserved among the parameters of every solver and problem.
 PARAMS = "params"
-TOP = ("solver", "params", "problem", "provenance")
+TOP = ("solver", "params", "problem_name", "problem", "provenance")
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,17 @@ class ParameterFile:
     solver: str | None
     params: Mapping[str, Any] | None
     problem: Mapping[str, Any] | None
+    problem_name: str | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 def with_file(kind: Literal["problem", "solver"], name: str, cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters given, and those of their file where they name one."""
     if PARAMS not in given or PARAMS in {entry.name for entry in specs.parameters(cls)}:
         return dict(given)
-    file = read_parameters(_find(given[PARAMS], f"{kind} {name!r}"))
+    file = read_parameters(find_parameters(given[PARAMS], f"{kind} {name!r}"))
+    if kind == "problem" and file.problem_name not in (None, name):
+        raise ParameterError(f"{file.path} holds parameters of problem {file.problem_name!r}, not of {name!r}")
     if kind == "solver" and file.solver is not None and file.solver != name:
         raise ParameterError(f"{file.path} holds parameters of solver {file.solver!r}, not of {name!r}; use -s {file.solver}")
     found = file.params if kind == "solver" else file.problem
@@ -63,15 +68,16 @@ def read_parameters(path: Path) -> ParameterFile:
     for key in ("params", "problem", "provenance"):
         if not isinstance(table.get(key, {}), dict):
             raise FileFormatError(f"parameter file {path}: {key} is {table[key]!r}; it must be a table, [{key}]")
-    solver = table.get("solver")
-    if solver is not None and not isinstance(solver, str):
-        raise FileFormatError(f"parameter file {path}: solver is {solver!r}; it must be the name of a solver")
+    solver, problem_name = table.get("solver"), table.get("problem_name")
+    for key, value, what in (("solver", solver, "solver"), ("problem_name", problem_name, "problem")):
+        if value is not None and not isinstance(value, str):
+            raise FileFormatError(f"parameter file {path}: {key} is {value!r}; it must be the name of a {what}")
     if "params" in table and solver is None:
         raise FileFormatError(f'parameter file {path}: [params] without a solver; write solver = "NAME" above it')
-    return ParameterFile(path, solver, table.get("params"), table.get("problem"))
+    return ParameterFile(path, solver, table.get("params"), table.get("problem"), problem_name, table.get("provenance", {}))
 
 
-def _find(given: Any, what: str) -> Path:
+def find_parameters(given: Any, what: str) -> Path:
     """The file as it stands, or in the workspace."""
     if not isinstance(given, (str, Path)) or not str(given).strip():
         raise ParameterError(f"{what}: params is {given!r}; it must be a parameter file, such as tuned/NAME.toml")
@@ -95,7 +101,7 @@ def _check(path: Path, table: str, kind: str, name: str, cls: type, values: Mapp
     hints = specs.hints_of(cls, f"{kind} {name!r}")
     known = [entry.name for entry in specs.parameters(cls)]
     for key, value in values.items():
-        field = _field(key, known)
-        if field not in known:
+        name_of = _field(key, known)
+        if name_of not in known:
             raise ParameterError(f"{path}: [{table}] {key!r} is no parameter of {kind} {name!r}; {nearest(key, known)}")
-        specs.convert(value, hints[field], field, f"{path}: {kind} {name!r}")
+        specs.convert(value, hints[name_of], name_of, f"{path}: {kind} {name!r}")

@@ -57,6 +57,13 @@ def test_another_solver_s_file_is_refused(file: Path) -> None:
         load_solver(f"fcfs:params={file}")
 
 
+def test_another_problem_s_file_is_refused(file: Path) -> None:
+    file.write_text('problem_name = "gpu_dag"\n' + TUNED)
+    assert values_of(load_problem(f"gpu_dag:params={file}"))["gang"] == 1
+    with pytest.raises(ParameterError, match=r"holds parameters of problem 'gpu_dag', not of 'jobshop'"):
+        load_problem(f"jobshop:params={file}")
+
+
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(ParameterError, match=r"no parameter file 'tuned/nothing.toml'"):
         load_solver("fixed_dvfs:params=tuned/nothing.toml")

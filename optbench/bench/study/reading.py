@@ -14,6 +14,7 @@ from optbench.bench.study.expectations import check_expectations, read_claims, r
 from optbench.bench.study.fields import known_keys, refuse, whole
 from optbench.bench.study.targets import read_targets
 from optbench.bench.study.tune_section import read_tune, with_budget
+from optbench.bench.study.tuned import warn_of_tuned_on
 from optbench.errors import FileFormatError, OptbenchError
 from optbench.plugins.discovery import study_file
 
@@ -88,6 +89,7 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
     if cells > MAX_CELLS:
         words = f"{len(study.problems)} problems × {len(study.solvers)} solvers × {len(study.seeds)} seeds × {study.repetitions}"
         raise FileFormatError(f"{words} repetitions are {cells:,} cells; at most {MAX_CELLS:,} are allowed")
+    warn_of_tuned_on(study, table["solvers"])
     check_expectations(study)
     if study.tune is not None:
         read_tune(study.tune, seeds=study.seeds, problems=study.problems, metrics=study.metrics)

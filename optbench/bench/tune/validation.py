@@ -11,6 +11,7 @@ from optbench import __version__
 from optbench.bench import stats
 from optbench.bench.records import code_version
 from optbench.bench.store import write_whole
+from optbench.bench.study.sources import problem_name
 from optbench.bench.tune.evaluation import Evaluator
 from optbench.bench.tune.front import front_of, knee
 from optbench.bench.tune.scoring import Records, changes_of, compared, excess, paired_means, values_of
@@ -147,6 +148,8 @@ def document(trial: FrozenTrial, found: Validation, known: Trials) -> dict[str, 
     varied = {axis.field: trial.params[axis.name] for axis in task.section.space if axis.of == "problem"}
     out: dict[str, Any] = {"solver": task.entry.name, "params": dict(task.solver_entry(trial.params).params)}
     if varied:
+        families = {problem_name(target) for target in task.targets}
+        out |= {"problem_name": families.pop()} if len(families) == 1 else {}
         out["problem"] = varied
     return {**out, "provenance": _provenance(trial, found, known)}
 

@@ -1,6 +1,6 @@
 """``--only``: the part of a study's cells that is run.
 
-A filter is ``FIELD=VALUE``, the beginning of a cell's key, or text that occurs in ``solver | instance | seed``. Filters of one
+A filter is ``FIELD=VALUE``, where ``*`` stands for anything, the beginning of a cell's key, or text that occurs in ``solver | instance | seed``. Filters of one
 field widen the selection, filters of different fields narrow it. Bounds are part of it wherever one of their solves is.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 
 from optbench.bench.study.cells import Cell
 from optbench.errors import OptbenchError, nearest
@@ -43,11 +44,16 @@ def select(cells: Sequence[Cell], filters: Sequence[str]) -> tuple[Cell, ...]:
     return tuple(cell for cell in cells if cell.key in keys or (cell.kind == "bound" and cell.instance_hash in instances))
 
 
+def _answers(word: str, value: str) -> bool:
+    """Whether a word is what was asked for; ``*`` stands for anything: ``target=jobshop/*``."""
+    return word == value or ("*" in value and fnmatchcase(word, value.replace("[", "[[]")))
+
+
 def _matches(cells: Sequence[Cell], words: str) -> tuple[str, set[str]]:
     """The field that a filter is about, and the keys of its cells."""
     field, equals, value = (part.strip() for part in words.partition("="))
     if equals and field in FIELDS:
-        found = {cell.key for cell in cells if value in FIELDS[field](cell)}
+        found = {cell.key for cell in cells if any(_answers(word, value) for word in FIELDS[field](cell))}
         if not found:
             known = {word for cell in cells for word in FIELDS[field](cell)}
             raise SelectionError(f"--only {words!r}: no cell has {field} {value!r}; {nearest(value, known)}")

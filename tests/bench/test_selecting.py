@@ -39,6 +39,13 @@ def test_filters_of_one_field_widen_and_of_different_fields_narrow() -> None:
     assert titles("instance=alpha-0", "k=128") == ["bounds | alpha-0 | 0", "random_rules:k=128 | alpha-0 | 0"]
 
 
+def test_a_star_stands_for_anything() -> None:
+    assert titles("solver=random_rules:k=1*", "instance=alpha-0") == ["bounds | alpha-0 | 0", "random_rules:k=128 | alpha-0 | 0"]
+    assert titles("target=*") == [cell.title for cell in PLAN.cells]
+    with pytest.raises(SelectionError, match=r"no cell has target 'gamma\*'"):
+        titles("target=gamma*")
+
+
 def test_text_may_be_anything_of_the_title_even_with_an_equals_sign() -> None:
     assert len(titles("random_rules:k=8 | alpha")) == 2 + 2
     assert len(titles("k=8", "cpsat")) == 4 + 8

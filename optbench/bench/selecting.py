@@ -1,7 +1,8 @@
 """``--only``: the part of a study's cells that is run.
 
-A filter is ``FIELD=VALUE``, where ``*`` stands for anything, the beginning of a cell's key, or text that occurs in ``solver | instance | seed``. Filters of one
-field widen the selection, filters of different fields narrow it. Bounds are part of it wherever one of their solves is.
+A filter is ``FIELD=VALUE``, where ``*`` stands for anything, the beginning of a cell's key, or text that occurs in
+``solver | instance | seed``. Filters of one field widen the selection, filters of different fields narrow it. Bounds are part
+of it wherever one of their solves is.
 """
 
 from __future__ import annotations

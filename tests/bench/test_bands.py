@@ -14,7 +14,8 @@ from optbench.bench.page import bands
 from optbench.model.instance import Instance
 from optbench.model.metrics import power_trace
 from optbench.model.schedule import Schedule
-from tests.bench.test_page import cluster, outline, result_of, serial
+from tests.bench.html_pages import outline
+from tests.bench.test_page import cluster, result_of, serial
 
 
 def crowd(tasks: int = 5000) -> tuple[Instance, Schedule]:

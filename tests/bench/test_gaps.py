@@ -9,7 +9,8 @@ import pytest
 import optbench as ob
 from optbench.bench import page
 from optbench.bench.page import gaps
-from tests.bench.test_page import cluster, outline, result_of, serial
+from tests.bench.html_pages import outline
+from tests.bench.test_page import cluster, result_of, serial
 
 
 def test_parts_are_bars_as_long_as_their_shares() -> None:

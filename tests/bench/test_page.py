@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +17,8 @@ from optbench.model.metrics import power_trace
 from optbench.model.result import Bound, Result, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
+from tests.bench.html_pages import dom_of, outline
 from tests.reference.random_instances import tiny_instance
-
-VOID = {"meta", "br", "link", "img", "input"}
 
 
 def cluster(tasks: int = 3, name: str = "t", cap_w: float | None = 900.0) -> Instance:
@@ -78,33 +74,6 @@ def result_of(instance: Instance, schedule: Schedule, solver: str = "cpsat") -> 
         trajectory=points,
         schedule=schedule,
     )
-
-
-class Outline(HTMLParser):
-    """Fails on a tag that is not closed, and gathers every attribute."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(key, value or "") for key, value in attrs]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(key, value or "") for key, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def outline(html: str) -> Outline:
-    parser = Outline()
-    parser.feed(html)
-    assert parser.open == []
-    return parser
 
 
 def axes(html: str) -> list[dict[str, object]]:
@@ -323,15 +292,9 @@ def test_a_tooltip_says_where_when_and_how_much() -> None:
 
 
 def test_the_script_runs_in_a_browser(tmp_path: Path) -> None:
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium here: apt-get install chromium")
     instance = cluster()
     path = page.write(tmp_path / "p.html", instance, [result_of(instance, serial(instance, k), f"s{k}") for k in (0, 3)])
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    command = [browser, *flags, "--disable-component-update", "--disable-sync", profile, "--dump-dom", path.as_uri()]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    dom = dom_of(path, tmp_path / "profile")
     # Only the script sets these: the pressed tab, the hidden second panel, tooltips moved out of <title>.
     assert 'data-panel="0" aria-pressed="true"' in dom and 'data-panel="1" aria-pressed="false"' in dom
     assert re.search(r'<figure class="panel" data-panel="1" hidden', dom)

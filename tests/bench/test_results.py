@@ -254,13 +254,8 @@ def test_what_is_left_contradicts_nothing(cells: list[tuple[Any, Any, bool]], sh
     }
 
 
-def test_published_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_bounds(data_dir: Path) -> None:
     """ft06's optimum is 55: 55 is the best known though nobody of the study reached it, and 50 is too good to be true."""
-    pytest.importorskip("optbench.data")
-    from optbench.data import best_known
-
-    if best_known("jobshop/ft06") is None:
-        pytest.skip("the public data are not here")
     plan = study_of(["x", "y"], ["jobshop/ft06"])
     name = "jobshop/ft06-0"
     found = table(plan, records_of(plan, {("x", name): (66.0, None), ("y", name): (60.0, 50.0)}))

@@ -60,9 +60,7 @@ KERNEL_USERS = {
 
 def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
     """Load what these plug-ins need; names of what was loaded."""
-    modules = list(ALWAYS)
-    for kind, names in (("solver", solvers), ("problem", problems)):
-        modules += _of_plugins(kind, names)  # type: ignore[arg-type]
+    modules = [*ALWAYS, *_of_plugins("solver", solvers), *_of_plugins("problem", problems)]
     wanted = reached(modules, _user_files(solvers, problems))
     done = [name for name in wanted if _import(name)]
     for name, is_compiled, load in KERNELS:

@@ -161,8 +161,9 @@ class _Binder:
         """``count()``, ``count(heft)``, ``count(failed)``, ``count(failed, heft)``."""
         self.arguments(node, 0, 2)
         first = node.args[0] if node.args else None
-        only_solver = len(node.args) == 1 and isinstance(first, Name) and first.text not in self.scope.metrics
-        if first is None or (only_solver and self.scope.candidates(first.text)):  # type: ignore[attr-defined]
+        alone = first.text if isinstance(first, Name) and len(node.args) == 1 else None
+        is_solver = alone is not None and alone not in self.scope.metrics and bool(self.scope.candidates(alone))
+        if first is None or is_solver:
             return self.aggregate("count", node, ALWAYS, node.args)
         return self.aggregate("count", node, first, node.args[1:])
 

@@ -16,6 +16,7 @@ from optbench.bench.formulas.terms import (
     Logic,
     Negation,
     Negative,
+    NumberTerm,
     Paired,
     Term,
 )
@@ -31,7 +32,7 @@ def at_bound(formula: Formula) -> Formula | None:
     return None if term is None or term == formula.term else replace(formula, term=term)
 
 
-def _lowered(term: Term, subject: str, direction_here: int) -> Term | None:
+def _lowered(term: Term, subject: str, direction_here: int) -> NumberTerm | None:
     """The term at the bound of the subject; None where that is not a lower bound of it."""
     if isinstance(term, Constant) or (isinstance(term, (Aggregate, Paired)) and subject not in term.labels):
         return term
@@ -47,10 +48,10 @@ def _lowered(term: Term, subject: str, direction_here: int) -> Term | None:
         right = _lowered(term.right, subject, direction_here * right_way)
         if left is None or right is None:
             return None
-        return replace(term, left=left, right=right)  # type: ignore[arg-type]
+        return replace(term, left=left, right=right)
     if isinstance(term, Negative):
         operand = _lowered(term.operand, subject, -direction_here)
-        return None if operand is None else Negative(operand)  # type: ignore[arg-type]
+        return None if operand is None else Negative(operand)
     assert isinstance(term, (Absolute, Comparison, Logic, Negation))
     return None
 

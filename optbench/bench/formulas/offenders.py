@@ -48,10 +48,11 @@ class Offender:
 
 def offenders(formula: Formula, columns: Columns, most: int = SHOWN) -> tuple[Offender, ...]:
     """Cells without a value first, then those that are worst."""
-    if not formula.condition:
+    term = formula.term
+    if not isinstance(term, (Comparison, Logic, Negation)):
         return ()
     found: dict[str, Offender] = {}
-    for leaf, wanted in _blamed(formula.term, Sample.whole(columns), True):  # type: ignore[arg-type]
+    for leaf, wanted in _blamed(term, Sample.whole(columns), True):
         for each in _worst(leaf, wanted, columns, most):
             found.setdefault(each.cell.key, each)
     ranked = sorted(found.values(), key=lambda each: each.value is not None)

@@ -130,7 +130,8 @@ def compared(task: Task, goal: Goal, ours: Records, theirs: Records, changes: Ma
     if goal.is_metric:
         return estimate(list(changes.values()), [point.target for point in changes])
     tuned, plain = (_number(task, goal.expression, label).term for label in (TUNED, DEFAULTS))
-    both = Arithmetic("/", Arithmetic("-", tuned, plain), Absolute(plain))  # type: ignore[arg-type]
+    assert not isinstance(tuned, (Comparison, Logic, Negation)) and not isinstance(plain, (Comparison, Logic, Negation))
+    both = Arithmetic("/", Arithmetic("-", tuned, plain), Absolute(plain))
     found = interval(Formula(goal.expression, both, False), columns_of(tuned=ours, defaults=theirs))
     low, high = found if found is not None else (-np.inf, np.inf)
     low, high = (-high, -low) if goal.maximize else (low, high)

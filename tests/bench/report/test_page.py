@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,38 +20,9 @@ from optbench.bench.study.declared import Claim
 from optbench.bench.study.planning import Plan
 from optbench.bench.study.sources import Made
 from tests.bench.by_hand import MACHINE, failure, record, records_of, stored, study_of
+from tests.bench.html_pages import dom_of, outline
 
 HOSTILE = "<script>alert(1)</script>&\"'</td>"
-VOID = {"meta", "br", "link", "img", "input"}
-
-
-class Outline(HTMLParser):
-    """Fails on a tag that is not closed; gathers tags, attributes and the text of cells by table class."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(key, value or "") for key, value in attrs]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(key, value or "") for key, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def outline(html: str) -> Outline:
-    parser = Outline()
-    parser.feed(html)
-    assert parser.open == []
-    return parser
 
 
 def page(plan: Plan, records: dict[str, Record], folder: Path, outputs: dict[str, str] | None = None) -> str:
@@ -270,9 +238,6 @@ def test_the_list_of_studies(tmp_path: Path) -> None:
 
 def test_the_script_runs_in_a_browser(tmp_path: Path) -> None:
     """Sorting by a column, and the particulars of a cell."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium here: apt-get install chromium")
     html = page(*small(), tmp_path)
     clicks = (
         'const head = document.querySelectorAll(".instances thead button")[4]; head.click(); head.click();'
@@ -280,10 +245,7 @@ def test_the_script_runs_in_a_browser(tmp_path: Path) -> None:
     )
     path = tmp_path / "clicked.html"
     path.write_text(html.replace("</body>", f"<script>{clicks}</script></body>"), encoding="utf-8")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    command = [browser, *flags, "--disable-component-update", "--disable-sync", profile, "--dump-dom", path.as_uri()]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    dom = dom_of(path, tmp_path / "profile")
     assert 'aria-sort="descending"' in dom
     rows = re.findall(r'<th scope="row">(a-\d)', dom[dom.index('class="report-table instances"') :])
     assert rows == ["a-1", "a-0"]

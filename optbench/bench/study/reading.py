@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,16 @@ BOUND_LIMIT = "10s"
 def load_study(name: str | Path) -> Study:
     """A study by its name, or by its file."""
     path, table = read_file(name)
-    try:
+    with naming(path):
         try_imports(table)
         return read(table, path)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors say which study file they are about."""
+    try:
+        yield
     except OptbenchError as error:
         raise FileFormatError(f"{path}: {error}") from None
 

@@ -11,7 +11,7 @@ from optbench.model.instance import Instance
 from optbench.sim.kernel.dispatch import END_WEIGHT, Rule, resume, run
 from optbench.sim.kernel.plant import FAULTS, TASKS, Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.state import BROKEN, EVENTS, NONE, NOW, NUM_DONE, RELEASED, TROUBLE, State, new_state, schedule_of
+from optbench.sim.kernel.state import BROKEN, EVENTS, NONE, NOW, NUM_DONE, RELEASED, TROUBLE, State, last_moment, new_state, schedule_of
 from optbench.sim.rules import Trace, TroubleError, list_rule
 
 from ._lp_finder import Finder, joule_price
@@ -41,6 +41,7 @@ def play(
         energy_weight=joule_price(instance), late_weight=weights.get("tardiness_s", 0.0) * instance.step_s,
     )  # fmt: skip
     rows = addresses(plant), addresses(state), addresses(rule)
+    until = last_moment(instance, until)
     run(*rows, -1.0)  # nothing but the state at time 0
     arriving = float(np.asarray(instance.tasks.release, dtype=float).max(initial=0.0))
     while state.tally[NUM_DONE] < instance.num_tasks and (soon := next_event(plant, state)) <= until and soon < math.inf:

@@ -13,12 +13,13 @@ from optbench.model.schedule import Schedule
 
 CONSTRAINTS = {
     "form": "columns of equal length, known tasks and modes, finite times and units, integers where time is ticks",
-    "assignment": "every task's units are processed exactly",
+    "assignment": "every task's units are processed exactly (of an open instance: what has begun runs on to the horizon)",
     "single_segment": "one segment per task unless the instance is preemptive",
     "mode": "a task runs in a mode of its own kind",
     "memory": "the task fits the memory of the devices",
     "duration": "end - start is the duration of the segment's units in its mode",
     "release": "no task starts before its release",
+    "access": "a task starts after its way from where it comes in to the pool",
     "deadline": "hard deadlines hold",
     "horizon": "everything ends within a fixed horizon",
     "precedence": "a task starts after its predecessors end",
@@ -54,6 +55,7 @@ def check(instance: Instance, schedule: Schedule) -> list[Violation]:
         return [Violation("form", bad_form)]
     found: list[Violation] = []
     _per_segment(instance, schedule, found)
+    _access(instance, schedule, found)
     complete = _assignment(instance, schedule, found)
     if complete:
         _edges(instance, schedule, found)
@@ -168,6 +170,8 @@ def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool
     # One segment must carry the very number: a trifle less could be a tick less.
     allowed = np.where(segments == 1, 0.0, TOLERANCE * np.maximum(1.0, np.abs(tasks.units)))
     wrong = (off > allowed) | (segments == 0)
+    if instance.is_open:
+        wrong &= ~_may_stay_undone(instance, s, done, segments)
     wrong[s.task[s.units <= 0]] = True
     _add(
         found,
@@ -196,6 +200,38 @@ def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool
             lambda r: f"task {tasks.name(task[r])} runs twice at {start[r + 1]:g}",
         )
     return bool((segments > 0).all())
+
+
+def _may_stay_undone(instance: Instance, s: Schedule, done: Floats, segments: Ints) -> Bools:
+    """Tasks of an open instance that are not done, and need not be: they run at the horizon, wait, or may be interrupted."""
+    assert instance.horizon is not None
+    last = np.full(instance.num_tasks, -np.inf)
+    np.maximum.at(last, s.task, s.end.astype(float))
+    running = last >= instance.horizon - slack(instance.horizon)
+    return (done < instance.tasks.units) & ((segments == 0) | running | instance.preemptive)
+
+
+def _access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+    """Way in, of each task's first segment."""
+    stream, tasks = instance.stream, instance.tasks
+    if stream is None or s.num_segments == 0:
+        return
+    order = np.lexsort((s.start, s.task))
+    rows = order[np.concatenate(([True], s.task[order][1:] != s.task[order][:-1]))]
+    pool, task = instance.modes.primary[s.mode[rows]], s.task[rows]
+    there = tasks.release[task].astype(float) + np.asarray(instance.access(task, pool), dtype=float)
+    start = s.start[rows].astype(float)
+    late = there - start
+    _add(
+        found,
+        "access",
+        ~(late <= _tolerance(instance, start)),
+        np.where(np.isfinite(late), late, 1.0),
+        lambda r: (
+            f"task {tasks.name(task[r])} starts in {instance.pools.names[pool[r]]} at {start[r]:g}, "
+            + (f"and is there at {there[r]:g}" if np.isfinite(there[r]) else "which it cannot reach")
+        ),
+    )
 
 
 def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
@@ -248,7 +284,12 @@ def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     start, end = s.start.astype(float)[row], s.end.astype(float)[row]
     end = end - _tolerance(instance, end)
     keep = end > start
-    top, at = _peaks_by_pool(pool[keep], start[keep], end[keep], count[keep], instance.num_pools)
+    pool, start, end, count = pool[keep], start[keep], end[keep], count[keep]
+    if instance.stream is not None and len(instance.stream.outages.time):
+        gone, since, until, devices = missing_devices(instance)
+        pool, count = np.concatenate((pool, gone)), np.concatenate((count, devices))
+        start, end = np.concatenate((start, since)), np.concatenate((end, until))
+    top, at = _peaks_by_pool(pool, start, end, count, instance.num_pools)
     over = top - instance.pools.count
     _add(
         found,
@@ -257,6 +298,23 @@ def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         over,
         lambda p: f"pool {instance.pools.names[p]} has {top[p]:g} busy devices of {instance.pools.count[p]} at {at[p]:g}",
     )
+
+
+def missing_devices(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
+    """Outages as spans: pool, from, to (inf where they do not come back) and devices that are gone."""
+    assert instance.stream is not None
+    outages = instance.stream.outages
+    spans: list[tuple[int, float, float, int]] = []
+    for pool in np.unique(outages.pool).tolist():
+        rows = outages.pool == pool
+        times, gone = outages.time[rows], np.cumsum(outages.devices[rows])
+        for since, until, devices in zip(times, [*times[1:], np.inf], gone, strict=True):
+            if devices > 0 and until > since:
+                spans.append((pool, float(since), float(until), int(devices)))
+    columns = zip(*spans, strict=True) if spans else ((), (), (), ())
+    kinds = (np.int64, np.float64, np.float64, np.int64)
+    p, since, until, devices = (np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True))
+    return p, since, until, devices
 
 
 def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pools: int) -> tuple[Floats, Floats]:

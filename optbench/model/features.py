@@ -26,12 +26,16 @@ FEATURES = {
     "fixed_horizon": "a fixed horizon",
     "energy": "an objective with energy",
     "due_dates": "an objective with flow time or tardiness",
+    "access": "tasks that take time from where they come in to a pool",
+    "outages": "devices that fail, or are taken away, for a time",
+    "open_end": "work that may be left undone at the horizon",
+    "per_unit": "an objective per unit of work done",
 }
 
 
 def features_of(instance: Instance) -> frozenset[str]:
     """Names from FEATURES that this instance makes use of."""
-    tasks, modes, edges = instance.tasks, instance.modes, instance.edges
+    tasks, modes, edges, stream = instance.tasks, instance.modes, instance.edges, instance.stream
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
     varying = instance.tariffs is not None and len(instance.tariffs.times) > 1
     tests = {
@@ -49,5 +53,9 @@ def features_of(instance: Instance) -> frozenset[str]:
         "fixed_horizon": instance.horizon is not None,
         "energy": bool(wanted & {"energy_j", "cost_usd", "carbon_g"}),
         "due_dates": bool(wanted & {"flow_time_s", "tardiness_s"}),
+        "access": stream is not None and bool((stream.latency_s > 0).any()),
+        "outages": stream is not None and len(stream.outages.time) > 0,
+        "open_end": instance.is_open,
+        "per_unit": "j_per_unit" in wanted,
     }
     return frozenset({instance.domain} | {name for name, present in tests.items() if present})

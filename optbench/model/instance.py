@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optbench.model.objective import Objective
+from optbench.model.streams import Outages, Stream
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -183,6 +184,7 @@ class Instance:
     tariffs: Tariffs | None = None
     preemptive: bool = False
     problem: str | None = None
+    stream: Stream | None = None
 
     @property
     def num_tasks(self) -> int:
@@ -195,6 +197,16 @@ class Instance:
     @property
     def num_modes(self) -> int:
         return len(self.modes.clock)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether work may be left undone at the horizon."""
+        return self.stream is not None and self.stream.opens is not None
+
+    @property
+    def opens(self) -> float:
+        """From when on resting power is paid."""
+        return 0.0 if self.stream is None or self.stream.opens is None else self.stream.opens
 
     @property
     def step_s(self) -> float:
@@ -222,6 +234,14 @@ class Instance:
         sender, receiver, data_gb = np.asarray(sender), np.asarray(receiver), np.asarray(data_gb, dtype=float)
         free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)
         return np.where(free, 0.0, data_gb * self.links.j_per_gb[sender, receiver])
+
+    def access(self, task: Any, pool: Any) -> Any:
+        """Time from where a task comes in to a pool (none where the mode uses no pool); inf where there is no way."""
+        if self.stream is None:
+            return np.zeros(np.shape(task))
+        way = np.where(np.asarray(pool) >= 0, self.stream.latency_s[self.stream.ingress[task], pool], 0.0)
+        finite = np.isfinite(way)
+        return np.where(finite, self.to_domain(np.where(finite, way, 0.0)), np.inf)
 
     def fits(self, task: Any, mode: Any) -> Any:
         """Whether the task may use the mode: right kind, enough devices in the pools and memory on every device."""
@@ -278,6 +298,8 @@ class Instance:
         digest = hashlib.sha256(repr((self.domain, float(self.tick_s), horizon, bool(self.preemptive))).encode())
         for part in (self.tasks, self.edges, self.places, self.pools, self.modes, self.links, self.limits, self.tariffs):
             _update(digest, part)
+        if self.stream is not None:
+            _update(digest, self.stream)
         return digest.hexdigest()
 
     def with_objective(self, objective: Objective) -> Instance:
@@ -361,3 +383,7 @@ def _update(digest: Any, part: Any) -> None:
             digest.update(np.ascontiguousarray(value).tobytes())
         elif isinstance(value, Mapping):
             digest.update(repr(sorted((name, float(number)) for name, number in value.items())).encode())
+        elif isinstance(value, float):
+            digest.update(f"{column.name}{value!r}".encode())
+        elif isinstance(value, Outages):
+            _update(digest, value)

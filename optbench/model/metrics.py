@@ -10,6 +10,7 @@ import numpy as np
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.schedule import Schedule
+from optbench.model.stream_metrics import progress, stream_metrics
 
 J_PER_KWH = 3.6e6
 
@@ -24,8 +25,8 @@ def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
     step, tasks = instance.step_s, instance.tasks
     start, end = schedule.start.astype(float), schedule.end.astype(float)
     makespan = float(end.max(initial=0.0))
-    finish = np.zeros(instance.num_tasks)
-    np.maximum.at(finish, schedule.task, end)
+    found = progress(instance, schedule)
+    finish = found.finish(instance)
     due = np.isfinite(tasks.deadline)
     late = np.where(due, np.maximum(0.0, finish - np.where(due, tasks.deadline, 0.0)), 0.0)
     horizon = makespan if instance.horizon is None else float(instance.horizon)
@@ -33,10 +34,12 @@ def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
     transfer_j = float(transfers(instance, schedule)[2].sum())
     rest_j = float((instance.pools.rest_w * idle_time(instance, schedule, horizon)).sum()) * step
     cost, carbon = tariff_totals(instance, schedule, horizon)
+    energy_j = busy_j + transfer_j + rest_j
+    streamed = {} if instance.stream is None else stream_metrics(instance, schedule, found, energy_j)
     return {
         "makespan": makespan,
         "makespan_s": makespan * step,
-        "energy_j": busy_j + transfer_j + rest_j,
+        "energy_j": energy_j,
         "busy_energy_j": busy_j,
         "transfer_energy_j": transfer_j,
         "rest_energy_j": rest_j,
@@ -46,6 +49,7 @@ def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
         "cost_usd": cost,
         "carbon_g": carbon,
         "peak_power_w": float(peak_power(instance, start, end, schedule.mode, 0)[0]),
+        **streamed,
     }
 
 
@@ -68,11 +72,11 @@ def mode_uses(instance: Instance) -> Ints:
 
 
 def idle_time(instance: Instance, schedule: Schedule, horizon: float) -> Floats:
-    """Device-time per pool that is not busy within [0, horizon]."""
+    """Device-time per pool that is not busy within [0, horizon], of an open instance from its opening on."""
     row, pool, count = requirements(instance, schedule.mode)
     length = (schedule.end - schedule.start).astype(float)[row]
     busy = np.bincount(pool, weights=count * length, minlength=instance.num_pools)
-    return np.asarray(instance.pools.count * horizon - busy, dtype=float)
+    return np.asarray(instance.pools.count * (horizon - instance.opens) - busy, dtype=float)
 
 
 def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Floats]:
@@ -121,7 +125,8 @@ def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates:
     for p in range(instance.num_pools):
         here = primary == p
         total += float((energy[here] * mean_rate(times, rates[p], start[here], end[here])).sum())
-        whole = float(integral(times, rates[p], np.asarray([horizon]))[0]) * float(instance.pools.count[p])
+        paid = integral(times, rates[p], np.asarray([instance.opens, horizon]))
+        whole = float(paid[1] - paid[0]) * float(instance.pools.count[p])
         mine = row[pool == p]
         busy = (integral(times, rates[p], end[mine]) - integral(times, rates[p], start[mine])) * count[pool == p]
         total += float(instance.pools.rest_w[p]) * instance.step_s * (whole - float(busy.sum()))

@@ -11,6 +11,8 @@ from optbench.errors import ModelError, nearest
 
 # Metrics an objective or a limit may name. ``makespan`` is in the time domain's own unit, the others as their name says.
 METRICS = ("makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s", "cost_usd", "carbon_g")
+# Aims of open instances, whose schedules may leave work undone: nothing but this one metric, of weight 1.
+RATIOS = ("j_per_unit",)
 # The same metric twice, in the time domain's unit and in seconds.
 MAKESPANS = ("makespan", "makespan_s")
 
@@ -66,8 +68,8 @@ def _level(weights: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
     if not weights:
         raise ModelError("an objective needs at least one metric, for example energy_j=1.0")
     for name, weight in weights.items():
-        if name not in METRICS:
-            raise ModelError(f"objective: unknown metric {name!r}; {nearest(name, METRICS)}")
+        if name not in METRICS and name not in RATIOS:
+            raise ModelError(f"objective: unknown metric {name!r}; {nearest(name, (*METRICS, *RATIOS))}")
         if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
             raise ModelError(f"objective: weight of {name} is {weight!r}; it must be a positive finite number")
     return tuple(sorted((name, float(weight)) for name, weight in weights.items()))

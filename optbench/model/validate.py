@@ -10,7 +10,8 @@ import numpy as np
 
 from optbench.errors import ModelError, nearest
 from optbench.model.instance import MAX_TIME, Bools, Instance
-from optbench.model.objective import METRICS
+from optbench.model.objective import METRICS, RATIOS
+from optbench.model.streams import check_stream
 
 
 def validate(instance: Instance) -> Instance:
@@ -28,6 +29,7 @@ def validate(instance: Instance) -> Instance:
     _check_links(instance)
     _check_limits(instance)
     _check_tariffs(instance)
+    check_stream(instance)
     return instance
 
 
@@ -276,6 +278,9 @@ def _check_limits(instance: Instance) -> None:
         if len(level) > 1:
             names = " + ".join(name for name, _ in level)
             raise ModelError(f"minimize_in_order: {names} stands before another aim; only the last may be a weighted sum")
+    for ratio in sorted(instance.objective.metrics & set(RATIOS)):
+        if not instance.is_open or len(instance.objective.levels) > 1 or len(instance.objective.levels[0]) > 1:
+            raise ModelError(f"{ratio} is the only aim of an open instance, or none; where all work is done, minimise energy_j")
     wanted = instance.objective.metrics | set(limits.metric_max)
     for name in sorted(wanted & {"cost_usd", "carbon_g"}):
         if instance.tariffs is None:

@@ -16,7 +16,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.moments import LISTED, OPTIONS, REFUSED, Desk, end_run, new_desk, open_desk, take_up, wait, will_happen
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.state import NOW, RUNNING, State, new_state, schedule_of
+from optbench.sim.kernel.state import NOW, RUNNING, State, last_moment, new_state, schedule_of
 from optbench.sim.rules import Trace
 
 # (task, mode), or None to wait for the next event.
@@ -128,7 +128,7 @@ def run_decisions(instance: Instance, decide: Decide, faults: Sequence[Fault] = 
     """Run from time 0 until everything has ended, nothing can be done any more, or nothing happens up to ``until``."""
     plant = plant_of(instance, faults)
     state, desk = new_state(plant), new_desk(plant)
-    moment = Moment(instance, plant, state, desk)
+    moment, until = Moment(instance, plant, state, desk), last_moment(instance, until)
     rows = addresses(plant), addresses(state), addresses(desk)
     spent: list[float] = []
     options = open_desk(*rows, until)

@@ -18,7 +18,7 @@ from optbench.model.windows import task_groups
 from optbench.sim.kernel.dispatch import CALM, PRESSED, Rule, run
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.state import NONE, TROUBLE, State, new_state, schedule_of
+from optbench.sim.kernel.state import NONE, TROUBLE, State, last_moment, new_state, schedule_of
 
 # Tasks looked at in a queue before giving up, unless a rule says otherwise: what keeps a long queue from costing its length.
 DEPTH = 100
@@ -100,7 +100,7 @@ def run_rule(instance: Instance, rule: Rule, faults: Sequence[Fault] = (), until
     """Run a list rule from time 0."""
     plant = plant_of(instance, faults)
     state = new_state(plant)
-    run(addresses(plant), addresses(state), addresses(rule), until)
+    run(addresses(plant), addresses(state), addresses(rule), last_moment(instance, until))
     if state.tally[TROUBLE]:
         raise TroubleError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
     return Trace(plant, state, schedule_of(instance, plant, state))

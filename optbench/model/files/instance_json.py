@@ -15,9 +15,10 @@ import numpy as np
 from optbench.errors import FileFormatError, ModelError, nearest
 from optbench.model.files import columns as col
 from optbench.model.files.reading import read_text, shown
+from optbench.model.files.stream_json import stream_from, stream_to_dict
 from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
-from optbench.model.objective import METRICS, Objective
+from optbench.model.objective import METRICS, RATIOS, Objective
 from optbench.model.validate import validate
 
 FORMAT, VERSION = "optbench-instance", 1
@@ -41,7 +42,7 @@ KEYS = (
     "modes",
     "limits",
 )
-OPTIONAL = ("problem", "links", "tariffs")
+OPTIONAL = ("problem", "links", "tariffs", "stream")
 TASK_COLUMNS = ("kind", "units", "release", "deadline", "deadline_hard", "weight", "memory_gb")
 POOL_COLUMNS = ("names", "place", "count", "idle_w", "sleep_w", "gated", "memory_gb")
 MODE_COLUMNS = ("kinds", "kind", "time_per_unit_s", "energy_per_unit_j", "power_w", "clock", "needs")
@@ -92,6 +93,7 @@ def instance_from_dict(data: Any) -> Instance:
         tariffs=tariffs_from(data["tariffs"], len(pools.names)),
         preemptive=col.flag(data["preemptive"], "preemptive"),
         problem=None if data["problem"] is None else col.text(data["problem"], "problem"),
+        stream=stream_from(data["stream"], len(tasks.kind), len(pools.names)),
     )
 
 
@@ -119,8 +121,8 @@ def objective_from(value: Any) -> Objective:
 
 
 def weight_from(value: Any, metric: str, path: str) -> float:
-    if metric not in METRICS:
-        raise FileFormatError(f"{col.describe(path)}: unknown metric; {nearest(metric, METRICS)}")
+    if metric not in (*METRICS, *RATIOS):
+        raise FileFormatError(f"{col.describe(path)}: unknown metric; {nearest(metric, (*METRICS, *RATIOS))}")
     weight = col.number(value, path)
     if weight <= 0:
         col.refuse(path, value, "a positive number")
@@ -288,6 +290,7 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
             "metric_max": {name: float(limit) for name, limit in limits.metric_max.items()},
         },
         "tariffs": None if tariffs is None else {key: listed(getattr(tariffs, key)) for key in TARIFF_COLUMNS},
+        **({} if instance.stream is None else {"stream": stream_to_dict(instance.stream)}),
     }
 
 

@@ -19,7 +19,7 @@ from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.ties import tie_ranks
 
 # Entries of ``size`` and ``scalar``.
-TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, TICKS, SENDS, PREEMPTIVE = range(9)
+TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, TICKS, SENDS, PREEMPTIVE, WAYS = range(10)
 TICK_S, STEP_S, HORIZON = range(3)
 
 
@@ -35,7 +35,7 @@ class Fault(NamedTuple):
 
 
 class Plant(NamedTuple):
-    """What does not change while a schedule is made."""
+    """What does not change while a schedule is made; ``way`` is the time from each ingress to each pool."""
 
     size: Ints
     scalar: Floats
@@ -80,6 +80,8 @@ class Plant(NamedTuple):
     fault_pool: Ints
     fault_devices: Ints
     device_ptr: Ints
+    ingress: Ints
+    way: Floats
 
 
 plant_at = table_at(Plant)
@@ -88,18 +90,19 @@ plant_at = table_at(Plant)
 def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     """Compile an instance, with the faults of one scenario, for the kernel."""
     tasks, edges, modes, pools, links = instance.tasks, instance.edges, instance.modes, instance.pools, instance.links
-    n, sends = instance.num_tasks, bool((edges.data_gb > 0).any()) and instance.num_pools > 1
+    n, ways = instance.num_tasks, "access" in instance.features
+    sends = ways or (bool((edges.data_gb > 0).any()) and instance.num_pools > 1)
     by_target, by_source = np.argsort(edges.target, kind="stable"), np.argsort(edges.source, kind="stable")
     release = np.asarray(tasks.release, dtype=float)
     tie = tie_ranks(instance)
     tariffs = instance.tariffs
     periods = np.zeros(0) if tariffs is None else np.asarray(tariffs.times, dtype=float)
-    broken = _checked(instance, faults)
+    broken = _checked(instance, (*faults, *_outages(instance)))
     horizon = np.inf if instance.horizon is None else float(instance.horizon)
     room_w, net_w = _caps(instance)
     size = (n, instance.num_pools, instance.num_modes, len(room_w), len(periods), len(broken))
     return Plant(
-        size=np.array([*size, instance.domain == "ticks", sends, instance.preemptive], dtype=np.int64),
+        size=np.array([*size, instance.domain == "ticks", sends, instance.preemptive, ways], dtype=np.int64),
         scalar=np.array([instance.tick_s, instance.step_s, horizon]),
         kind=_ints(tasks.kind),
         units=_floats(tasks.units),
@@ -142,7 +145,26 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
         fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
         device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
+        ingress=_ints(instance.stream.ingress) if instance.stream is not None and ways else np.zeros(0, dtype=np.int64),
+        way=_ways(instance) if ways else np.zeros(0),
     )
+
+
+def _outages(instance: Instance) -> list[Fault]:
+    """The outages of an instance are faults like those of a scenario."""
+    if instance.stream is None:
+        return []
+    outages = instance.stream.outages
+    rows = zip(outages.time.tolist(), outages.pool.tolist(), outages.devices.tolist(), strict=True)
+    return [Fault(time, pool, devices) for time, pool, devices in rows]
+
+
+def _ways(instance: Instance) -> Floats:
+    """Time from each ingress to each pool, row by row, in the time domain; inf where there is no way."""
+    assert instance.stream is not None
+    way = instance.stream.latency_s.ravel()
+    finite = np.isfinite(way)
+    return _floats(np.where(finite, instance.to_domain(np.where(finite, way, 0.0)), np.inf))
 
 
 def _caps(instance: Instance) -> tuple[Floats, Floats]:

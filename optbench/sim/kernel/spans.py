@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.plant import POOLS, TICK_S, TICKS, Plant
+from optbench.sim.kernel.plant import POOLS, TICK_S, TICKS, WAYS, Plant
 from optbench.sim.kernel.state import State
 
 ROUNDING_GUARD = 1e-9
@@ -43,13 +43,15 @@ def lag(plant: Plant, sender: int, receiver: int, data_gb: float) -> float:
 
 @njit(cache=True)
 def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
-    """When the data of a ready task is at a pool; now or earlier where nothing is missing.
+    """When a ready task and its data are at a pool; now or earlier where nothing is missing, inf where there is no way.
 
     What has begun already takes its data along: moving interrupted work costs nothing.
     """
     there = plant.release[task]
     if state.remaining[task] < plant.units[task]:
         return there
+    if plant.size[WAYS] and pool >= 0:
+        there += plant.way[plant.ingress[task] * plant.size[POOLS] + pool]
     for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
         source = plant.pred[e]
         there = max(there, state.end[source] + lag(plant, plant.primary[state.mode[source]], pool, plant.pred_gb[e]))

@@ -91,10 +91,31 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
 
 
 def schedule_of(instance: Instance, plant: Plant, state: State) -> Schedule | None:
-    """The schedule that was made; None while a task has not ended."""
+    """The schedule that was made; None while a task has not ended that has to."""
+    if instance.is_open:
+        return open_schedule(instance, plant, state)
     if not (state.status == DONE).all():
         return None
     return partial_schedule(instance, plant, state)
+
+
+def open_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
+    """Of an open instance, at its horizon: what has ended, and what runs with the units it has got done."""
+    made, until = partial_schedule(instance, plant, state), float(instance.horizon or 0.0)
+    running = np.flatnonzero((state.status == RUNNING) & (state.start < until))
+    mode, start, end = state.mode[running], state.start[running], np.minimum(state.end[running], until)
+    whole = state.remaining[running]
+    got = np.minimum(whole, (end - start) / instance.modes.time_per_unit_s[mode])
+    units = np.where(state.end[running] <= until, whole, got)
+    return Schedule(
+        np.concatenate((made.task, running)), np.concatenate((made.mode, mode)), np.concatenate((made.start, start)),
+        np.concatenate((made.end, end)), np.concatenate((made.units, units)),
+    )  # fmt: skip
+
+
+def last_moment(instance: Instance, until: float) -> float:
+    """When a run ends at the latest: an open instance is watched up to its horizon."""
+    return min(until, float(instance.horizon)) if instance.is_open and instance.horizon is not None else until
 
 
 def partial_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:

@@ -1,0 +1,153 @@
+"""What an instance with arrivals from outside adds: ways in, outages, and a window after which work may stay undone.
+
+Task j reaches pool p at release_j + latency[ingress_j, p], and begins there no earlier (its first segment only: what has begun
+takes its data along). Devices that an outage takes are there for nobody until they come back.
+
+An *open* instance is watched from ``opens`` to the fixed horizon H. Everything stops at H: what runs then counts with the units
+it has got done, what waits counts as undone. Resting power is paid over [opens, H].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optbench.errors import ModelError
+
+if TYPE_CHECKING:
+    from optbench.model.instance import Instance
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def _no_ints() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Outages:
+    """From ``time`` on ``pool`` has ``devices`` fewer (or more, where negative); ``announced`` ones are known beforehand."""
+
+    time: Floats = field(default_factory=lambda: np.zeros(0))
+    pool: Ints = field(default_factory=_no_ints)
+    devices: Ints = field(default_factory=_no_ints)
+    announced: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """``latency_s[g, p]`` is the way from ingress g to pool p, inf where there is none; ``sent_to`` is the pool to which a record
+    sends a task (-1: none), for policies that do not route. ``opens`` is None where everything has to be done.
+    """
+
+    ingress: Ints
+    latency_s: Floats
+    sent_to: Ints
+    outages: Outages = field(default_factory=Outages)
+    opens: float | None = None
+    ingress_names: tuple[str, ...] = ()
+
+
+def with_stream(
+    instance: Instance,
+    *,
+    ingress: Any = 0,
+    latency_s: Any = 0.0,
+    sent_to: Any = -1,
+    outages: Outages | None = None,
+    opens: float | None = None,
+    ingress_names: tuple[str, ...] = (),
+) -> Instance:
+    """The instance with ways in; numbers stand for all tasks or all ways."""
+    n = instance.num_tasks
+    latency = np.asarray(latency_s, dtype=float)
+    if latency.ndim < 2:
+        latency = np.broadcast_to(latency, (max(1, len(ingress_names)), instance.num_pools))
+    stream = Stream(
+        np.array(np.broadcast_to(ingress, n), dtype=np.int64), np.array(latency, dtype=float),
+        np.array(np.broadcast_to(sent_to, n), dtype=np.int64), outages or Outages(), opens,
+        ingress_names or tuple(f"in{g}" for g in range(len(latency))),
+    )  # fmt: skip
+    made = replace(instance, stream=stream)
+    check_stream(made)
+    return made
+
+
+def check_stream(instance: Instance) -> None:
+    """A ModelError that names the culprit."""
+    stream = instance.stream
+    if stream is None:
+        return
+    n, pools, names = instance.num_tasks, instance.pools.names, stream.ingress_names
+    if stream.latency_s.shape != (len(names), len(pools)):
+        raise ModelError(f"stream.latency_s has shape {stream.latency_s.shape}; it must be ingresses x pools, {(len(names), len(pools))}")
+    bad = ~(stream.latency_s >= 0)
+    if bad.any():
+        g, p = np.argwhere(bad)[0]
+        value = stream.latency_s[g, p]
+        raise ModelError(f"latency from {names[g]!r} to pool {pools[p]!r} is {value}; it must be a non-negative number, or inf for no way")
+    for what, column, low, high in (("ingress", stream.ingress, 0, len(names)), ("sent_to", stream.sent_to, -1, len(pools))):
+        if len(column) != n:
+            raise ModelError(f"stream.{what} has {len(column)} rows; it must have {n}")
+        wrong = np.flatnonzero((column < low) | (column >= high))
+        if len(wrong):
+            raise ModelError(f"stream.{what} of task {instance.tasks.name(wrong[0])!r} is {column[wrong[0]]}; it must be {low} to {high - 1}")
+    _check_reach(instance, stream)
+    _check_window(instance, stream)
+    _check_outages(instance, stream.outages)
+
+
+def _check_reach(instance: Instance, stream: Stream) -> None:
+    """Every task reaches some pool of its kind; where it is sent, there is a way and a mode."""
+    serves = np.zeros((len(instance.modes.kind_names), instance.num_pools), dtype=bool)
+    serves[instance.modes.kind, np.maximum(instance.modes.primary, 0)] = True
+    way = np.isfinite(stream.latency_s)
+    kind, ingress, name = instance.tasks.kind, stream.ingress, instance.tasks.name
+    pair, first = np.unique(kind * len(way) + ingress, return_index=True)
+    for task in first[~(serves[pair // len(way)] & way[pair % len(way)]).any(axis=1)].tolist():
+        raise ModelError(
+            f"task {name(task)!r} comes in at {stream.ingress_names[ingress[task]]!r}, from where no pool that runs "
+            f"{instance.modes.kind_names[kind[task]]!r} can be reached; give a finite latency"
+        )
+    sent = np.flatnonzero(stream.sent_to >= 0)
+    to = stream.sent_to[sent]
+    lost = sent[~(way[ingress[sent], to] & serves[kind[sent], to])]
+    if len(lost):
+        task, pool = int(lost[0]), instance.pools.names[stream.sent_to[lost[0]]]
+        raise ModelError(
+            f"task {name(task)!r} is sent to {pool!r}, which it cannot reach from {stream.ingress_names[ingress[task]]!r} "
+            f"or which does not run {instance.modes.kind_names[kind[task]]!r}"
+        )
+
+
+def _check_window(instance: Instance, stream: Stream) -> None:
+    if stream.opens is not None and (instance.horizon is None or not 0 <= stream.opens < instance.horizon):
+        raise ModelError(f"stream.opens is {stream.opens!r}, the horizon {instance.horizon!r}; an open instance has a horizon after it")
+    if stream.opens is not None and (len(instance.edges.source) or instance.domain == "ticks"):
+        raise ModelError("an open instance has no precedence, and its time is in seconds: Model(..., time='seconds')")
+
+
+def _check_outages(instance: Instance, outages: Outages) -> None:
+    """In order of time; never more devices gone than a pool has."""
+    columns = (outages.time, outages.pool, outages.devices, outages.announced)
+    if len({len(column) for column in columns}) != 1:
+        raise ModelError(f"stream.outages has columns of {', '.join(str(len(column)) for column in columns)} rows")
+    if len(outages.time) == 0:
+        return
+    if not instance.preemptive:
+        raise ModelError("outages stop work that goes on later, in another segment: the instance must be preemptive")
+    if not (np.isfinite(outages.time).all() and (outages.time >= 0).all() and (np.diff(outages.time) >= 0).all()):
+        raise ModelError("stream.outages.time must be finite, not negative, and in order")
+    if ((outages.pool < 0) | (outages.pool >= instance.num_pools)).any():
+        raise ModelError(f"stream.outages.pool must be 0 to {instance.num_pools - 1}")
+    for pool in np.unique(outages.pool).tolist():
+        gone = np.cumsum(outages.devices[outages.pool == pool])
+        count = int(instance.pools.count[pool])
+        if ((gone < 0) | (gone > count)).any():
+            wrong = int(gone[(gone < 0) | (gone > count)][0])
+            raise ModelError(f"outages: {wrong} of {count} devices of pool {instance.pools.names[pool]!r} would be gone")

@@ -1,0 +1,294 @@
+"""Arriving jobs, sites with a queue each: who goes where, and on how many devices at which clock, by compiled policies.
+
+    a job arrives:    its pool is given (a record, a draw), or somebody is asked (``next_choice``) and answers ``send`` or ``hold``
+    it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, by class)
+    a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices:
+                      the number wanted is clipped to the free ones
+
+Of one instant ends come first, each followed by the starts that it allows, then arrivals, then outages. What an outage stops
+goes back to the head of its queue.
+
+The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``; a policy says how to pick one:
+
+    TABLE    ``pick[kind, pool, free]``
+    STICKY   all free devices; a pool's clock becomes LOW with two or more of them free, else max(clock, LOW)   (default_policy)
+    BANDIT   all free devices; the clock by UCB1 on −(energy per unit), one count of selections for all arms      (ucb1)
+    WISHED   devices and clock that were decided when the job was sent; clock NONE: the cheapest for that number
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from optbench.model.instance import Floats, Ints
+from optbench.sim.compiled import njit
+from optbench.sim.kernel.accounts import accrue
+from optbench.sim.kernel.events import begin, break_down, expect_at, finish, start
+from optbench.sim.kernel.plant import FAULTS, POOLS, TASKS, WAYS, Plant, plant_at
+from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.queues import is_awaited, pop_event
+from optbench.sim.kernel.state import (
+    BROKEN,
+    EVENTS,
+    NONE,
+    NOW,
+    NUM_FRESH,
+    NUM_READY,
+    NUM_TOUCHED,
+    READY,
+    RELEASED,
+    State,
+    state_at,
+)  # fmt: skip
+
+# Entries of ``shape``; values of PICK and ROUTE.
+WIDEST, CLOCKS, CLASSES, PICK, ROUTE, SELECTIONS = range(6)
+TABLE, STICKY, BANDIT, WISHED = range(4)
+GIVEN, ASKED = range(2)
+
+
+class Steering(NamedTuple):
+    """A policy's numbers, and what it remembers. ``order`` lists tasks as they are met: by the time they reach a given pool, else by
+    release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order.
+    """
+
+    shape: Ints
+    mode_at: Ints
+    class_of: Ints
+    order: Ints
+    reach: Floats
+    pool_of: Ints
+    wish_devices: Ints
+    wish_clock: Ints
+    pick: Ints
+    best_clock: Ints
+    clock_of: Ints
+    low_clock: Ints
+    arm_count: Floats
+    arm_mean: Floats
+    head: Ints
+    tail: Ints
+    behind: Ints
+    waiting: Ints
+    waiting_units: Floats
+
+
+steering_at = table_at(Steering)
+
+
+@njit(cache=True)
+def run_sites(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float) -> None:
+    """From time 0 until nothing happens any more, or nothing up to ``until``; every pool is given."""
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    open_sites(plant, state, steering)
+    while go_on(plant, state, steering, until) != NONE:
+        pass
+
+
+@njit(cache=True)
+def open_sites(plant: Plant, state: State, steering: Steering) -> None:
+    begin(plant, state)
+    for queue in range(plant.size[POOLS] * steering.shape[CLASSES]):
+        steering.head[queue], steering.tail[queue] = NONE, NONE
+    for pool in range(plant.size[POOLS]):
+        steering.waiting[pool], steering.waiting_units[pool] = 0, 0.0
+
+
+@njit(cache=True)
+def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
+    """Until a job has to be sent somewhere: that job; NONE at the end. Where pools are given, nobody is asked."""
+    n, tally, given = plant.size[TASKS], state.tally, steering.shape[ROUTE] == GIVEN
+    while True:
+        met = tally[RELEASED]
+        ends, comes, breaks = math.inf, math.inf, math.inf
+        if tally[EVENTS] > 0:
+            ends = state.event_time[0]
+        if met < n:
+            comes = steering.reach[steering.order[met]]
+        if tally[BROKEN] < plant.size[FAULTS]:
+            breaks = plant.fault_time[tally[BROKEN]]
+        t = min(ends, comes, breaks)
+        if t > until or t == math.inf:
+            return NONE
+        accrue(plant, state, t)
+        if ends <= t:
+            asked = happen(plant, state, steering)
+            if asked != NONE:
+                return asked
+        elif comes <= t:
+            task = steering.order[met]
+            tally[RELEASED] = met + 1
+            tally[NUM_READY] += 1
+            state.status[task] = READY
+            if given:
+                reach_pool(plant, state, steering, task, steering.pool_of[task])
+            else:
+                return int(task)
+        else:
+            break_down(plant, state, tally[BROKEN])
+            tally[BROKEN] += 1
+            settle(plant, state, steering)
+
+
+@njit(cache=True)
+def happen(plant: Plant, state: State, steering: Steering) -> int:
+    """The first event: an end, a job that reaches its pool, or one that was held; the last is to be asked about again."""
+    n, time = plant.size[TASKS], state.event_time[0]
+    code = pop_event(state)
+    if not is_awaited(plant, state, time, code):
+        return NONE
+    if code < n:
+        mode = state.mode[code]
+        finish(plant, state, code)
+        if steering.shape[PICK] == BANDIT:
+            learn(plant, steering, code, mode)
+        serve_site(plant, state, steering, plant.primary[mode])
+        state.tally[NUM_TOUCHED] = 0
+    elif state.queue[code - n] == plant.size[POOLS]:
+        return int(code - n)
+    else:
+        reach_pool(plant, state, steering, code - n, state.queue[code - n])
+    return NONE
+
+
+@njit(cache=True)
+def settle(plant: Plant, state: State, steering: Steering) -> None:
+    """After an outage: what it stopped goes back to the head of its queue, the one that began last first of all."""
+    for f in range(state.tally[NUM_FRESH]):
+        task = state.fresh[f]
+        stand(plant, state, steering, task, plant.primary[state.mode[task]], True)
+    state.tally[NUM_FRESH], state.tally[NUM_TOUCHED] = 0, 0
+    for pool in range(plant.size[POOLS]):
+        serve_site(plant, state, steering, pool)
+
+
+@njit(cache=True)
+def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int) -> None:
+    """Send a job on its way to a pool; it wants so many devices there, and a clock (NONE: the cheapest)."""
+    steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = pool, devices, clock
+    way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[WAYS] else 0.0
+    if way > 0.0:
+        state.queue[task] = pool
+        expect_at(plant, state, task, state.total[NOW] + way)
+    else:
+        reach_pool(plant, state, steering, task, pool)
+
+
+@njit(cache=True)
+def hold(plant: Plant, state: State, task: int, until: float) -> None:
+    """Keep a job where it came in; it is to be asked about again at a later time."""
+    state.queue[task] = plant.size[POOLS]
+    expect_at(plant, state, task, until)
+
+
+@njit(cache=True)
+def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
+    """Begin, or wait."""
+    if state.free[pool] > 0:
+        begin_job(plant, state, steering, task, pool)
+    else:
+        stand(plant, state, steering, task, pool, False)
+
+
+@njit(cache=True)
+def stand(plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool) -> None:
+    """Join the queue of a pool, at its end or at its head."""
+    queue = pool * steering.shape[CLASSES] + steering.class_of[plant.kind[task]]
+    state.queue[task], state.end[task] = pool, NONE
+    head, tail = steering.head[queue], steering.tail[queue]
+    if head == NONE:
+        steering.head[queue], steering.tail[queue], steering.behind[task] = task, task, NONE
+    elif first:
+        steering.behind[task], steering.head[queue] = head, task
+    else:
+        steering.behind[tail], steering.behind[task], steering.tail[queue] = task, NONE, task
+    steering.waiting[pool] += 1
+    steering.waiting_units[pool] += state.remaining[task]
+
+
+@njit(cache=True)
+def serve_site(plant: Plant, state: State, steering: Steering, pool: int) -> None:
+    """Begin queued jobs while a device is free."""
+    classes = steering.shape[CLASSES]
+    for queue in range(pool * classes, (pool + 1) * classes):
+        while state.free[pool] > 0 and steering.head[queue] != NONE:
+            task = steering.head[queue]
+            steering.head[queue] = steering.behind[task]
+            steering.waiting[pool] -= 1
+            steering.waiting_units[pool] -= state.remaining[task]
+            begin_job(plant, state, steering, task, pool)
+
+
+@njit(cache=True)
+def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
+    """Start in the mode that the policy picks."""
+    kind, widest, clocks, free = plant.kind[task], steering.shape[WIDEST], steering.shape[CLOCKS], state.free[pool]
+    at, pick = kind * plant.size[POOLS] + pool, steering.shape[PICK]
+    if pick == TABLE:
+        mode = steering.pick[at * (widest + 1) + min(free, widest)]
+    else:
+        devices = min(free, widest)
+        if pick == STICKY:
+            low = steering.low_clock[at]
+            steering.clock_of[pool] = low if free >= 2 else max(steering.clock_of[pool], low)
+            clock = steering.clock_of[pool]
+        elif pick == BANDIT:
+            clock = select(steering, at * clocks, clocks)
+        else:
+            devices = min(devices, steering.wish_devices[task])
+            clock = steering.wish_clock[task]
+            if clock == NONE:
+                clock = steering.best_clock[at * (widest + 1) + devices]
+        mode = steering.mode_at[(at * widest + devices - 1) * clocks + clock]
+    start(plant, state, task, mode)
+
+
+@njit(cache=True)
+def select(steering: Steering, first: int, clocks: int) -> int:
+    """UCB1: the lowest clock without a completed job; else the best mean plus √(2 ln t / N), the first on ties."""
+    steering.shape[SELECTIONS] += 1
+    best, value = 0, -math.inf
+    for clock in range(clocks):
+        count = steering.arm_count[first + clock]
+        if count == 0.0:
+            return clock
+        score = steering.arm_mean[first + clock] + math.sqrt(2.0 * math.log(steering.shape[SELECTIONS]) / count)
+        if score > value:
+            best, value = clock, score
+    return best
+
+
+@njit(cache=True)
+def learn(plant: Plant, steering: Steering, task: int, mode: int) -> None:
+    """The reward of an arm is minus the energy per unit of the job that has ended."""
+    clocks = steering.shape[CLOCKS]
+    at = plant.kind[task] * plant.size[POOLS] + plant.primary[mode]
+    for clock in range(clocks):
+        if steering.mode_at[(at * steering.shape[WIDEST] + plant.devices[mode] - 1) * clocks + clock] == mode:
+            arm = at * clocks + clock
+            steering.arm_count[arm] += 1.0
+            steering.arm_mean[arm] += (-plant.energy_j[mode] - steering.arm_mean[arm]) / steering.arm_count[arm]
+
+
+@njit(cache=True)
+def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float, first: bool) -> int:
+    """For Python: the next job that has to be sent somewhere, NONE at the end; ``first`` opens the run."""
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    if first:
+        open_sites(plant, state, steering)
+    return int(go_on(plant, state, steering, until))
+
+
+@njit(cache=True)
+def send_to(plant_row: Ints, state_row: Ints, steering_row: Ints, task: int, pool: int, devices: int, clock: int) -> None:
+    """For Python: ``send``."""
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    send(plant, state, steering, task, pool, devices, clock)
+
+
+@njit(cache=True)
+def hold_until(plant_row: Ints, state_row: Ints, task: int, until: float) -> None:
+    """For Python: ``hold``."""
+    plant, state = plant_at(plant_row), state_at(state_row)
+    hold(plant, state, task, until)

@@ -1,0 +1,41 @@
+"""Sites that are away for a time, as text: ``us-west@36h+12h``, ``largest@2d+6h``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from optbench.errors import nearest
+from optbench.model.streams import Outages
+
+from ._files import require
+
+FORM = re.compile(r"([\w.-]+)@(\d+(?:\.\d+)?)(s|m|h|d)\+(\d+(?:\.\d+)?)(s|m|h|d)")
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+
+
+def outages_of(
+    family: str, sites: Sequence[tuple[str, int]], groups: Sequence[tuple[str, tuple[str, ...], bool]]
+) -> Outages:
+    """The outages of whole sites, in order of time; each group is a parameter's name, its entries, and whether announced."""
+    names = [name for name, _ in sites]
+    rows: list[tuple[float, int, int, bool]] = []
+    for parameter, entries, announced in groups:
+        for entry in entries:
+            match = FORM.fullmatch(entry)
+            require(match is not None, family, parameter, entry, "site@begin+length, for example us-west@36h+12h or largest@2d+6h")
+            assert match is not None
+            name = match[1]
+            pool = int(np.argmax([count for _, count in sites])) if name == "largest" else names.index(name) if name in names else -1
+            require(pool >= 0, family, parameter, entry, f"of a site, or largest; {nearest(name, names)}")
+            begin, length = float(match[2]) * SECONDS[match[3]], float(match[4]) * SECONDS[match[5]]
+            require(length > 0, family, parameter, entry, "longer than nothing")
+            rows += [(begin, pool, sites[pool][1], announced), (begin + length, pool, -sites[pool][1], announced)]
+    rows.sort(key=lambda row: (row[0], row[2]))
+    time, pool_idx, devices, known = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return Outages(
+        np.array(time, dtype=float), np.array(pool_idx, dtype=np.int64), np.array(devices, dtype=np.int64),
+        np.array(known, dtype=bool),
+    )  # fmt: skip

@@ -1,0 +1,141 @@
+"""Sites of a geo-distributed data centre: GPUs, clocks, laws of time and power, ways in, prices.
+
+On n GPUs of a site at clock f, a unit of work takes, and the GPUs draw,
+
+    T(1, f) = α_t + β_t / f        T(n > 1, f) = (α_t + β_t / f + γ_t n) / n        s per unit
+    P(n, f) = n (α_p f³ + β_p f + γ_p)                                                W
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optbench.errors import FileFormatError, nearest
+from optbench.model.builder import Mode, Model, Pool
+
+KINDS = ("training", "inference")
+PAPER = Path(__file__).with_name("_geo_paper.json")
+LAW = {"power": ("alpha_p", "beta_p", "gamma_p"), "latency": ("alpha_t", "beta_t", "gamma_t")}
+
+
+@dataclass(frozen=True)
+class Law:
+    """Coefficients of one kind of work on one type of GPU."""
+
+    alpha_t: float
+    beta_t: float
+    gamma_t: float
+    alpha_p: float
+    beta_p: float
+    gamma_p: float
+
+    def time_s(self, n: int, f: float) -> float:
+        """Seconds per unit."""
+        one = self.alpha_t + self.beta_t / f
+        return one if n == 1 else (one + self.gamma_t * n) / n
+
+    def power_w(self, n: int, f: float) -> float:
+        return n * (self.alpha_p * f**3 + self.beta_p * f + self.gamma_p)
+
+
+@dataclass(frozen=True)
+class Site:
+    """GPUs of one type at one place."""
+
+    name: str
+    count: int
+    sleep_w: float
+    clocks: tuple[float, ...]
+    laws: dict[str, Law]
+    carbon_g_per_kwh: float | None
+    gpu_type: str = ""
+
+    def modes(self, m: Model, pool: Pool, kind: str, max_gpus: int) -> list[Mode]:
+        """By number of GPUs, then by clock."""
+        law = self.laws[kind]
+        return [
+            m.mode({pool: n}, law.time_s(n, f), law.power_w(n, f) * law.time_s(n, f), power_w=law.power_w(n, f), clock=f)
+            for n in range(1, min(max_gpus, self.count) + 1)
+            for f in self.clocks
+        ]
+
+
+@dataclass(frozen=True)
+class Network:
+    """Sites, and how work gets to them; a way that is missing is none."""
+
+    sites: tuple[Site, ...]
+    ingresses: tuple[str, ...]
+    latency_s: tuple[tuple[float, ...], ...]
+    prices_usd_per_kwh: tuple[float, ...]
+
+
+def network(path: Path = PAPER) -> Network:
+    """Read a file of sites; every mistake is named with its place."""
+    where = "the shipped sites" if path == PAPER else str(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{where}: no readable JSON file of sites ({error})") from None
+    table = _part(data, "sites", dict, where)
+    if not table:
+        raise FileFormatError(f"{where}: sites is empty; name at least one")
+    sites = tuple(_site(name, entry, f"{where}: site {name!r}") for name, entry in table.items())
+    ingresses = tuple(str(each) for each in _part(data, "ingresses", list, where))
+    ways = _part(data, "wan_latency_ms", dict, where)
+    latency = []
+    for ingress in ingresses:
+        row = _part(ways, ingress, dict, f"{where}: wan_latency_ms")
+        for name in row:
+            if name not in table:
+                raise FileFormatError(f"{where}: wan_latency_ms.{ingress} leads to {name!r}, which is no site; {nearest(name, list(table))}")
+        latency.append(
+            tuple(_amount(row[s.name], f"{where}: latency {ingress} to {s.name}") / 1e3 if s.name in row else math.inf for s in sites)
+        )
+    prices = tuple(_amount(each, f"{where}: price_usd_per_kwh_by_hour") for each in data.get("price_usd_per_kwh_by_hour", ()))
+    return Network(sites, ingresses, tuple(latency), prices)
+
+
+def _site(name: str, data: Any, where: str) -> Site:
+    count = _part(data, "gpu_count", int, where)
+    if count < 1:
+        raise FileFormatError(f"{where}: gpu_count is {count}; a site has at least one GPU")
+    clocks = tuple(_amount(f, f"{where}: freq_levels") for f in _part(data, "freq_levels", list, where))
+    if not clocks or min(clocks) <= 0 or list(clocks) != sorted(set(clocks)):
+        raise FileFormatError(f"{where}: freq_levels is {list(clocks)}; it must be positive shares of the top clock, rising")
+    laws = {kind: _law(data[kind], f"{where}: {kind}") for kind in KINDS if kind in data}
+    if not laws:
+        raise FileFormatError(f"{where}: neither training nor inference has coefficients")
+    carbon = data.get("carbon_g_per_kwh")
+    return Site(
+        name, count, _amount(data.get("p_sleep_w", 0.0), f"{where}: p_sleep_w"), clocks, laws,
+        None if carbon is None else _amount(carbon, f"{where}: carbon_g_per_kwh"), str(data.get("gpu_type", "")),
+    )  # fmt: skip
+
+
+def _law(data: Any, where: str) -> Law:
+    values = {
+        name: _amount(_part(_part(data, group, dict, where), name, (int, float), f"{where}.{group}"), f"{where}.{group}.{name}")
+        for group, names in LAW.items()
+        for name in names
+    }
+    return Law(**values)
+
+
+def _part(data: Any, key: str, kind: Any, where: str) -> Any:
+    if not isinstance(data, dict) or key not in data:
+        raise FileFormatError(f"{where}: {key!r} is missing")
+    value = data[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise FileFormatError(f"{where}: {key} is {value!r:.60}; it must be {getattr(kind, '__name__', 'a number')}")
+    return value
+
+
+def _amount(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value >= 0):
+        raise FileFormatError(f"{where} is {value!r}; it must be a finite number that is not negative")
+    return float(value)

@@ -1,0 +1,174 @@
+"""Jobs arrive at the ingresses of a wide-area network and go to sites of GPUs, each with a number of GPUs and a clock.
+
+A job of kind k with u units on n GPUs of site d at clock f takes u T_dk(n, f) seconds and draws P_dk(n, f) watts (``_geo_sites``);
+a GPU that is not busy sleeps. It reaches the site a network latency after it has arrived, and begins there no earlier. Modes are
+all (site, n, f).
+
+The instance is *open* by default: watched from the first arrival to the horizon, where everything stops; what is minimised is
+J per unit of work done. With ``drain`` all work has to be done, and total energy (or cost, or carbon) is minimised, so that no
+policy gains by leaving work. Defaults are the setting of the CHSAC-AF paper: 8 sites with 1,488 GPUs, 8 ingresses, 0.02 training
+jobs a second at each, lognormal sizes around 50,000 units, a week. Its coefficients are its authors' approximations (``origin``
+in the file); where the file has no carbon intensity, ``carbon`` uses the mean of the sites that have one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from optbench.model.builder import Model, Pool
+from optbench.model.instance import Instance
+from optbench.model.objective import Objective
+from optbench.model.streams import Outages, with_stream
+from optbench.plugins.protocol import Problem
+
+from ._files import require
+from ._geo_arrivals import Arrivals, Sizes, drawn, recorded
+from ._geo_outages import outages_of
+from ._geo_sites import KINDS, PAPER, Network, Site, network
+
+NAME = "geo_dc"
+DAY_S, HOUR_S = 86_400.0, 3_600.0
+AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
+
+
+@dataclass(frozen=True)
+class GeoDc(Problem):
+    """Geo-distributed data centre: route arriving jobs to sites, choose GPUs and clocks, least energy per unit of work.
+
+    ``arrivals`` is a recorded stream (CSV with ingress, arrival_s, size_units; job, type, site where known); without one, training
+    comes at ``rate`` per second and ingress, inference at ``inference``. ``sites`` is a file like the shipped one, ``only`` a part
+    of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many only. ``drain`` wants everything done.
+    ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and ``maintenance`` take sites away:
+    ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what inference work is given.
+    """
+
+    days: float = 7.0
+    rate: float = 0.02
+    inference: float = 0.0
+    inference_units: float = 1.0
+    arrivals: str | None = None
+    sites: str | None = None
+    only: tuple[str, ...] = ()
+    shrink: float = 1.0
+    max_gpus: int = 8
+    sizes: Sizes = "lognormal"
+    jobs: int | None = None
+    drain: bool = False
+    minimize: Literal["energy", "cost", "carbon"] = "energy"
+    sojourn_s: float | None = None
+    deadline_s: float | None = None
+    preemptive: bool = False
+    outage: tuple[str, ...] = ()
+    maintenance: tuple[str, ...] = ()
+    tick_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("days", "shrink", "inference_units"):
+            require(0 < getattr(self, field) < np.inf, NAME, field, getattr(self, field), "positive")
+        for field in ("rate", "inference"):
+            require(0 <= getattr(self, field) < np.inf, NAME, field, getattr(self, field), "at least 0, per second and ingress")
+        require(self.arrivals is not None or self.rate + self.inference > 0, NAME, "rate", self.rate, "above 0, or inference is")
+        require(self.max_gpus >= 1, NAME, "max_gpus", self.max_gpus, "at least 1")
+        require(self.sizes in ("lognormal", "exponential"), NAME, "sizes", self.sizes, "lognormal or exponential")
+        require(self.jobs is None or self.jobs >= 1, NAME, "jobs", self.jobs, "none, or at least 1")
+        require(self.minimize in AIMS, NAME, "minimize", self.minimize, f"one of {', '.join(AIMS)}")
+        require(self.minimize == "energy" or self.drain, NAME, "minimize", self.minimize, "energy, unless drain=yes")
+        for field in ("sojourn_s", "tick_s"):
+            value = getattr(self, field)
+            require(value is None or (0 < value < np.inf and self.drain), NAME, field, value, "none, or positive with drain=yes")
+        require(self.deadline_s is None or 0 < self.deadline_s < np.inf, NAME, "deadline_s", self.deadline_s, "none, or positive")
+
+    @property
+    def horizon_s(self) -> float:
+        return self.days * DAY_S
+
+    def instance(self, seed: int = 0) -> Instance:
+        net = self._network()
+        work = self._arrivals(net, np.random.default_rng(seed))
+        ticks = self.tick_s is not None
+        preemptive = self.preemptive or bool(self.outage or self.maintenance)
+        m = Model(
+            f"geo_dc-{len(work.time_s)}-{seed}", time="ticks" if ticks else "seconds", tick_s=self.tick_s or 1.0,
+            horizon_s=None if self.drain else self.horizon_s, preemptive=preemptive,
+        )  # fmt: skip
+        pools = [self._pool(m, site, net) for site in net.sites]
+        self._work(m, net, pools, work)
+        m.minimize(**{AIMS[self.minimize]: 1.0})
+        if self.sojourn_s is not None:
+            m.limit(flow_time_s=self.sojourn_s * len(work.time_s))
+        order = np.concatenate([np.flatnonzero(work.kind == k) for k in range(len(KINDS))])
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        built = m.build()
+        # Tasks were declared kind by kind; they stand in the order of arrival.
+        tasks = replace(built.tasks, **{
+            name: getattr(built.tasks, name)[back]
+            for name in ("kind", "units", "release", "deadline", "deadline_hard", "weight", "memory_gb")
+        }, names=work.names)  # fmt: skip
+        made = with_stream(
+            replace(built, tasks=tasks, problem=NAME),
+            ingress=work.ingress,
+            latency_s=np.array(net.latency_s),
+            sent_to=work.site,
+            outages=self._outages(net),
+            opens=None if self.drain else float(work.time_s[0]),
+            ingress_names=net.ingresses,
+        )
+        return made if self.drain else made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
+
+    def _network(self) -> Network:
+        net = network(PAPER if self.sites is None else Path(self.sites))
+        names = [site.name for site in net.sites]
+        for name in self.only:
+            require(name in names, NAME, "only", name, f"a site: {', '.join(names)}")
+        keep = [k for k, name in enumerate(names) if not self.only or name in self.only]
+        sites = tuple(
+            replace(net.sites[k], count=max(1, round(net.sites[k].count * self.shrink))) for k in keep
+        )
+        return replace(net, sites=sites, latency_s=tuple(tuple(row[k] for k in keep) for row in net.latency_s))
+
+    def _arrivals(self, net: Network, rng: np.random.Generator) -> Arrivals:
+        if self.arrivals is not None:
+            work = recorded(Path(self.arrivals), net.ingresses, tuple(site.name for site in net.sites))
+        else:
+            work = drawn(rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes)
+            work = replace(work, units=np.where(work.kind == 1, work.units * self.inference_units, work.units))
+        here = np.flatnonzero(work.time_s < self.horizon_s)[: self.jobs]
+        require(len(here) > 0, NAME, "days", self.days, "long enough for one arrival (or raise rate)")
+        return work.rows(here)
+
+    def _pool(self, m: Model, site: Site, net: Network) -> Pool:
+        place = m.place(site.name)
+        known = [each.carbon_g_per_kwh for each in net.sites if each.carbon_g_per_kwh is not None]
+        carbon = site.carbon_g_per_kwh if site.carbon_g_per_kwh is not None else float(np.mean(known)) if known else 0.0
+        hours = int(np.ceil(self.days * 24)) + 1
+        prices = np.resize(net.prices_usd_per_kwh or (0.0,), hours)
+        if self.minimize != "energy":
+            m.tariff(price_usd_per_kwh=prices.tolist(), carbon_g_per_kwh=carbon, every_s=HOUR_S, at=place)
+        return m.pool(site.name, site.count, at=place, sleep_w=site.sleep_w, sleeps=True)
+
+    def _work(self, m: Model, net: Network, pools: list[Pool], work: Arrivals) -> None:
+        """Training first, then inference; inference work is more urgent where policies look at weights."""
+        for k, kind in enumerate(KINDS):
+            rows = np.flatnonzero(work.kind == k)
+            if len(rows) == 0:
+                continue
+            modes = [
+                mode
+                for site, pool in zip(net.sites, pools, strict=True)
+                if kind in site.laws
+                for mode in site.modes(m, pool, kind, self.max_gpus)
+            ]
+            due = work.time_s[rows] + self.deadline_s if kind == "inference" and self.deadline_s is not None else None
+            m.tasks(
+                work.units[rows], kind=m.kind(modes=modes), release_s=work.time_s[rows],
+                deadline_s=due, hard=None if due is None else False,
+            )  # fmt: skip
+
+    def _outages(self, net: Network) -> Outages:
+        sites = [(site.name, site.count) for site in net.sites]
+        return outages_of(NAME, sites, (("outage", self.outage, False), ("maintenance", self.maintenance, True)))

@@ -1,0 +1,51 @@
+"""What the policies for sites share: a grid of modes, and where jobs go that nobody routes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from optbench.model.instance import Instance, Ints
+from optbench.plugins.policy import CARRIED_OUT, Policy
+from optbench.sim.kernel.plant import Fault
+from optbench.sim.kernel.sites import Steering
+from optbench.sim.rules import Trace
+from optbench.sim.sites import Grid, grid_of, play_sites, why_no_grid
+
+# Outages stop work that goes on later; a job that nothing stops runs to its end.
+SITES = CARRIED_OUT - {"precedence", "transfers", "multi_resource", "power_cap"} | {"preemption", "outages"}
+
+
+class SitePolicy(Policy):
+    """Decides by compiled rules; ``steer`` gives their numbers."""
+
+    supports: ClassVar[frozenset[str] | set[str]] = SITES
+
+    def refuse(self, instance: Instance) -> str | None:
+        return why_no_grid(instance)
+
+    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+        raise NotImplementedError
+
+    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+        return play_sites(instance, self.steer(grid_of(instance), rng), faults, until)
+
+
+def sent_or_uniform(instance: Instance, rng: np.random.Generator) -> Ints:
+    """The pool a record sends each job to, else one of those it can reach, all equally likely."""
+    n, pools = instance.num_tasks, instance.num_pools
+    serves = np.zeros((len(instance.modes.kind_names), pools), dtype=bool)
+    serves[instance.modes.kind, instance.modes.primary] = True
+    stream = instance.stream
+    drawn = rng.random(n)
+    if stream is None:
+        open_to = serves[instance.tasks.kind]
+    else:
+        open_to = serves[instance.tasks.kind] & np.isfinite(stream.latency_s)[stream.ingress]
+    count = open_to.sum(axis=1)
+    nth = np.minimum((drawn * count).astype(np.int64), count - 1)
+    pool = (np.cumsum(open_to, axis=1) > nth[:, None]).argmax(axis=1)
+    return np.asarray(pool if stream is None else np.where(stream.sent_to >= 0, stream.sent_to, pool), dtype=np.int64)

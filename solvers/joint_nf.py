@@ -1,0 +1,28 @@
+"""Uniform routing; the number of GPUs and the clock of least energy per unit: JointNF of the CHSAC-AF paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.sim.kernel.sites import TABLE, Steering
+from optbench.sim.kernel.state import NONE
+from optbench.sim.sites import Grid, steering_of
+
+from ._sites import SitePolicy, sent_or_uniform
+
+
+@dataclass(frozen=True)
+class JointNf(SitePolicy):
+    """Devices n and clock f of least P(n, f) T(n, f), n clipped to the free ones; jobs go where a record sends them, or anywhere."""
+
+    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+        kinds, pools, widest, clocks = grid.mode_at.shape
+        cost = grid.energy_j.reshape(kinds, pools, -1)
+        devices, clock = np.divmod(cost.argmin(axis=2), clocks)
+        pick = np.full((kinds, pools, widest + 1), NONE, dtype=np.int64)
+        for free in range(1, widest + 1):
+            taken = np.minimum(devices, free - 1)
+            pick[:, :, free] = grid.mode_at[np.arange(kinds)[:, None], np.arange(pools), taken, clock]
+        return steering_of(grid, pick_by=TABLE, pick=pick, pools=sent_or_uniform(grid.instance, rng))

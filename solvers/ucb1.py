@@ -1,0 +1,20 @@
+"""Uniform routing; all free GPUs, the clock by a bandit: UCB1 of the CHSAC-AF paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.sim.kernel.sites import BANDIT, Steering
+from optbench.sim.sites import Grid, steering_of
+
+from ._sites import SitePolicy, sent_or_uniform
+
+
+@dataclass(frozen=True)
+class Ucb1(SitePolicy):
+    """All free devices; per site and kind of work a UCB1 bandit over clocks, paid minus the energy per unit of completed jobs."""
+
+    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+        return steering_of(grid, pick_by=BANDIT, pools=sent_or_uniform(grid.instance, rng))

@@ -85,7 +85,8 @@ def recorded(path: Path, ingresses: tuple[str, ...], sites: tuple[str, ...]) -> 
     header = [name.strip() for name in rows[0]] if rows else []
     missing = [name for name in COLUMNS if name not in header]
     if missing:
-        raise FileFormatError(f"{path}: column {missing[0]!r} is missing; the first line must name {', '.join(COLUMNS)}, and may name job, type, site")
+        needs = f"the first line must name {', '.join(COLUMNS)}, and may name job, type, site"
+        raise FileFormatError(f"{path}: column {missing[0]!r} is missing; {needs}")
     rows = rows[1:]
     if not rows:
         raise FileFormatError(f"{path}: no arrival in it")
@@ -98,12 +99,15 @@ def recorded(path: Path, ingresses: tuple[str, ...], sites: tuple[str, ...]) -> 
     for name, values, ok in (("arrival_s", time, time >= 0), ("size_units", units, units > 0)):
         if not ok.all():
             row = int(np.flatnonzero(~ok)[0])
-            raise FileFormatError(f"{path}, line {row + 2}: {name} is {values[row]}; it must be {'positive' if name == 'size_units' else 'at least 0'}")
+            allowed = "positive" if name == "size_units" else "at least 0"
+            raise FileFormatError(f"{path}, line {row + 2}: {name} is {values[row]}; it must be {allowed}")
     back = np.flatnonzero(np.diff(time) < 0)
     if len(back):
         row = int(back[0]) + 1
-        raise FileFormatError(f"{path}, line {row + 2}: arrival_s is {time[row]}, after {time[row - 1]}; arrivals must stand in order of time")
-    kinds = _known(path, column["type"], "type", ("training", "inference")) if "type" in column else np.zeros(len(rows), dtype=np.int64)
+        rule = "arrivals must stand in order of time"
+        raise FileFormatError(f"{path}, line {row + 2}: arrival_s is {time[row]}, after {time[row - 1]}; {rule}")
+    nothing = np.zeros(len(rows), dtype=np.int64)
+    kinds = _known(path, column["type"], "type", ("training", "inference")) if "type" in column else nothing
     site = _known(path, column["site"], "site", sites, empty=True) if "site" in column else np.full(len(rows), -1)
     names = tuple(column["job"]) if "job" in column and len(set(column["job"])) == len(rows) else None
     return Arrivals(time, _known(path, column["ingress"], "ingress", ingresses), kinds, units, site, names)

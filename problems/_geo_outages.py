@@ -25,10 +25,11 @@ def outages_of(
     for parameter, entries, announced in groups:
         for entry in entries:
             match = FORM.fullmatch(entry)
-            require(match is not None, family, parameter, entry, "site@begin+length, for example us-west@36h+12h or largest@2d+6h")
+            require(match is not None, family, parameter, entry, "site@begin+length, such as us-west@36h+12h or largest@2d+6h")
             assert match is not None
             name = match[1]
-            pool = int(np.argmax([count for _, count in sites])) if name == "largest" else names.index(name) if name in names else -1
+            largest = int(np.argmax([count for _, count in sites]))
+            pool = largest if name == "largest" else names.index(name) if name in names else -1
             require(pool >= 0, family, parameter, entry, f"of a site, or largest; {nearest(name, names)}")
             begin, length = float(match[2]) * SECONDS[match[3]], float(match[4]) * SECONDS[match[5]]
             require(length > 0, family, parameter, entry, "longer than nothing")

@@ -92,12 +92,17 @@ def network(path: Path = PAPER) -> Network:
         row = _part(ways, ingress, dict, f"{where}: wan_latency_ms")
         for name in row:
             if name not in table:
-                raise FileFormatError(f"{where}: wan_latency_ms.{ingress} leads to {name!r}, which is no site; {nearest(name, list(table))}")
-        latency.append(
-            tuple(_amount(row[s.name], f"{where}: latency {ingress} to {s.name}") / 1e3 if s.name in row else math.inf for s in sites)
-        )
-    prices = tuple(_amount(each, f"{where}: price_usd_per_kwh_by_hour") for each in data.get("price_usd_per_kwh_by_hour", ()))
+                what = f"wan_latency_ms.{ingress} leads to {name!r}, which is no site"
+                raise FileFormatError(f"{where}: {what}; {nearest(name, list(table))}")
+        latency.append(tuple(_way(row, ingress, site.name, where) for site in sites))
+    by_hour = data.get("price_usd_per_kwh_by_hour", ())
+    prices = tuple(_amount(each, f"{where}: price_usd_per_kwh_by_hour") for each in by_hour)
     return Network(sites, ingresses, tuple(latency), prices)
+
+
+def _way(row: dict[str, Any], ingress: str, site: str, where: str) -> float:
+    """Seconds from an ingress to a site, inf where there is no way."""
+    return _amount(row[site], f"{where}: latency {ingress} to {site}") / 1e3 if site in row else math.inf
 
 
 def _site(name: str, data: Any, where: str) -> Site:

@@ -1,7 +1,7 @@
 """Jobs arrive at the ingresses of a wide-area network and go to sites of GPUs, each with a number of GPUs and a clock.
 
-A job of kind k with u units on n GPUs of site d at clock f takes u T_dk(n, f) seconds and draws P_dk(n, f) watts (``_geo_sites``);
-a GPU that is not busy sleeps. It reaches the site a network latency after it has arrived, and begins there no earlier. Modes are
+A job of kind k with u units on n GPUs of site d at clock f takes u T_dk(n, f) seconds and draws P_dk(n, f) watts; a
+GPU that is not busy sleeps. It reaches the site a network latency after it has arrived, and begins there no earlier. Modes are
 all (site, n, f).
 
 The instance is *open* by default: watched from the first arrival to the horizon, where everything stops; what is minimised is
@@ -39,9 +39,9 @@ AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
 class GeoDc(Problem):
     """Geo-distributed data centre: route arriving jobs to sites, choose GPUs and clocks, least energy per unit of work.
 
-    ``arrivals`` is a recorded stream (CSV with ingress, arrival_s, size_units; job, type, site where known); without one, training
-    comes at ``rate`` per second and ingress, inference at ``inference``. ``sites`` is a file like the shipped one, ``only`` a part
-    of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many only. ``drain`` wants everything done.
+    ``arrivals`` is a recorded stream (CSV with ingress, arrival_s, size_units; job, type, site where known); without one,
+    training comes at ``rate`` per second and ingress, inference at ``inference``. ``sites`` is a file like the shipped one,
+    ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many only. ``drain`` wants everything done.
     ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and ``maintenance`` take sites away:
     ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what inference work is given.
     """

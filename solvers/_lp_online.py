@@ -11,7 +11,19 @@ from optbench.model.instance import Instance
 from optbench.sim.kernel.dispatch import END_WEIGHT, Rule, resume, run
 from optbench.sim.kernel.plant import FAULTS, TASKS, Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.state import BROKEN, EVENTS, NONE, NOW, NUM_DONE, RELEASED, TROUBLE, State, last_moment, new_state, schedule_of
+from optbench.sim.kernel.state import (
+    BROKEN,
+    EVENTS,
+    NONE,
+    NOW,
+    NUM_DONE,
+    RELEASED,
+    TROUBLE,
+    State,
+    last_moment,
+    new_state,
+    schedule_of,
+)
 from optbench.sim.rules import Trace, TroubleError, list_rule
 
 from ._lp_finder import Finder, joule_price

@@ -164,7 +164,7 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
 def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool:
     """Units processed exactly; whether every task has a segment at all."""
     tasks, n = instance.tasks, instance.num_tasks
-    done = np.bincount(s.task, weights=s.units, minlength=n)
+    done = np.bincount(s.task, weights=s.units, minlength=n).astype(float)
     segments = np.bincount(s.task, minlength=n)
     off = np.abs(done - tasks.units)
     # One segment must carry the very number: a trifle less could be a tick less.
@@ -208,7 +208,7 @@ def _may_stay_undone(instance: Instance, s: Schedule, done: Floats, segments: In
     last = np.full(instance.num_tasks, -np.inf)
     np.maximum.at(last, s.task, s.end.astype(float))
     running = last >= instance.horizon - slack(instance.horizon)
-    return (done < instance.tasks.units) & ((segments == 0) | running | instance.preemptive)
+    return np.asarray((done < instance.tasks.units) & ((segments == 0) | running | instance.preemptive))
 
 
 def _access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
@@ -311,10 +311,8 @@ def missing_devices(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
         for since, until, devices in zip(times, [*times[1:], np.inf], gone, strict=True):
             if devices > 0 and until > since:
                 spans.append((pool, float(since), float(until), int(devices)))
-    columns = zip(*spans, strict=True) if spans else ((), (), (), ())
-    kinds = (np.int64, np.float64, np.float64, np.int64)
-    p, since, until, devices = (np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True))
-    return p, since, until, devices
+    table = np.array(spans, dtype=float).reshape(-1, 4)
+    return table[:, 0].astype(np.int64), table[:, 1], table[:, 2], table[:, 3].astype(np.int64)
 
 
 def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pools: int) -> tuple[Floats, Floats]:

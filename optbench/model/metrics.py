@@ -208,7 +208,7 @@ def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
     """Power over time; a segment draws its energy evenly over its length (one of no length counts with the transfers)."""
     start, end = schedule.start.astype(float), schedule.end.astype(float)
     horizon = float(end.max(initial=0.0)) if instance.horizon is None else float(instance.horizon)
-    t = np.unique(np.concatenate(([0.0, horizon], start, end)))
+    t = np.unique(np.concatenate(([instance.opens, horizon], start, end)))
     energy = np.asarray(instance.energy_j(schedule.mode, schedule.units), dtype=float)
     long = end > start
     power = np.where(long, energy / np.where(long, (end - start) * instance.step_s, 1.0), 0.0)

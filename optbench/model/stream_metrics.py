@@ -38,12 +38,12 @@ class Progress:
 
 def progress(instance: Instance, schedule: Schedule) -> Progress:
     n, start, end = instance.num_tasks, schedule.start.astype(float), schedule.end.astype(float)
-    units = np.bincount(schedule.task, weights=schedule.units, minlength=n)
+    units = np.bincount(schedule.task, weights=schedule.units, minlength=n).astype(float)
     first, last = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(first, schedule.task, start)
     np.maximum.at(last, schedule.task, end)
     whole = instance.tasks.units * (1.0 - TOLERANCE)
-    work = np.bincount(schedule.task, weights=end - start, minlength=n)
+    work = np.bincount(schedule.task, weights=end - start, minlength=n).astype(float)
     return Progress(units, units >= whole, first, last, work)
 
 

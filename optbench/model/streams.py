@@ -85,18 +85,20 @@ def check_stream(instance: Instance) -> None:
         return
     n, pools, names = instance.num_tasks, instance.pools.names, stream.ingress_names
     if stream.latency_s.shape != (len(names), len(pools)):
-        raise ModelError(f"stream.latency_s has shape {stream.latency_s.shape}; it must be ingresses x pools, {(len(names), len(pools))}")
+        shape, expected = stream.latency_s.shape, (len(names), len(pools))
+        raise ModelError(f"stream.latency_s has shape {shape}; it must be ingresses x pools, {expected}")
     bad = ~(stream.latency_s >= 0)
     if bad.any():
         g, p = np.argwhere(bad)[0]
-        value = stream.latency_s[g, p]
-        raise ModelError(f"latency from {names[g]!r} to pool {pools[p]!r} is {value}; it must be a non-negative number, or inf for no way")
+        way = f"latency from {names[g]!r} to pool {pools[p]!r}"
+        raise ModelError(f"{way} is {stream.latency_s[g, p]}; it must be a non-negative number, or inf for no way")
     for what, column, low, high in (("ingress", stream.ingress, 0, len(names)), ("sent_to", stream.sent_to, -1, len(pools))):
         if len(column) != n:
             raise ModelError(f"stream.{what} has {len(column)} rows; it must have {n}")
         wrong = np.flatnonzero((column < low) | (column >= high))
         if len(wrong):
-            raise ModelError(f"stream.{what} of task {instance.tasks.name(wrong[0])!r} is {column[wrong[0]]}; it must be {low} to {high - 1}")
+            whose = f"stream.{what} of task {instance.tasks.name(wrong[0])!r}"
+            raise ModelError(f"{whose} is {column[wrong[0]]}; it must be {low} to {high - 1}")
     _check_reach(instance, stream)
     _check_window(instance, stream)
     _check_outages(instance, stream.outages)
@@ -127,7 +129,8 @@ def _check_reach(instance: Instance, stream: Stream) -> None:
 
 def _check_window(instance: Instance, stream: Stream) -> None:
     if stream.opens is not None and (instance.horizon is None or not 0 <= stream.opens < instance.horizon):
-        raise ModelError(f"stream.opens is {stream.opens!r}, the horizon {instance.horizon!r}; an open instance has a horizon after it")
+        what = f"stream.opens is {stream.opens!r}, the horizon {instance.horizon!r}"
+        raise ModelError(f"{what}; an open instance has a horizon after it")
     if stream.opens is not None and (len(instance.edges.source) or instance.domain == "ticks"):
         raise ModelError("an open instance has no precedence, and its time is in seconds: Model(..., time='seconds')")
 

@@ -59,8 +59,8 @@ class Grid:
         return self.of_mode(modes.energy_per_unit_j - rest * modes.time_per_unit_s, np.inf)
 
     def pick_cheapest(self, cost: Floats) -> Ints:
-        """``pick[k, p, free]``: the mode of least cost among those of at most so many devices; first in order of devices, clocks."""
-        kinds, pools, widest, clocks = self.mode_at.shape
+        """``pick[k, p, free]``: the mode of least cost of at most so many devices; ties in order of devices, then of clocks."""
+        kinds, pools, widest, _ = self.mode_at.shape
         out = np.full((kinds, pools, widest + 1), NONE, dtype=np.int64)
         for free in range(1, widest + 1):
             flat = np.where(self.exists, cost, np.inf)[:, :, :free].reshape(kinds, pools, -1)

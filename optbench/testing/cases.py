@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.measures import Value
+from optbench.model.objective import Objective
+from optbench.model.streams import Outages, with_stream
 
 
 @dataclass(frozen=True)
@@ -16,12 +20,17 @@ class Case:
     """An instance and its optimum; ``optimum`` is None when no schedule exists."""
 
     name: str
-    declare: Callable[[], Model]
+    declare: Callable[[], Model | Instance]
     optimum: Value | None
 
     @cached_property
     def instance(self) -> Instance:
-        return self.declare().build()
+        return self.make()
+
+    def make(self) -> Instance:
+        """The instance once more."""
+        declared = self.declare()
+        return declared.build() if isinstance(declared, Model) else declared
 
 
 def sequence() -> Model:
@@ -174,6 +183,36 @@ def interrupted() -> Model:
     return m
 
 
+def far_away() -> Instance:
+    """x is 1 s away and works for 4 s, y is 3 s away and works for 1 s: 3 + 1 = 4."""
+    m = Model("far away")
+    x, y = m.pool("x"), m.pool("y")
+    m.task(modes=[m.mode(x, time_s=4), m.mode(y, time_s=1)])
+    m.minimize(makespan=1.0)
+    return with_stream(m.build(), latency_s=[[1.0, 3.0]], ingress_names=("door",))
+
+
+def taken_away() -> Instance:
+    """Of 4 s of work, 1 s is done before the device is away from 1 to 3: 0–1 and 3–6."""
+    m = Model("taken away", time="seconds", preemptive=True)
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=4)])
+    m.minimize(makespan_s=1.0)
+    away = Outages(np.array([1.0, 3.0]), np.array([0, 0]), np.array([1, -1]), np.array([True, True]))
+    return with_stream(m.build(), outages=away)
+
+
+def never_closed() -> Instance:
+    """Two tasks of 3 units, each 10 J and 1 s, and 5 W of rest in the other 4 of 10 s: (60 + 20) / 6 J per unit.
+
+    One task alone leaves 7 s of rest for 3 units, (30 + 35) / 3; a part of a task is worse than the whole of it.
+    """
+    m = Model("never closed", time="seconds", horizon_s=10)
+    gpu = m.pool("gpu", idle_w=5)
+    m.tasks([3.0, 3.0], kind=m.kind(modes=[m.mode(gpu, time_s=1, energy_j=10)]))
+    m.minimize(energy_j=1.0)
+    return with_stream(m.build(), opens=0.0).with_objective(Objective.weighted({"j_per_unit": 1.0}))
+
+
 def too_tight() -> Model:
     """Either task alone is done by 3, but not both: 2 + 2 > 3."""
     m = Model("too tight")
@@ -210,5 +249,8 @@ CASES = (
     Case("fixed_horizon", fixed_horizon, 130.0),
     Case("in_seconds", in_seconds, 3.75),
     Case("interrupted", interrupted, 6.0),
+    Case("far_away", far_away, 4.0),
+    Case("taken_away", taken_away, 6.0),
+    Case("never_closed", never_closed, 80.0 / 6.0),
 )
 INFEASIBLE = Case("too_tight", too_tight, None)

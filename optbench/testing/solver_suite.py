@@ -133,13 +133,13 @@ class SolverConformance:
             assert result.schedule is None and result.objective is None
 
     def test_it_leaves_the_instance_and_the_global_generator_alone(self, case: Case) -> None:
-        twin = case.declare().build()
+        twin = case.make()
         before = np.random.get_state(legacy=False)
         self.solve(twin)
         after = np.random.get_state(legacy=False)
         assert str(before) == str(after)
         # The hash is computed after the run: it is that of an instance nobody has touched.
-        assert twin.hash == case.declare().build().hash
+        assert twin.hash == case.make().hash
 
     def test_it_survives_pickling(self) -> None:
         _, solver = self.load()

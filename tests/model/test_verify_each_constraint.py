@@ -22,6 +22,7 @@ import pytest
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Links, Modes, Places, Pools, Tasks
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
+from optbench.model.streams import with_stream
 from optbench.model.validate import validate
 from optbench.model.verify import CONSTRAINTS, verify
 
@@ -160,6 +161,12 @@ def hotter(problem: Instance, s: Schedule) -> Broken:
     return moved(2, 13)(problem, s)
 
 
+def from_afar(problem: Instance, s: Schedule) -> Broken:
+    """t1, released at 1, takes 1 s to pool a and starts at 1."""
+    latency_s = np.array([[0.0, 0.0], [1.0, 0.0]])
+    return with_stream(problem, ingress=ints(0, 1, 0, 0), latency_s=latency_s, ingress_names=("near", "far")), s
+
+
 def tighter_limit(metric: str, value: float) -> Edit:
     def edit(problem: Instance, s: Schedule) -> Broken:
         return problem.with_limits(**{metric: value}), s
@@ -176,6 +183,7 @@ BREAKS: dict[str, Edit] = {
     "memory": lambda problem, s: (replace(problem, tasks=replace(problem.tasks, memory_gb=floats(0, 0, 9, 16))), s),
     "duration": longer,
     "release": moved(1, 0),
+    "access": from_afar,
     # From 13 to 17: within the horizon.
     "deadline": moved(3, 13),
     # From 17 to 19, after t3.

@@ -34,6 +34,8 @@ SPECS = (
     "gpu_dag:within=1.5,deadlines=none",
     "night_batch",
     "night_batch:a100=1,l4=2,power_w=600,hours=12",
+    "geo_dc:days=0.05",
+    "geo_dc:jobs=9,drain=yes,only=[us-west,us-east],tick_s=60",
 )
 
 
@@ -51,7 +53,7 @@ def test_the_same_seed_gives_the_same_valid_instance(spec: str) -> None:
     assert validate(instance) is instance
     assert instance.hash == make(spec, 3).hash
     assert instance.problem == spec.partition(":")[0]
-    assert instance.domain == "ticks"
+    assert instance.domain == ("seconds" if spec == "geo_dc:days=0.05" else "ticks")
 
 
 @pytest.mark.parametrize("spec", ["jobshop", "flexible_jobshop", "rcpsp", "gpu_dag", "gpu_dag:shape=independent"])

@@ -7,7 +7,8 @@ Only the numbers of an instance are read. With x the mode and S the start of eve
 every combination of modes and, for each, *every* vector of integer starts in the windows is evaluated: nothing is assumed about
 left-shifting, so it is right where price or carbon vary. Starts end at
 
-    T = max(last release, last tariff change) + Σ_i longest d_i + Σ_edges longest finite lag   (or the fixed horizon)
+    T = max(last release + longest finite way in, last tariff change) + Σ_i longest d_i + Σ_edges longest finite lag
+        (or the fixed horizon)
 
 which loses no optimum: a schedule that ends later has a whole tick after the last release and tariff change in which nothing runs
 and no data moves; moving all that follows one tick earlier keeps it feasible and raises no metric.
@@ -117,6 +118,8 @@ def end_of_time(instance: Instance) -> int:
     if instance.horizon is not None:
         return math.floor(instance.horizon)
     last = int(max(instance.tasks.release, default=0))
+    if instance.stream is not None:
+        last += int(max((wait for g in range(n) for p in pools if math.isfinite(wait := way_in(instance, g, p))), default=0))
     if instance.tariffs is not None:
         last = max(last, math.ceil(float(instance.tariffs.times[-1])))
     work = sum(max((duration(instance, i, k) for k in task_modes(instance, i)), default=0) for i in range(n))
@@ -127,6 +130,14 @@ def end_of_time(instance: Instance) -> int:
     return last + work + int(moves)
 
 
+def way_in(instance: Instance, task: int, pool: int) -> float:
+    """Ticks from where a task comes in to a pool, inf where there is no way."""
+    if instance.stream is None or pool < 0:
+        return 0.0
+    seconds = float(instance.stream.latency_s[instance.stream.ingress[task], pool])
+    return math.inf if math.isinf(seconds) else _ticks(seconds / instance.tick_s)
+
+
 def _grow(instance: Instance, mode: tuple[int, ...]) -> Array:
     """Rows of starts that keep windows, precedence and capacities."""
     tasks, top = instance.tasks, end_of_time(instance)
@@ -135,7 +146,8 @@ def _grow(instance: Instance, mode: tuple[int, ...]) -> Array:
         latest = top - duration(instance, i, k)
         if tasks.deadline_hard[i] and math.isfinite(tasks.deadline[i]):
             latest = min(latest, math.floor(tasks.deadline[i]) - duration(instance, i, k))
-        window = np.arange(int(tasks.release[i]), latest + 1)
+        there = tasks.release[i] + way_in(instance, i, primary(instance, k))
+        window = np.arange(int(there) if math.isfinite(there) else latest + 1, latest + 1)
         rows = np.hstack((np.repeat(rows, len(window), axis=0), np.tile(window, len(rows))[:, None]))
         if len(rows) == 0:
             break
@@ -189,7 +201,7 @@ def evaluate(instance: Instance, mode: tuple[int, ...], rows: Array) -> Evaluati
     busy = _busy(instance, mode, rows, num_ticks)
     ok = _ordered(instance, mode, rows) & (ends.max(axis=1, initial=0) <= horizon)
     for i, k in enumerate(mode):
-        ok &= (k in task_modes(instance, i)) & (rows[:, i] >= tasks.release[i])
+        ok &= (k in task_modes(instance, i)) & (rows[:, i] >= tasks.release[i] + way_in(instance, i, primary(instance, k)))
         if tasks.deadline_hard[i]:
             ok &= ends[:, i] <= tasks.deadline[i]
     for p, count in enumerate(instance.pools.count):

@@ -22,7 +22,7 @@ from tests.reference.brute_force import brute_force
 
 CASE = {case.name: case for case in CASES}
 # Brute force knows integer time and no preemption; the others are checked on schedules written by hand.
-BY_HAND = {"in_seconds", "interrupted"}
+BY_HAND = {"in_seconds", "interrupted", "taken_away", "never_closed"}
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name not in BY_HAND], ids=lambda case: case.name)
@@ -44,6 +44,20 @@ def test_the_preemptive_case_reaches_its_optimum() -> None:
     columns: list[Any] = [[0, 1, 0], [0, 1, 0], [0.0, 1.0, 2.0], [1.0, 2.0, 5.0], [0.25, 1.0, 0.75]]
     task, mode, start, end, units = (np.asarray(column) for column in columns)
     assert verify(CASE["interrupted"].instance, Schedule(task, mode, start, end, units)).objective == 6.0
+
+
+def test_work_stands_still_while_its_device_is_away() -> None:
+    columns: list[Any] = [[0, 0], [0, 0], [0.0, 3.0], [1.0, 6.0], [0.25, 0.75]]
+    task, mode, start, end, units = (np.asarray(column) for column in columns)
+    assert verify(CASE["taken_away"].instance, Schedule(task, mode, start, end, units)).objective == 6.0
+
+
+def test_the_open_case_reaches_its_optimum_with_everything_done() -> None:
+    instance = CASE["never_closed"].instance
+    assert verify(instance, Schedule.of(instance, [0, 0], [0.0, 3.0])).objective == CASE["never_closed"].optimum
+    columns: list[Any] = [[0], [0], [0.0], [3.0], [3.0]]
+    one = Schedule(*(np.asarray(column) for column in columns))
+    assert verify(instance, one).objective == 65.0 / 3.0
 
 
 def test_between_them_the_cases_use_every_feature() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -18,8 +19,16 @@ SUMMARIES = {
     "alibaba-gpu-v2023": "nodes and pods of a heterogeneous GPU cluster with sharing",
     "philly": "run times of 83,154 jobs of the Philly cluster",
     "planetoid": "Cora and CiteSeer citation graphs",
-    "chsac-af": "coefficients of eight GPU data centres",
+    "chsac-af": "coefficients of eight GPU data centres, and a week of recorded arrivals",
 }
+# Files with a README of their own beside them and no row in the manifest: set, path, where they come from.
+BESIDE = (
+    (
+        "chsac-af",
+        "chsac-af/reference/arrivals.csv.gz",
+        "filrg/distributed_cluster_GPUs, commit 9e78013: written by its simulator, seed 123",
+    ),
+)
 
 
 def registry(manifest: Path) -> dict[str, Any]:
@@ -37,6 +46,9 @@ def registry(manifest: Path) -> dict[str, Any]:
                 sources[key] = {"repository": row["repository"], "commit": row["commit"]}
             origin = [key, row["source_path"]] if verbatim else [None, f"{row['repository']}: {row['source_path']}"]
             entry["files"].append([row["path"], int(row["bytes"]), row["sha256"], *origin])
+    for name, path, origin_words in BESIDE:
+        content = (manifest.parent / path).read_bytes()
+        sets[name]["files"].append([path, len(content), hashlib.sha256(content).hexdigest(), None, origin_words])
     return {"sources": sources, "sets": sets}
 
 

@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
-from optbench.data import data_path
+from optbench.data import data_path, data_sets
 from optbench.errors import FileFormatError, ParameterError
 from optbench.model import formats
 from optbench.model.instance import Instance
@@ -25,6 +25,12 @@ def from_file(problem: Problem, family: str, file: str) -> Instance:
     if instance.problem != family:
         raise FileFormatError(f"{file}: holds a {instance.problem} instance, not a {family}; use {instance.problem}:file={file}")
     return instance
+
+
+def local_file(file: str) -> Path:
+    """A file that is here, or one of a public data set, by its name there."""
+    path = Path(file)
+    return data_path(file) if file.partition("/")[0] in data_sets() and not path.exists() else path
 
 
 def require(ok: bool, family: str, name: str, value: object, allowed: str) -> None:

@@ -25,7 +25,7 @@ from optbench.model.objective import Objective
 from optbench.model.streams import Outages, with_stream
 from optbench.plugins.protocol import Problem
 
-from ._files import require
+from ._files import local_file, require
 from ._geo_arrivals import Arrivals, Sizes, drawn, recorded
 from ._geo_outages import outages_of
 from ._geo_sites import KINDS, PAPER, Network, Site, network
@@ -39,11 +39,12 @@ AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
 class GeoDc(Problem):
     """Geo-distributed data centre: route arriving jobs to sites, choose GPUs and clocks, least energy per unit of work.
 
-    ``arrivals`` is a recorded stream (CSV with ingress, arrival_s, size_units; job, type, site where known); without one,
-    training comes at ``rate`` per second and ingress, inference at ``inference``. ``sites`` is a file like the shipped one,
-    ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many only. ``drain`` wants everything done.
-    ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and ``maintenance`` take sites away:
-    ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what inference work is given.
+    ``arrivals`` is a recorded stream, a file or one of a public data set (CSV: ingress, arrival_s, size_units; job, type, site
+    where known); without one, training comes at ``rate`` per second and ingress, inference at ``inference``. ``sites`` is a
+    file like the shipped one, ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many only.
+    ``drain`` wants everything done. ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and
+    ``maintenance`` take sites away: ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what
+    inference work is given.
     """
 
     days: float = 7.0
@@ -133,7 +134,7 @@ class GeoDc(Problem):
 
     def _arrivals(self, net: Network, rng: np.random.Generator) -> Arrivals:
         if self.arrivals is not None:
-            work = recorded(Path(self.arrivals), net.ingresses, tuple(site.name for site in net.sites))
+            work = recorded(local_file(self.arrivals), net.ingresses, tuple(site.name for site in net.sites))
         else:
             work = drawn(rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes)
             work = replace(work, units=np.where(work.kind == 1, work.units * self.inference_units, work.units))

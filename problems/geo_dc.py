@@ -41,7 +41,7 @@ class GeoDc(Problem):
 
     ``arrivals`` is a recorded stream, a file or one of a public data set (CSV: ingress, arrival_s, size_units; job, type, site
     where known); without one, training comes at ``rate`` per second and ingress, inference at ``inference``. ``sites`` is a
-    file like the shipped one, ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many only.
+    file like the shipped one, ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many.
     ``drain`` wants everything done. ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and
     ``maintenance`` take sites away: ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what
     inference work is given.

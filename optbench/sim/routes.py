@@ -1,0 +1,110 @@
+"""Running index routers: the Python side of ``kernel.site_routes``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.sim.kernel import site_routes as kernel
+from optbench.sim.kernel.plant import Fault, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.site_routes import Routes, run_routes
+from optbench.sim.kernel.sites import Steering
+from optbench.sim.kernel.state import NONE, State, last_moment, new_state
+from optbench.sim.rules import Trace
+from optbench.sim.sites import Grid, steering_of, trace_of
+
+# Says what is known so far, and changes the numbers of the router in place.
+Update = Callable[[float, State, Routes], None]
+
+
+def routes_of(
+    grid: Grid,
+    *,
+    energy: float = 1.0,
+    usd: float = 0.0,
+    carbon: float = 0.0,
+    load: float = 0.0,
+    late: float = 0.0,
+    time_w: Any = 0.0,
+    device_w: Any = 0.0,
+    thresholds: Sequence[float] = (),
+    allowed: Any = True,
+    queues: bool = False,
+    whole: bool = False,
+    budget_s: float | None = None,
+    gain: float = 0.0,
+    hold_s: float = 0.0,
+    margin: float = 0.0,
+) -> Routes:
+    """Numbers for the kernel (the maths are there); one number stands for all levels, kinds, pools or modes.
+
+    ``energy`` weighs joules, ``usd`` and ``carbon`` dollars and grams at the tariffs of the instance, ``time_w`` is μ in watts by
+    kind, ``device_w`` in watts by (level, pool), ``allowed`` by (level, mode).
+    """
+    instance = grid.instance
+    levels, kinds, pools = len(thresholds) + 1, len(instance.modes.kind_names), instance.num_pools
+    table = levels * kinds * pools * (grid.widest + 1)
+    weight = [energy, usd, carbon, load, late, math.inf if budget_s is None else budget_s, 0.0 if budget_s is None else gain]
+
+    def flat(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        return np.ascontiguousarray(np.broadcast_to(values, shape), dtype=dtype).ravel().copy()
+
+    return Routes(
+        option=np.array([levels, kinds, queues, whole, 0], dtype=np.int64),
+        weight=np.array([*weight, hold_s, margin], dtype=np.float64),
+        memory=np.array([0.0, -1.0, 0.0]),
+        threshold=np.array([*thresholds, math.inf]),
+        allowed=flat(allowed, (levels, instance.num_modes), np.int64),
+        device_w=flat(device_w, (levels, pools), np.float64),
+        time_w=flat(time_w, (kinds,), np.float64),
+        units=np.zeros(kinds), count=np.zeros(kinds), cost=np.zeros(table), choice=np.full(table, NONE, dtype=np.int64),
+        level=np.full(pools, NONE, dtype=np.int64), later_cost=np.full(kinds, math.inf), later_at=np.full(kinds, math.inf),
+        coming=np.zeros(kernel.MOST_COMING, dtype=np.int64), coming_at=np.zeros(kernel.MOST_COMING),
+        coming_to=np.zeros(kernel.MOST_COMING, dtype=np.int64),
+    )  # fmt: skip
+
+
+def urgent_first(instance: Instance) -> Ints:
+    """Classes by kind, in order of the least time their mean task takes: short work before long."""
+    modes, kinds = instance.modes, len(instance.modes.kind_names)
+    fastest = np.full(kinds, np.inf)
+    np.minimum.at(fastest, modes.kind, modes.time_per_unit_s)
+    count = np.bincount(instance.tasks.kind, minlength=kinds)
+    units = np.bincount(instance.tasks.kind, weights=instance.tasks.units, minlength=kinds)
+    length = units / np.maximum(count, 1) * fastest
+    return np.asarray(np.argsort(np.argsort(length, kind="stable"), kind="stable"), dtype=np.int64)
+
+
+def play_routes(
+    grid: Grid,
+    routes: Routes,
+    faults: Sequence[Fault] = (),
+    until: float = math.inf,
+    *,
+    steering: Steering | None = None,
+    update: Update | None = None,
+    every: float = math.inf,
+) -> Trace:
+    """Run an index router from time 0; ``update`` is asked at time 0 and after every so much time while something happens."""
+    instance = grid.instance
+    plant = plant_of(instance, faults)
+    state = new_state(plant)
+    steering = steering_of(grid, class_of=urgent_first(instance).tolist()) if steering is None else steering
+    rows = addresses(plant), addresses(state), addresses(steering), addresses(routes)
+    last = last_moment(instance, until)
+    if update is None:
+        run_routes(*rows, last, True)
+        return trace_of(instance, plant, state)
+    end = last if math.isfinite(last) else float(np.max(instance.tasks.release, initial=0.0))
+    moments: Floats = np.append(np.arange(1, math.ceil(end / every)) * every, last)
+    now = 0.0
+    for k, moment in enumerate(moments.tolist()):
+        update(now, state, routes)
+        run_routes(*rows, moment, k == 0)
+        now = moment
+    return trace_of(instance, plant, state)

@@ -16,6 +16,9 @@ from optbench.model.instance import TOLERANCE, Bools, Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 
 PERCENTILES = (50, 95, 99)
+DAY_S = 86_400.0
+# Days of an open instance whose queue at the end is a metric of its own.
+MOST_DAYS = 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +65,7 @@ def stream_metrics(instance: Instance, schedule: Schedule, found: Progress, ener
     percentiles = np.percentile(times, PERCENTILES) * step
     due = np.isfinite(instance.tasks.deadline) & here
     late = found.finish(instance)[due] > instance.tasks.deadline[due] * (1.0 + TOLERANCE)
+    logged = logged_units(instance, schedule, found)
     return {
         "arrivals": float(arrivals),
         "completed": float(completed),
@@ -70,30 +74,42 @@ def stream_metrics(instance: Instance, schedule: Schedule, found: Progress, ener
         "units_offered": float(instance.tasks.units[here].sum()),
         "units_done": units,
         "j_per_unit": energy_j / units if units > 0 else float("inf"),
+        "j_per_unit_logged": energy_j / logged if logged > 0 else float("inf"),
         "sojourn_mean_s": float(times.mean()) * step,
         **{f"sojourn_p{p}_s": float(value) for p, value in zip(PERCENTILES, percentiles, strict=True)},
         "sojourn_censored_s": float(present.sum()) / max(1, arrivals) * step,
         "service_mean_s": float(found.work[found.done].mean()) * step if completed else 0.0,
         "queue_mean": float((present - found.work[here]).sum()) / max(end - instance.opens, 1e-9),
         "slo_violation": float(late.mean()) if len(late) else 0.0,
+        **_queue_by_day(instance, schedule, found),
     }
 
 
-def logged_units(instance: Instance, schedule: Schedule, every_s: float = 20.0) -> float:
+def _queue_by_day(instance: Instance, schedule: Schedule, found: Progress) -> dict[str, float]:
+    """``queue_day1`` and so on, at the end of each day; what still runs at the horizon does not wait there."""
+    if not instance.is_open or instance.horizon is None:
+        return {}
+    days = min(MOST_DAYS, int(instance.horizon // DAY_S))
+    times = np.minimum(DAY_S * np.arange(1, days + 1), np.nextafter(float(instance.horizon), 0.0))
+    counts = queue_counts(instance, schedule, times, found).tolist()
+    return {f"queue_day{k}": float(count) for k, count in enumerate(counts, 1)}
+
+
+def logged_units(instance: Instance, schedule: Schedule, found: Progress | None = None, every_s: float = 20.0) -> float:
     """Units as the simulator of CHSAC-AF logs them: each running task adds ``every_s`` / T at each sample, and each end adds
     (end mod ``every_s``) / T: a little too many, since a task that began inside an interval counts the whole of it.
     """
     end, start = schedule.end.astype(float), schedule.start.astype(float)
     time_s = instance.modes.time_per_unit_s[schedule.mode]
-    done = progress(instance, schedule).done[schedule.task]
+    done = (found or progress(instance, schedule)).done[schedule.task]
     samples = np.where(done, np.ceil(end / every_s) - 1, np.floor(end / every_s)) - np.ceil(start / every_s) + 1
     return float((np.maximum(samples, 0) * every_s / time_s).sum() + (np.where(done, end % every_s, 0.0) / time_s).sum())
 
 
-def queue_counts(instance: Instance, schedule: Schedule, times: Floats) -> Ints:
+def queue_counts(instance: Instance, schedule: Schedule, times: Floats, found: Progress | None = None) -> Ints:
     """Tasks that wait at each of these times: released, and neither at work nor done."""
     release = np.sort(np.asarray(instance.tasks.release, dtype=float))
-    found = progress(instance, schedule)
+    found = found or progress(instance, schedule)
     start, end = np.sort(schedule.start.astype(float)), np.sort(schedule.end.astype(float))
     done = np.sort(found.last[found.done])
     arrived = np.searchsorted(release, times, side="right")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Tariffs, Tasks
+from optbench.model.streams import at_the_door
 from optbench.sim.kernel.plant import Plant
 from optbench.sim.kernel.state import DONE, NOW, RUNNING, State
 
@@ -23,8 +24,8 @@ class Rest:
 def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
     """Tasks that have not ended, are released, and wait for no task that is not; modes keep their numbers, running ones follow.
 
-    A running task has one mode only, that of its run with what is left of its length. Data on its way is a release. Limits on
-    metrics stay behind, and a hard deadline that is over becomes due at once.
+    A running task has one mode only, that of its run with what is left of its length. Data on its way is a release, ways in take no time.
+    Limits on metrics stay behind, and a hard deadline that is over becomes due at once.
     """
     now = float(state.total[NOW])
     task = np.flatnonzero(_known(instance, state, now))
@@ -53,6 +54,7 @@ def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
         edges=Edges(here[edges.source[kept]], here[edges.target[kept]], edges.data_gb[kept]),
         limits=Limits(instance.limits.cap_place, instance.limits.cap_w), tariffs=_tariffs(instance.tariffs, now),
         horizon=None if instance.horizon is None else max(1.0, instance.horizon - now),
+        stream=None if instance.stream is None else at_the_door(instance.stream, task),
     )  # fmt: skip
     return Rest(left, task, here[busy])
 

@@ -49,7 +49,7 @@ COMPILE_S = 40.0
 class CpSat(Solver):
     """Google's CP-SAT: proves optima of small instances, finds good schedules of large ones."""
 
-    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "seconds"}
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "seconds", "outages", "open_end", "per_unit"}
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         from optbench.sim.primal import is_searchable

@@ -60,7 +60,7 @@ class Matrix(Protocol):
 
 @dataclass
 class Highs(Solver):
-    """Branch and cut; exact for everything but preemption.
+    """Branch and cut; exact for everything but preemption and work that may be left undone.
 
     ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo; ``first``: begin with a quick list schedule.
     """
@@ -69,7 +69,7 @@ class Highs(Solver):
     route: str = "array"
     first: bool = True
 
-    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption"}
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "outages", "open_end", "per_unit"}
 
     def refuse(self, instance: Instance) -> str | None:
         try:

@@ -14,7 +14,7 @@ from optbench.model.objective import METRICS, Objective
 from optbench.model.validate import validate
 from tests.reference.agreement import compare
 from tests.reference.brute_force import brute_force
-from tests.reference.random_instances import feature_names, tiny_instance
+from tests.reference.random_instances import feature_names, tiny_instance, tiny_with_ways
 
 SEEDS = range(40)
 # Where something was once found wrong: the presolve of HiGHS 1.14.0 (383, 812), its bounds at a feasibility tolerance of
@@ -25,6 +25,12 @@ FOUND = (93, 383, 755, 812, 1043, 1158)
 @pytest.mark.parametrize("seed", [*SEEDS, *FOUND])
 def test_brute_force_cpsat_and_highs_agree(seed: int) -> None:
     assert compare(seed, ("cpsat", "highs"), ("highs:first=no",), ("highs",)).wrong == []
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_they_agree_where_tasks_come_in_from_afar(seed: int) -> None:
+    forms = ("highs:form=disjunctive", "highs:form=time_indexed")
+    assert compare(seed, ("cpsat", "highs"), forms, ("highs",), tiny_with_ways).wrong == []
 
 
 def test_the_slice_meets_every_feature() -> None:

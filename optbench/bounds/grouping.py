@@ -15,8 +15,8 @@ from optbench.model.windows import latest_ends, task_pools
 class Groups:
     """Groups of tasks and their modes. ``group[i]`` is task i's; the other columns have a row per group, then per (group, mode).
 
-    A group's head, tail and latest end are those of its least restricted member; kind, units, weight, release and deadline
-    are equal within it unless the grouping is coarse (``alone`` says which groups are single tasks with edges).
+    A group's head, tail and latest end are those of its least restricted member; kind, units, weight, release, deadline and
+    ingress are equal within it unless the grouping is coarse (``alone`` says which groups are single tasks with edges).
     """
 
     group: Ints
@@ -39,6 +39,8 @@ def group_tasks(relaxation: Relaxation, keep_edges: bool) -> Groups:
     tasks, n = instance.tasks, instance.num_tasks
     latest = latest_ends(instance, w)
     columns = [tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb]
+    if instance.stream is not None:
+        columns.append(instance.stream.ingress)
     alone = np.zeros(n)
     if keep_edges:
         linked = np.unique(np.concatenate((instance.edges.source, instance.edges.target)))

@@ -3,7 +3,8 @@
 Pools are alike when they have the same memory, resting power and tariffs, stand below the same capped places, and are asked for
 alike: the same kinds, times, energies, powers and clocks, by modes of as many devices. Each class of them becomes one pool with
 their counts added; modes that then say the same become one; between two classes latency, time and energy per GB are each the
-least of any linked pair, within a class data are where they are.
+least of any linked pair, within a class data are where they are; the way in to a class is that to its nearest pool, and an
+outage takes its devices from the class.
 
 A schedule of the instance is one of the merged instance, at the same times: durations and energies are unchanged; a class is
 never busier than its pools together; no transfer takes longer or more energy than before; resting devices, tariffs and the
@@ -19,6 +20,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints, Links, Modes, Pools
 from optbench.model.schedule import Schedule
+from optbench.model.streams import Stream
 
 # Pairs of task and mode up to which an instance is bounded as it is.
 SMALL = 20_000
@@ -92,7 +94,16 @@ def merged(instance: Instance, classes: Ints) -> Merged:
         price, carbon = tariffs.price_usd_per_kwh[first], tariffs.carbon_g_per_kwh[first]
         tariffs = replace(tariffs, price_usd_per_kwh=price, carbon_g_per_kwh=carbon)
     links = _merged_links(instance.links, classes)
-    return Merged(replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs), number)
+    stream = None if instance.stream is None else _merged_stream(instance.stream, classes)
+    return Merged(replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream), number)
+
+
+def _merged_stream(stream: Stream, classes: Ints) -> Stream:
+    """Least latency to any pool of a class; nobody is sent anywhere."""
+    latency = np.full((len(stream.latency_s), int(classes.max()) + 1), np.inf)
+    np.minimum.at(latency, (slice(None), classes), stream.latency_s)
+    outages = replace(stream.outages, pool=classes[stream.outages.pool])
+    return replace(stream, latency_s=latency, sent_to=np.full_like(stream.sent_to, -1), outages=outages)
 
 
 def _merged_modes(modes: Modes, classes: Ints) -> tuple[Modes, Ints]:

@@ -25,7 +25,7 @@ def cheapest_schedule(instance: Instance) -> Schedule | None:
         return None
     known = windows(instance)
     urgency = known.shortest + known.tail
-    ready_at = np.asarray(instance.tasks.release, dtype=float).copy()
+    ready_at = pairs.ready[rows]
     waiting = np.bincount(edges.target, minlength=n)
     after: list[list[int]] = [[] for _ in range(n)]
     for e, source in enumerate(edges.source.tolist()):

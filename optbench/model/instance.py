@@ -156,13 +156,17 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Every (task, mode) that fits; the rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. Durations in the time domain."""
+    """Every (task, mode) that fits; the rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. Times in the time domain.
+
+    ``ready`` is when the task can begin in the mode: its release, and its way to the primary pool.
+    """
 
     ptr: Ints
     task: Ints
     mode: Ints
     duration: Floats | Ints
     energy_j: Floats
+    ready: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,8 +248,9 @@ class Instance:
         return np.where(finite, self.to_domain(np.where(finite, way, 0.0)), np.inf)
 
     def fits(self, task: Any, mode: Any) -> Any:
-        """Whether the task may use the mode: right kind, enough devices in the pools and memory on every device."""
-        return (self.modes.kind[mode] == self.tasks.kind[task]) & (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode])
+        """Whether the task may use the mode: right kind, memory on every device, and a way to the primary pool."""
+        suits = (self.modes.kind[mode] == self.tasks.kind[task]) & (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode])
+        return suits & np.isfinite(self.access(task, self.modes.primary[mode]))
 
     @cached_property
     def mode_memory_gb(self) -> Floats:
@@ -266,11 +271,12 @@ class Instance:
         task = np.repeat(np.arange(self.num_tasks), size)
         offset = np.arange(len(task)) - np.repeat(np.cumsum(size) - size, size)
         mode = self.modes.kind_ptr[self.tasks.kind[task]] + offset
-        keep = self.tasks.memory_gb[task] <= self.mode_memory_gb[mode]
-        task, mode = task[keep], mode[keep]
+        way = np.asarray(self.access(task, self.modes.primary[mode]), dtype=float)
+        keep = (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode]) & np.isfinite(way)
+        task, mode, ready = task[keep], mode[keep], (self.tasks.release[task] + way)[keep]
         ptr = np.concatenate(([0], np.cumsum(np.bincount(task, minlength=self.num_tasks)))).astype(np.int64)
         units = self.tasks.units[task]
-        return Pairs(ptr, task, mode, self.duration(mode, units), self.energy_j(mode, units))
+        return Pairs(ptr, task, mode, self.duration(mode, units), self.energy_j(mode, units), ready)
 
     @cached_property
     def order(self) -> Ints:

@@ -78,6 +78,14 @@ def with_stream(
     return made
 
 
+def at_the_door(stream: Stream, task: Ints) -> Stream:
+    """These tasks, each as near to every pool that it can reach; no outages, and everything has to be done."""
+    latency = np.where(np.isfinite(stream.latency_s), 0.0, np.inf)
+    return replace(
+        stream, ingress=stream.ingress[task], latency_s=latency, sent_to=stream.sent_to[task], outages=Outages(), opens=None
+    )
+
+
 def check_stream(instance: Instance) -> None:
     """A ModelError that names the culprit."""
     stream = instance.stream

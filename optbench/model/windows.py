@@ -1,8 +1,8 @@
 """Heads, tails and time windows: when a task can run at all, whatever the solver.
 
-With p_i the shortest duration that fits task i, and l_ij the shortest transfer on an edge,
+With p_i the shortest duration that fits task i, ready_i its release and shortest way in, l_ij the shortest transfer on an edge,
 
-    head_j = max(release_j, max_i head_i + p_i + l_ij)        no task starts earlier
+    head_j = max(ready_j, max_i head_i + p_i + l_ij)          no task starts earlier
     tail_i = max(0, max_j l_ij + p_j + tail_j)                time needed after i ends, until everything has ended
 """
 
@@ -34,13 +34,13 @@ class Windows:
 
 def windows(instance: Instance) -> Windows:
     """Heads and tails by longest paths with fastest modes and cheapest transfers."""
-    pairs, tasks, n = instance.pairs, instance.tasks, instance.num_tasks
+    pairs, n = instance.pairs, instance.num_tasks
     duration = pairs.duration.astype(float)
     shortest, longest = np.full(n, np.inf), np.zeros(n)
     np.minimum.at(shortest, pairs.task, duration)
     np.maximum.at(longest, pairs.task, duration)
     lag = edge_lags(instance)
-    head, tail = np.asarray(tasks.release, dtype=float).tolist(), [0.0] * n
+    head, tail = earliest_ready(instance).tolist(), [0.0] * n
     p, l = shortest.tolist(), lag.tolist()
     source, target = instance.edges.source.tolist(), instance.edges.target.tolist()
     for e in by_source(instance):
@@ -48,6 +48,17 @@ def windows(instance: Instance) -> Windows:
     for e in reversed(by_source(instance)):
         tail[source[e]] = max(tail[source[e]], l[e] + p[target[e]] + tail[target[e]])
     return Windows(shortest, longest, np.asarray(head), np.asarray(tail), lag)
+
+
+def earliest_ready(instance: Instance) -> Floats:
+    """When each task can begin anywhere, by its release and its ways in alone."""
+    ready = np.asarray(instance.tasks.release, dtype=float).copy()
+    if instance.stream is not None:
+        pairs = instance.pairs
+        first = np.full(instance.num_tasks, np.inf)
+        np.minimum.at(first, pairs.task, pairs.ready)
+        ready = np.where(np.isfinite(first), first, ready)
+    return ready
 
 
 def by_source(instance: Instance) -> list[int]:
@@ -151,10 +162,10 @@ def latest_ends(instance: Instance, known: Windows, end: float = np.inf) -> Floa
 
 
 def time_horizon(instance: Instance) -> float:
-    """A time by which some optimal schedule has ended: one after the other, after the last release and tariff change."""
+    """A time by which some optimal schedule has ended: one after the other, after the last arrival and tariff change."""
     bounds = windows(instance)
     lags = longest_lags(instance)
-    last = float(np.asarray(instance.tasks.release).max(initial=0))
+    last = float(instance.pairs.ready.max(initial=float(np.asarray(instance.tasks.release).max(initial=0))))
     if "tariffs" in instance.features and instance.tariffs is not None:
         last = max(last, float(instance.tariffs.times[-1]))
     serial = last + float(bounds.longest.sum()) + float(lags.sum())

@@ -12,6 +12,7 @@ from optbench.model.instance import Edges, Floats, Instance
 from optbench.model.metrics import slack
 from optbench.model.objective import MAKESPANS, METRICS
 from optbench.model.schedule import Schedule
+from optbench.model.streams import at_the_door
 from optbench.model.windows import Windows, latest_ends, windows
 from optbench.sim.compiled import in_cache
 from optbench.sim.kernel import sampling as kernel
@@ -69,11 +70,12 @@ class Sampler:
 
 
 def reversed_instance(instance: Instance) -> Instance:
-    """Time runs backwards: edges are turned round; releases, data and tariffs, which need not be symmetric, are left out."""
+    """Time runs backwards: edges are turned round; what need not be symmetric (releases, ways in, data, tariffs) is left out."""
     edges, tasks = instance.edges, instance.tasks
     turned = Edges(source=edges.target, target=edges.source, data_gb=np.zeros(len(edges.source)))
     released = replace(tasks, release=np.zeros(instance.num_tasks, dtype=np.int64))
-    return replace(instance, edges=turned, tariffs=None, horizon=None, tasks=released)
+    stream = None if instance.stream is None else at_the_door(instance.stream, np.arange(instance.num_tasks))
+    return replace(instance, edges=turned, tariffs=None, horizon=None, tasks=released, stream=stream)
 
 
 def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from optbench.api import solve
@@ -40,9 +40,15 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
 
 
-def compare(seed: int, solvers: Sequence[str], variants: Sequence[str] = (), continuous: Sequence[str] = ()) -> Outcome:
+def compare(
+    seed: int,
+    solvers: Sequence[str],
+    variants: Sequence[str] = (),
+    continuous: Sequence[str] = (),
+    make: Callable[[int], Instance] = tiny_instance,
+) -> Outcome:
     """Compare on the instance of a seed. Variants may refuse an instance; ``continuous`` ones solve it in continuous time too."""
-    instance = tiny_instance(seed)
+    instance = make(seed)
     began = time.perf_counter()
     best = brute_force(instance)
     outcome = Outcome(

@@ -15,6 +15,7 @@ import numpy as np
 from optbench.model.features import features_of
 from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import METRICS, Objective
+from optbench.model.streams import with_stream
 from optbench.model.validate import validate
 from tests.reference.brute_force import duration, end_of_time, task_modes
 
@@ -30,6 +31,23 @@ def tiny_instance(seed: int) -> Instance:
         instance = _draw(rng, seed)
         if decisions(instance) <= MAX_DECISIONS:
             return validate(instance)
+
+
+def tiny_with_ways(seed: int) -> Instance:
+    """The instance of this seed with one to three ways in, some pools farther than others and some out of reach."""
+    rng = np.random.default_rng([seed, 5])
+    instance = tiny_instance(seed)
+    n, pools, primary = instance.num_tasks, instance.num_pools, instance.modes.primary
+    while True:
+        ingress = rng.integers(0, rng.integers(1, 4), n)
+        ways = rng.choice([0.0, 0.5, 1.0, 2.0, np.inf], (3, pools), p=[0.2, 0.2, 0.2, 0.2, 0.2]) * instance.tick_s
+        for task in range(n):
+            mode = int(rng.choice(task_modes(instance, task)))
+            if primary[mode] >= 0 and np.isinf(ways[ingress[task], primary[mode]]):
+                ways[ingress[task], primary[mode]] = instance.tick_s
+        made = with_stream(instance, ingress=ingress, latency_s=ways, ingress_names=("north", "east", "west"))
+        if decisions(made) <= MAX_DECISIONS:
+            return validate(made)
 
 
 def decisions(instance: Instance) -> int:
@@ -62,6 +80,7 @@ def in_whole_seconds(instance: Instance) -> tuple[Instance, Instance] | None:
         modes=replace(modes, time_per_unit_s=up(modes.time_per_unit_s)),
         links=replace(links, latency_s=up(links.latency_s), s_per_gb=up(links.s_per_gb)),
         edges=replace(edges, data_gb=np.ceil(edges.data_gb)),
+        stream=None if instance.stream is None else replace(instance.stream, latency_s=up(instance.stream.latency_s)),
     )
     tariffs = instance.tariffs
     continuous = replace(

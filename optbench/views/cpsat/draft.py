@@ -1,6 +1,6 @@
 """The decision variables of the CP model, and what else hangs on them.
 
-    s_i ∈ [head_i, T − tail_i − shortest_i]      start
+    s_i ∈ [head_i, T − tail_i − shortest_i]      start;  s_i ≥ Σ_k ready_ik x_ik where ways in differ
     x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other stands in for
     e_i = s_i + Σ_k p_ik x_ik                    end
 
@@ -74,6 +74,7 @@ class Draft:
         kept = [[r for r in range(a, b) if self.stand_in[r] == r] for a, b in pairwise(self.ptr)]
         self._rows = [tuple(rows) for rows in kept]
         self.duration: list[int] = [int(d) for d in pairs.duration.tolist()]
+        self.ready: list[float] = pairs.ready.tolist()
         self.mode: list[int] = pairs.mode.tolist()
         self.primary: list[int] = self.instance.modes.primary[pairs.mode].tolist()
         modes = self.instance.modes
@@ -153,6 +154,9 @@ class Draft:
             self.model.add_exactly_one(literals)
             for row, literal in zip(rows, literals, strict=True):
                 self.present[row] = literal
+        ready = [int(self.ready[row]) for row in rows]
+        if any(time > max(low, min(ready)) for time in ready):
+            self.model.add(start >= sum(time * self.at(row) for time, row in zip(ready, rows, strict=True)))
         self.end_range.append((low + shortest, max(latest, low + shortest)))
         if shortest == longest:
             self.end.append(start + shortest)

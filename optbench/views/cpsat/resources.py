@@ -163,7 +163,9 @@ def alike_groups(draft: Draft) -> tuple[tuple[int, ...], ...]:
     """Tasks without edges that differ in nothing."""
     tasks, edges = draft.instance.tasks, draft.instance.edges
     tied = set(edges.source.tolist()) | set(edges.target.tolist())
-    columns = (tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb)
+    columns = [tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb]
+    if draft.instance.stream is not None:
+        columns.append(draft.instance.stream.ingress)
     groups: dict[tuple[float, ...], list[int]] = {}
     for task, key in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         if task not in tied:

@@ -12,6 +12,7 @@ Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and event
 Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows allow:
 
     assign[i]      Σ_k mode[i,k] = 1                      window[i]  e_i <= latest_i, where durations differ
+    arrive[i]      start[i] >= Σ_k ready_ik mode[i,k], where ways in differ
     precede[e]     start[j] − e_i − Σ_ab l_ab send[e,a,b] >= lag where it does not depend on the pools
     sequence[u,v]  time_u − time_v <= M_uv (1 − before[u,v])
     order[p,i,j]   before[end i, start j] + before[end j, start i] >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1
@@ -37,7 +38,7 @@ from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.metrics import slack
 from optbench.model.objective import MAKESPANS
 from optbench.model.schedule import Schedule
-from optbench.views.milp.arrays import MilpArrays, Sheet
+from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
 from optbench.views.milp.events import Events, events_of, least_times
 from optbench.views.milp.frame import ENERGETIC, Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
@@ -127,6 +128,10 @@ class Disjunctive:
             sheet.impossible("no_time", tight[:1])
         mixed = np.flatnonzero(base.windows.shortest != base.windows.longest)
         sheet.add_rows("window", mixed, self._time(np.arange(len(mixed)), 2 * mixed + 1, 1.0), -np.inf, base.latest[mixed])
+        late = np.unique(pairs.task[pairs.ready > base.head[pairs.task]])
+        row, pair = ragged(pairs.ptr[late], np.diff(pairs.ptr)[late])
+        arrive = [(np.arange(len(late)), late, 1.0), (row, n + pair, -pairs.ready[pair])]
+        sheet.add_rows("arrive", late, arrive, 0.0, np.inf)
         sent = self._add_precedence(sheet)
         makespan, tardy = self._add_ends(sheet)
         self._add_order(sheet)
@@ -228,7 +233,7 @@ class Disjunctive:
         lag = np.asarray(self.instance.lag(primary[edges.source], primary[edges.target], edges.data_gb), dtype=float)
         gap = np.where(u % 2 == 1, length[u // 2], 0.0) - np.where(v % 2 == 1, length[v // 2], 0.0)
         start = least_times(
-            np.asarray(self.instance.tasks.release), np.concatenate((u // 2, edges.source)),
+            pairs.ready[pair], np.concatenate((u // 2, edges.source)),
             np.concatenate((v // 2, edges.target)),
             np.concatenate((gap, length[edges.source] + np.where(np.isfinite(lag), lag, 0.0))),
         )

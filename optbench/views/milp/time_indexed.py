@@ -2,7 +2,7 @@
 
 Variables, for task i, mode k, tick t, edge e, pools a and b, tariff period r:
 
-    start[i,k,t]      1 when i starts in k at t; t in [head_i, latest_i − p_ik]                       binary
+    start[i,k,t]      1 when i starts in k at t; t in [max(head_i, ready_ik), latest_i − p_ik]        binary
     send[e,a,b,r]     transfer products (frame.py), for edges that cost energy or whose lag needs them
     makespan          C >= every end
     unfinished[t]     z_t >= [makespan > t], for t in [C0, end), C0 the critical path
@@ -65,7 +65,7 @@ class Starts:
 def start_windows(base: Frame) -> tuple[Ints, Ints]:
     """First start of each pair, and how many ticks it may start at."""
     pairs = base.instance.pairs
-    begin = base.head[pairs.task].astype(np.int64)
+    begin = np.maximum(base.head[pairs.task], pairs.ready).astype(np.int64)
     last = base.latest[pairs.task].astype(np.int64) - pairs.duration
     return begin, np.maximum(0, last - begin + 1)
 

@@ -31,13 +31,17 @@ MEASURES = {
 }
 # As the verifier recomputes them; a family may have others, which `metrics` of the study declares.
 OF_SCHEDULES = METRICS
-# What simulations report.
-OF_SIMULATIONS = (
-    "completed", "in_progress", "queue_end", "units_done", "j_per_unit", "j_per_unit_logged", "slo_violation",
-    "sojourn_mean_s", "sojourn_p50_s", "sojourn_p95_s", "sojourn_p99_s",
-    "service_mean_s", "service_p50_s", "service_p95_s", "service_p99_s",
+# Of instances with arrivals, as the verifier recomputes them.
+OF_STREAMS = (
+    "arrivals", "completed", "in_progress", "queue_end", "queue_mean", "units_offered", "units_done", "j_per_unit",
+    "j_per_unit_logged", "slo_violation", "sojourn_mean_s", "sojourn_p50_s", "sojourn_p95_s", "sojourn_p99_s",
+    "sojourn_censored_s", "service_mean_s",
 )  # fmt: skip
-KNOWN = (*CONDITIONS, *MEASURES, *OF_SCHEDULES, *OF_SIMULATIONS)
+# Their distance from certified floors: at the units that a schedule did, at all units offered, at its mean time in the system too.
+OF_FLOORS = (
+    "floor_own_j_per_unit", "gap_own", "floor_offered_j_per_unit", "gap_offered", "floor_frontier_j_per_unit", "gap_frontier",
+)  # fmt: skip
+KNOWN = (*CONDITIONS, *MEASURES, *OF_SCHEDULES, *OF_STREAMS, *OF_FLOORS)
 # Beyond this likeness an unknown metric is a slip of the pen and no metric of another family.
 SLIP = 0.8
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
+
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.destructive import LOAD_S
-from optbench.bounds.fluid_bound import fluid_bound
+from optbench.bounds.fluid_bound import MAX_PAIRS, fluid_bound
+from optbench.bounds.stream import stream_bound
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance, round_up
 from optbench.model.objective import MAKESPANS
@@ -24,10 +27,15 @@ def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float =
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, METHODS)
     began = time.perf_counter()
+    if instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive):
+        one = stream_bound(instance, time_limit_s)
+        return [one] if one is not None else []
     found = combinatorial_bounds(instance) if method != "fluid" else []
     if method in ("auto", "fluid"):
         proof = fluid_bound(instance, time_limit_s)
         found += [proof.bound] if proof is not None else []
+        streamed = stream_bound(instance, time_limit_s) if instance.stream is not None else None
+        found += [streamed] if streamed is not None else []
     left = time_limit_s - (time.perf_counter() - began)
     alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
     # In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
@@ -35,6 +43,11 @@ def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float =
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
         found += [b for b in combinatorial_bounds(instance, left, known) if "destructive" in b.source]
     return sorted(found, key=lambda bound: -bound.value)
+
+
+def num_pairs(instance: Instance) -> int:
+    """About how many (task, mode) pairs there are: no more than these, and none is built."""
+    return int(np.diff(instance.modes.kind_ptr)[instance.tasks.kind].sum())
 
 
 def makespan_of(instance: Instance, value: float) -> float:

@@ -85,9 +85,9 @@ class Rows:
         right = np.atleast_1d(np.asarray(right, dtype=float))
         for row, column, value in terms:
             r, c, v = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part)) for part in (row, column, value)))
-            self.row.append(r.astype(np.int64) + self.count)
-            self.column.append(c.astype(np.int64))
-            self.value.append(v.astype(float))
+            self.row.append(r.ravel().astype(np.int64) + self.count)
+            self.column.append(c.ravel().astype(np.int64))
+            self.value.append(v.ravel().astype(float))
         self.right.append(right)
         self.equal.append(np.full(len(right), equal))
         self.family += [family] * len(right)

@@ -1,0 +1,151 @@
+"""Certified least energy of a stream of work, by the programme of ``stream_program`` proved again in exact arithmetic.
+
+``path_bound`` sums time up to one slot: least energy to process so many units with a mean time in the system of at most τ,
+where a task that the horizon cuts counts min(D, H − release). ``path_metrics`` puts a policy beside three such floors:
+
+    floor_own        at the units that it has processed
+    floor_offered    at all units that were offered (or as many as the devices can process)
+    floor_frontier   at its own units and its own mean time in the system (censored)
+
+``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit falls with the work done:
+policies that did different amounts of it compare at the units offered, or drained. ``slotted_bound`` follows prices,
+intensities, outages, deadlines and arrivals slot by slot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
+from optbench.bounds.linear_program import LinearProgram, LpSolution, solve
+from optbench.bounds.stream_program import LEAST_SHARE, Demand, Slots, StreamProgram, per_unit, stream_program, tolerance_s
+from optbench.bounds.stream_traffic import Traffic, traffic
+from optbench.errors import ParameterError
+from optbench.model.instance import Instance
+from optbench.model.objective import Objective
+from optbench.model.result import Bound
+
+TIME_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class PathBound:
+    """``value`` is the proven bound; ``energy_j`` and ``j_per_unit`` are it and its share of ``units``.
+
+    Duals: ``device_value_j[pool]`` is by how much one more device can lower the energy at most, its own rest not counted;
+    ``sojourn_value_j_per_s`` what one second more of mean time in the system is worth. ``certificate`` proves ``program`` again.
+    """
+
+    energy_j: float
+    j_per_unit: float
+    units: float
+    sojourn_s: float | None
+    device_value_j: Mapping[str, float] = field(default_factory=dict)
+    sojourn_value_j_per_s: float = 0.0
+    certificate: Certificate | None = None
+    program: LinearProgram | None = None
+
+
+def path_bound(
+    instance: Instance, units: float | None = None, sojourn_s: float | None = None, *, work: Traffic | None = None
+) -> PathBound | None:
+    """Least energy to process ``units`` (all that are offered) with a mean time in the system of at most ``sojourn_s``.
+
+    None when no schedule can: not enough devices, or time. A drained instance processes everything.
+    """
+    if units is not None and not units > 0:
+        raise ParameterError(f"units is {units!r}; it must be positive")
+    if sojourn_s is not None and not sojourn_s > 0:
+        raise ParameterError(f"sojourn_s is {sojourn_s!r}; it must be a positive number of seconds")
+    work = traffic(instance) if work is None else work
+    offered = float(work.units.sum())
+    wanted = offered if units is None or not instance.is_open else units
+    energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
+    program = stream_program(energy, work, whole(instance, work), Demand(wanted, sojourn_s))
+    answer = solve(program.lp, TIME_LIMIT_S)
+    if answer.dual is None or answer.status not in ("Optimal", "Time limit reached"):
+        return None
+    proof = certificate(program.lp, answer.dual)
+    proven = proven_bound(program.lp, proof)
+    if proven is None:
+        return None
+    value = round_down(proven + Fraction(program.constant))
+    return PathBound(
+        value, value / wanted, wanted, sojourn_s, _device_values(instance, program, answer),
+        _sojourn_value(program, answer, int(work.here.sum())), proof, program.lp,
+    )  # fmt: skip
+
+
+def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, float]:
+    """Floors and gaps of a verified schedule, from its metrics; empty for an instance without a stream."""
+    if instance.stream is None or not metrics.get("units_done", 0.0) > 0:
+        return {}
+    work = traffic(instance)
+    own, reached = metrics["units_done"], metrics["j_per_unit"]
+    asked = {
+        "own": (own, None),
+        "offered": (None, None),
+        "frontier": (own, max(metrics["sojourn_censored_s"], 1e-9)),
+    }
+    out: dict[str, float] = {}
+    for name, (units, sojourn_s) in asked.items():
+        found = path_bound(instance, units, sojourn_s, work=work)
+        if found is not None:
+            out |= {f"floor_{name}_j_per_unit": found.j_per_unit, f"gap_{name}": 1.0 - found.j_per_unit / reached}
+    return out
+
+
+def stream_bound(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> Bound | None:
+    """Bound on the first level of the objective over all schedules of an instance with a stream."""
+    if instance.num_tasks == 0 or (instance.preemptive and instance.domain == "ticks"):
+        return None
+    work = traffic(instance)
+    program = stream_program(instance, work, whole(instance, work), Demand())
+    value = _least(instance, program, time_limit_s)
+    return None if value is None else Bound(value, "stream_lp", "exact-lp")
+
+
+def _least(instance: Instance, program: StreamProgram, time_limit_s: float) -> float | None:
+    """The proven least objective; of J per unit over all amounts of work."""
+    if "j_per_unit" not in instance.objective.metrics:
+        proven = _proven(program.lp, time_limit_s)
+        return None if proven is None else round_down(proven + Fraction(program.constant))
+    if program.constant < 0:
+        return None
+    low = LEAST_SHARE * program.offered
+    proven = _proven(per_unit(program, low), time_limit_s)
+    # What processes less than that pays its rest with it.
+    apart = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(low)
+    return None if proven is None else round_down(min(proven, apart) * (1 - Fraction(2, 10**9)))
+
+
+def _proven(lp: LinearProgram, time_limit_s: float) -> Fraction | None:
+    answer = solve(lp, time_limit_s)
+    return None if answer.dual is None else proven_bound(lp, certificate(lp, answer.dual))
+
+
+def whole(instance: Instance, work: Traffic) -> Slots:
+    """One slot from when the first task is there to the horizon, or to the end, whenever that is."""
+    first = max(0.0, float(work.there_s[work.here].min()) - 4 * tolerance_s(instance))
+    if instance.horizon is None:
+        return Slots(np.array([first, math.inf]), False)
+    return Slots(np.array([first, float(instance.horizon) * instance.step_s]), True)
+
+
+def _device_values(instance: Instance, program: StreamProgram, answer: LpSolution) -> dict[str, float]:
+    if answer.dual is None:
+        return {}
+    rows = np.flatnonzero(np.asarray(program.lp.family) == "devices")
+    width = -program.lp.right[rows] / np.maximum(1, np.repeat(instance.pools.count, len(rows) // instance.num_pools))
+    value = np.bincount(program.lp.of[rows] // (len(rows) // instance.num_pools), weights=answer.dual[rows] * width)
+    return dict(zip(instance.pools.names, value.tolist(), strict=True))
+
+
+def _sojourn_value(program: StreamProgram, answer: LpSolution, present: int) -> float:
+    rows = np.flatnonzero(np.asarray(program.lp.family) == "sojourn")
+    return float(answer.dual[rows].sum()) * present if answer.dual is not None and len(rows) else 0.0

@@ -1,0 +1,80 @@
+"""At what rate energy counts in the programme over streams: 1 for energy, a price, an intensity, or a weighted sum of them.
+
+In slot s the rate of pool p lies between ``low[p, s]`` and ``high[p, s]``, which are equal where slots end where tariffs change.
+Mode k on pool p alone costs (e_k − r_p n_k t_k) ρ per unit: at the low rate where that is positive; on several pools its own
+energy at the low rate, the rest that it replaces at the high ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.metrics import J_PER_KWH, integral, mode_uses
+
+# Rounding errors of a difference or a product of a few floats stay far below this share of their magnitude.
+ROUNDING = 1e-14
+ENERGY = ("energy_j", "j_per_unit")
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """``resting_low[s]`` is what all devices' rest costs per second, ``rest_constant`` what is paid in any case."""
+
+    instance: Instance
+    low: Floats
+    high: Floats
+    resting_low: Floats
+    rest_constant: float
+    hidden: float
+
+    def of_modes(self, mode: Ints, slot: Ints) -> Floats:
+        """Least cost per unit above rest."""
+        data, primary = self.instance.modes, np.maximum(self.instance.modes.primary, 0)
+        energy, time = data.energy_per_unit_j[mode], data.time_per_unit_s[mode]
+        low, high = self.low[primary[mode], slot], self.high[primary[mode], slot]
+        replaced = self.instance.mode_rest_w[mode] * time
+        above = energy - replaced
+        cost = np.where(above >= 0, above * low, above * high)
+        several = np.flatnonzero(np.diff(data.req_ptr)[mode] != 1)
+        if len(several):
+            rest = mode_uses(self.instance)[mode[several]] * self.instance.pools.rest_w * time[several, None]
+            cost[several] = energy[several] * low[several] - (rest * self.high.T[slot[several]]).sum(axis=1)
+        return np.asarray(cost - ROUNDING * (energy + replaced) * self.high.max(axis=0)[slot], dtype=float)
+
+
+def rates_of(instance: Instance, edges: Floats, fixed: bool, hidden_s: float) -> Rates:
+    """The rates in slots between these edges; each segment may have ``hidden_s`` pool-seconds at work that it does not show."""
+    pools, level = instance.pools, dict(instance.objective.levels[0])
+    base = sum(level.get(name, 0.0) for name in ENERGY)
+    times, rate = np.zeros(1), np.full((instance.num_pools, 1), base)
+    tariffs = instance.tariffs
+    if tariffs is not None:
+        times = tariffs.times * instance.step_s
+        priced = level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
+        rate = base + priced / J_PER_KWH
+    first = np.clip(np.searchsorted(times, edges[:-1], side="right") - 1, 0, None)
+    last = np.maximum(np.searchsorted(times, edges[1:], side="left") - 1, first)
+    low = np.stack([rate[:, a : b + 1].min(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
+    high = np.stack([rate[:, a : b + 1].max(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
+    resting = pools.rest_w * pools.count
+    end = float(instance.horizon) * instance.step_s if fixed and instance.horizon is not None else float(edges[0])
+    ends = np.array([instance.opens * instance.step_s, end])
+    paid = np.array([np.diff(integral(times, each, ends))[0] for each in rate])
+    constant = float((resting * paid).sum()) * (1 - 100 * ROUNDING)
+    return Rates(instance, low, high, (resting @ low) * (1 - ROUNDING), constant, _hidden(instance, rate, hidden_s))
+
+
+def _hidden(instance: Instance, rate: Floats, hidden_s: float) -> float:
+    """What the tolerance of the verifier, or rounding up to whole ticks, can take off the cost of a schedule."""
+    top = float(rate.max(initial=0.0))
+    rest = float(instance.mode_rest_w.max(initial=0.0))
+    if instance.domain == "ticks":
+        return instance.num_tasks * rest * instance.step_s * top
+    moved = 0.0
+    if rate.shape[1] > 1:
+        time = instance.modes.time_per_unit_s
+        moved = float((instance.modes.energy_per_unit_j / np.maximum(time, 1e-300)).max(initial=0.0))
+    return hidden_s * (rest + moved) * top

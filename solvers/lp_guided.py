@@ -4,6 +4,8 @@ The linear programme behind the certified bound (``optbench.bounds.fluid``) know
 each cap and a second of each task are worth, and shares tasks among modes. As a solver: points are made of its shares (rounded
 at random), of its least losses, and of list rules that weigh its prices; the best is improved by simulated annealing whose modes
 are drawn from the programme. As a policy: the same for the tasks known so far, again and again on what is left.
+
+Open streams, and those too long to search, are routed by an index that charges the programme's prices (``_lp_stream``).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,14 +21,18 @@ from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
-from optbench.plugins.policy import Policy, settle
+from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
+from optbench.sim.routes import play_routes
 from optbench.sim.rules import Trace
+from optbench.sim.sites import grid_of, why_no_grid
 
 from ._lp_finder import Finder
 from ._lp_guide import Guide, blind, guide
 from ._lp_online import play
+from ._lp_stream import follow
+from ._routers import budget_of, index, require_at_least
 
 # Steps in a unit of work, and units of work where nothing limits a run.
 STEPS, DEFAULT_WORK = 1_000, 20.0
@@ -35,6 +42,8 @@ LP_SHARE, LOOK_SHARE, REPORT_SHARE = 0.4, 0.005, 0.1
 ENOUGH = 20_000
 # With a work limit the temperature changes as often as this.
 LOOKS = 200
+# With more pairs of task and mode than this a stream is routed, not searched.
+MOST_PAIRS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -44,13 +53,21 @@ class LpGuided(Policy):
     ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after the first points, and
     ``prices=false`` solves no programme: what is left is the search, for comparison. Online,
     ``resolve_every`` is the share of the time that the known work takes between two solutions, each with ``steps`` of search.
+
+    Open streams are routed: at a mean time in the system of ``latency_budget_s``, charging ``price_share`` of what devices are
+    worth; ``gain`` is watts per second by which the budget was exceeded.
     """
+
+    supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT | {"preemption", "outages"}
 
     roundings: int = 10
     search: bool = True
     prices: bool = True
     resolve_every: float = 0.1
     steps: int = 1000
+    latency_budget_s: float | None = None
+    price_share: float = 0.9
+    gain: float = 3e-4
 
     def __post_init__(self) -> None:
         for name, value in (("roundings", self.roundings), ("steps", self.steps)):
@@ -58,8 +75,20 @@ class LpGuided(Policy):
                 raise ParameterError(f"lp_guided: {name} is {value!r}; it must be at least 0")
         if not 0.0 < self.resolve_every < math.inf:
             raise ParameterError(f"lp_guided: resolve_every is {self.resolve_every!r}; it must be positive and finite")
+        require_at_least("lp_guided", "latency_budget_s", self.latency_budget_s, 1e-9)
+        for name in ("price_share", "gain"):
+            require_at_least("lp_guided", name, getattr(self, name), 0)
+
+    def refuse(self, instance: Instance) -> str | None:
+        if is_routed(instance):
+            return why_no_grid(instance)
+        if instance.preemptive:
+            return "its search starts each task once, in one mode; -s drift_penalty routes work that outages interrupt"
+        return None
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
+        if is_routed(instance):
+            return super().solve(instance, run)
         if run.warm_start is not None:
             run.report(run.warm_start)
         timed = run.work_limit is None and run.time_limit_s is not None
@@ -82,7 +111,27 @@ class LpGuided(Policy):
         return guide(instance, time_limit_s) if self.prices else blind(instance, windows(instance))
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
-        return play(instance, rng, faults, until, self.resolve_every, self.roundings, self.steps if self.search else 0)
+        if not is_routed(instance):
+            return play(instance, rng, faults, until, self.resolve_every, self.roundings, self.steps if self.search else 0)
+        grid, budget_s = grid_of(instance), budget_of(instance, self.latency_budget_s)
+        routes = index(grid, budget_s=budget_s, gain=self.gain)
+        update = follow(instance, self.price_share, budget_s) if self.prices else None
+        return play_routes(grid, routes, faults, until, update=update, every=self.resolve_every * length_of(instance))
+
+
+def is_routed(instance: Instance) -> bool:
+    """Whether arriving work is sent to sites one by one, not put in an order: it is open, has outages, or is too much."""
+    stream = instance.stream
+    if stream is None:
+        return False
+    many = instance.num_tasks * instance.num_modes > MOST_PAIRS * len(instance.modes.kind_names)
+    return instance.is_open or len(stream.outages.time) > 0 or many
+
+
+def length_of(instance: Instance) -> float:
+    """The time over which work arrives."""
+    horizon = instance.horizon
+    return float(horizon) if horizon is not None else max(float(np.max(instance.tasks.release, initial=0.0)), 1.0)
 
 
 def report(finder: Finder, run: Run) -> None:

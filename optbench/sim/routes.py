@@ -25,9 +25,7 @@ Update = Callable[[float, State, Routes], None]
 def routes_of(
     grid: Grid,
     *,
-    energy: float = 1.0,
-    usd: float = 0.0,
-    carbon: float = 0.0,
+    rates: tuple[float, float, float] = (1.0, 0.0, 0.0),
     load: float = 0.0,
     late: float = 0.0,
     time_w: Any = 0.0,
@@ -43,13 +41,13 @@ def routes_of(
 ) -> Routes:
     """Numbers for the kernel (the maths are there); one number stands for all levels, kinds, pools or modes.
 
-    ``energy`` weighs joules, ``usd`` and ``carbon`` dollars and grams at the tariffs of the instance, ``time_w`` is μ in watts by
+    ``rates`` weigh joules, dollars and grams, the last two at the tariffs of the instance, ``time_w`` is μ in watts by
     kind, ``device_w`` in watts by (level, pool), ``allowed`` by (level, mode).
     """
     instance = grid.instance
     levels, kinds, pools = len(thresholds) + 1, len(instance.modes.kind_names), instance.num_pools
     table = levels * kinds * pools * (grid.widest + 1)
-    weight = [energy, usd, carbon, load, late, math.inf if budget_s is None else budget_s, 0.0 if budget_s is None else gain]
+    weight = [*rates, load, late, math.inf if budget_s is None else budget_s, 0.0 if budget_s is None else gain]
 
     def flat(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         return np.ascontiguousarray(np.broadcast_to(values, shape), dtype=dtype).ravel().copy()
@@ -62,7 +60,7 @@ def routes_of(
         allowed=flat(allowed, (levels, instance.num_modes), np.int64),
         device_w=flat(device_w, (levels, pools), np.float64),
         time_w=flat(time_w, (kinds,), np.float64),
-        units=np.zeros(kinds), count=np.zeros(kinds), cost=np.zeros(table), choice=np.full(table, NONE, dtype=np.int64),
+        mean_units=np.zeros(kinds), num_seen=np.zeros(kinds), cost=np.zeros(table), choice=np.full(table, NONE, dtype=np.int64),
         level=np.full(pools, NONE, dtype=np.int64), later_cost=np.full(kinds, math.inf), later_at=np.full(kinds, math.inf),
         coming=np.zeros(kernel.MOST_COMING, dtype=np.int64), coming_at=np.zeros(kernel.MOST_COMING),
         coming_to=np.zeros(kernel.MOST_COMING, dtype=np.int64),
@@ -90,7 +88,7 @@ def play_routes(
     update: Update | None = None,
     every: float = math.inf,
 ) -> Trace:
-    """Run an index router from time 0; ``update`` is asked at time 0 and after every so much time while something happens."""
+    """Run an index router from time 0; ``update`` is asked after each ``every``, and once early on, after a tenth of that."""
     instance = grid.instance
     plant = plant_of(instance, faults)
     state = new_state(plant)
@@ -101,10 +99,8 @@ def play_routes(
         run_routes(*rows, last, True)
         return trace_of(instance, plant, state)
     end = last if math.isfinite(last) else float(np.max(instance.tasks.release, initial=0.0))
-    moments: Floats = np.append(np.arange(1, math.ceil(end / every)) * every, last)
-    now = 0.0
+    moments: Floats = np.concatenate(([0.1 * every], np.arange(1, math.ceil(end / every)) * every, [last]))
     for k, moment in enumerate(moments.tolist()):
-        update(now, state, routes)
         run_routes(*rows, moment, k == 0)
-        now = moment
+        update(moment, state, routes)
     return trace_of(instance, plant, state)

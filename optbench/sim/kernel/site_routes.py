@@ -9,8 +9,8 @@ the cheapest allowed one counts; if none is allowed, the cheapest of the widest.
 
     u c + μ_k (way + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
 
-of those with a free device, or of all (QUEUES, and where none is free) with the expected wait (units waiting + u) n T / devices. The
-level of a pool (WHOLE: of the plant) is the number of thresholds that its busy share exceeds.
+of those with a free device, or of all (QUEUES, and where none is free) with the expected wait (units waiting + u) n T / devices.
+The level of a pool (WHOLE: of the plant) is the number of thresholds that its busy share exceeds.
 
 With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (way + wait + u T − BUDGET) after each job: what was
 spent too much is paid back. With HOLD seconds of patience a job waits for a period in which it costs less, by more than the share
@@ -25,7 +25,7 @@ from typing import NamedTuple
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import J_PER_KWH, period_of
-from optbench.sim.kernel.plant import MODES, PERIODS, POOLS, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import MODES, PERIODS, POOLS, STEP_S, WAYS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites import CLASSES, CLOCKS, WIDEST, Steering, go_on, hold, open_sites, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
@@ -34,7 +34,7 @@ from optbench.sim.kernel.state import NONE, NOW, State, state_at
 LEVELS, KINDS, QUEUES, WHOLE, NUM_COMING = range(5)
 ENERGY, USD, CARBON, LOAD, LATE, BUDGET, GAIN, HOLD, MARGIN = range(9)
 DEBT, FRESH_UNTIL, DEBT_USED = range(3)
-# Jobs on their way that are kept in mind; watts by which μ may move, as a share, and seconds that may pass, before costs are stale.
+# Jobs on their way that are kept in mind; the share by which μ may move, and seconds that may pass, before costs are stale.
 MOST_COMING, STALE, REFRESH_S = 256, 0.01, 900.0
 
 
@@ -51,8 +51,8 @@ class Routes(NamedTuple):
     allowed: Ints
     device_w: Floats
     time_w: Floats
-    units: Floats
-    count: Floats
+    mean_units: Floats
+    num_seen: Floats
     cost: Floats
     choice: Ints
     level: Ints
@@ -85,8 +85,8 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
     """Send a job, or hold it."""
     now, kind, units, weight = state.total[NOW], plant.kind[task], state.remaining[task], routes.weight
     if state.queue[task] == NONE:  # not one that was held
-        routes.count[kind] += 1.0
-        routes.units[kind] += (units - routes.units[kind]) / routes.count[kind]
+        routes.num_seen[kind] += 1.0
+        routes.mean_units[kind] += (units - routes.mean_units[kind]) / routes.num_seen[kind]
     moved = abs(routes.memory[DEBT] - routes.memory[DEBT_USED]) * weight[GAIN]
     if now >= routes.memory[FRESH_UNTIL] or moved > STALE * max(1.0, time_weight(routes, kind)):
         refresh(plant, steering, routes, now)
@@ -94,11 +94,11 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
     follow_levels(plant, state, steering, routes)
     pool, price, seconds, at = best_pool(plant, state, steering, routes, task)
     mu = time_weight(routes, kind)
-    if routes.later_at[kind] <= plant.release[task] + weight[HOLD] and now < routes.later_at[kind] < plant.deadline[task]:
-        later = units * routes.later_cost[kind] + mu * (routes.later_at[kind] - now)
-        if later < price * (1.0 - weight[MARGIN]):
-            hold(plant, state, task, routes.later_at[kind])
-            return
+    then, step = routes.later_at[kind], plant.scalar[STEP_S]
+    may = now < then <= plant.release[task] + weight[HOLD] / step and then < plant.deadline[task]
+    if may and units * routes.later_cost[kind] + mu * (then - now) * step < price * (1.0 - weight[MARGIN]):
+        hold(plant, state, task, then)
+        return
     mode = routes.choice[at]
     if weight[GAIN] > 0.0:
         highest = 0.0
@@ -159,7 +159,7 @@ def best_pool(
             break
         for pool in range(pools):
             there = plant.pool_count[pool] - state.gone[pool]
-            way, free = way_to(plant, task, pool), free_at(state, routes, pool)
+            way, free = way_to(plant, task, pool) * plant.scalar[STEP_S], free_at(state, routes, pool)
             queues = free == 0
             if way == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
                 continue
@@ -172,7 +172,7 @@ def best_pool(
             seconds = way + wait + units * plant.time_s[mode]
             price = units * routes.cost[at] + mu * (way + wait)
             price += weight[LOAD] * (there - free + steering.waiting[pool]) / max(1, there)
-            if state.total[NOW] + seconds > plant.deadline[task]:
+            if state.total[NOW] + seconds / plant.scalar[STEP_S] > plant.deadline[task]:
                 price += weight[LATE]
             if price < least:
                 best, least, stay, place = pool, price, seconds, at
@@ -226,10 +226,10 @@ def refresh(plant: Plant, steering: Steering, routes: Routes, now: float) -> Non
     if now >= routes.memory[FRESH_UNTIL]:
         routes.memory[FRESH_UNTIL] = math.inf
         if plant.size[PERIODS] > 0:
-            routes.memory[FRESH_UNTIL] = now + REFRESH_S
+            routes.memory[FRESH_UNTIL] = now + REFRESH_S / plant.scalar[STEP_S]
             after = period_of(plant, now) + 1
             if after < plant.size[PERIODS]:
-                routes.memory[FRESH_UNTIL] = min(now + REFRESH_S, plant.period[after])
+                routes.memory[FRESH_UNTIL] = min(routes.memory[FRESH_UNTIL], plant.period[after])
             for kind in range(kinds):
                 look_ahead(plant, steering, routes, kind, now)
 
@@ -266,7 +266,7 @@ def unit_cost(plant: Plant, routes: Routes, level: int, kind: int, pool: int, mo
     seconds, weight = plant.time_s[mode], routes.weight
     rate = weight[ENERGY]
     if plant.size[PERIODS] > 0:
-        end = now + max(1.0, routes.units[kind] * seconds)
+        end = now + max(1.0, routes.mean_units[kind] * seconds / plant.scalar[STEP_S])
         rate += weight[USD] / J_PER_KWH * mean_rate(plant, plant.price, plant.price_before, pool, now, end)
         rate += weight[CARBON] / J_PER_KWH * mean_rate(plant, plant.carbon, plant.carbon_before, pool, now, end)
     net_j = plant.energy_j[mode] - plant.mode_rest_w[mode] * seconds
@@ -290,17 +290,17 @@ def look_ahead(plant: Plant, steering: Steering, routes: Routes, kind: int, now:
     routes.later_cost[kind], routes.later_at[kind] = math.inf, math.inf
     if routes.weight[HOLD] <= 0.0:
         return
-    waiting_w = time_weight(routes, kind) / max(1.0, routes.units[kind])
-    least = math.inf
+    step, least = plant.scalar[STEP_S], math.inf
+    waiting_w = time_weight(routes, kind) / max(1e-9, routes.mean_units[kind])
     for period in range(period_of(plant, now) + 1, plant.size[PERIODS]):
         start = plant.period[period]
-        if start > now + routes.weight[HOLD]:
+        if start > now + routes.weight[HOLD] / step:
             return
         for k in range(per_kind):
             mode = steering.mode_at[kind * per_kind + k]
             if mode == NONE or not routes.allowed[mode]:
                 continue
             cost = unit_cost(plant, routes, 0, kind, (k * pools) // per_kind, mode, start)
-            if cost + waiting_w * (start - now) < least:
-                least = cost + waiting_w * (start - now)
+            if cost + waiting_w * (start - now) * step < least:
+                least = cost + waiting_w * (start - now) * step
                 routes.later_cost[kind], routes.later_at[kind] = cost, start

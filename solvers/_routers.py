@@ -1,0 +1,76 @@
+"""What the index routers share: the weights of an objective, and running in the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optbench.errors import ParameterError
+from optbench.model.instance import Bools, Instance
+from optbench.sim.kernel.plant import Fault
+from optbench.sim.kernel.site_routes import Routes
+from optbench.sim.routes import play_routes, routes_of
+from optbench.sim.rules import Trace
+from optbench.sim.sites import Grid, grid_of
+
+from ._sites import SITES, SitePolicy
+
+
+class Router(SitePolicy):
+    """Routes by an index; ``routes`` gives its numbers."""
+
+    supports: ClassVar[frozenset[str] | set[str]] = SITES
+
+    def routes(self, grid: Grid) -> Routes:
+        raise NotImplementedError
+
+    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+        grid = grid_of(instance)
+        return play_routes(grid, self.routes(grid), faults, until)
+
+
+def rates(instance: Instance) -> tuple[float, float, float]:
+    """Weights of joules, dollars and grams as the objective has them, scaled so that a joule costs 1 on the average.
+
+    An objective without any of them counts joules.
+    """
+    wanted = dict(instance.objective.levels[0])
+    energy = wanted.get("energy_j", 0.0) + wanted.get("j_per_unit", 0.0)
+    usd, carbon, tariffs = wanted.get("cost_usd", 0.0), wanted.get("carbon_g", 0.0), instance.tariffs
+    if tariffs is None or usd + carbon == 0:
+        return 1.0, 0.0, 0.0
+    mean = energy + (usd * float(tariffs.price_usd_per_kwh.mean()) + carbon * float(tariffs.carbon_g_per_kwh.mean())) / 3.6e6
+    if mean <= 0:
+        return 1.0, 0.0, 0.0
+    return energy / mean, usd / mean, carbon / mean
+
+
+def on_devices(instance: Instance, gpus: int | None) -> Bools:
+    """Modes on so many devices, or all of them."""
+    devices = instance.modes.devices
+    return np.asarray(devices > 0 if gpus is None else devices == gpus, dtype=bool)
+
+
+def require_at_least(solver: str, field: str, value: float | None, least: float, why: str = "") -> None:
+    """A ParameterError unless the value is None, or a number not below ``least``."""
+    if value is not None and not (least <= value < math.inf):
+        raise ParameterError(f"{solver}: {field} is {value!r}; it must be at least {least:g}{why}")
+
+
+def budget_of(instance: Instance, budget_s: float | None) -> float | None:
+    """A mean time in the system: the one given, else that of the instance's limit on flow time."""
+    limit = instance.limits.metric_max.get("flow_time_s")
+    if budget_s is not None or limit is None:
+        return budget_s
+    return limit / max(1, instance.num_tasks)
+
+
+def index(grid: Grid, **more: Any) -> Routes:
+    """Numbers of a router whose cost is what the devices of a mode draw in all, rest included, at the rates of the objective.
+
+    Rest is paid anyway; charging it, as the price of a device, makes work hurry a little that keeps others from good devices.
+    """
+    return routes_of(grid, **{"rates": rates(grid.instance), "device_w": grid.instance.pools.rest_w, **more})

@@ -1,0 +1,43 @@
+"""Drift plus penalty (Neely 2010): least energy at a mean time in the system, by one number that is learned while time goes on.
+
+A job of u units goes where  u (e + μ T) + μ (way + wait)  is least, e the joules above rest per unit, in the mode of that cost.
+μ, in watts, is what a second in the system is worth. A virtual queue keeps account of the seconds by which the jobs sent so far
+are expected to exceed the budget, and μ grows with it: for a stationary stream the mean comes to the budget and the energy to
+the least at that mean, up to an error that falls with ``gain``. Nothing is known of what will arrive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optbench.sim.kernel.site_routes import Routes
+from optbench.sim.sites import Grid
+
+from ._routers import Router, budget_of, index, on_devices, require_at_least
+
+
+@dataclass(frozen=True)
+class DriftPenalty(Router):
+    """Least energy at a mean time in the system of ``latency_budget_s``; without one, at ``time_w`` watts per second in it.
+
+    The budget may come from the instance's own limit on flow time. ``gain`` is watts per second of debt, ``gpus`` fixes the
+    devices per job; ``queues`` lets jobs wait at a full site where that is expected to cost less than a free device elsewhere.
+    """
+
+    latency_budget_s: float | None = None
+    time_w: float = 20.0
+    gain: float = 3e-4
+    gpus: int | None = None
+    queues: bool = False
+
+    def __post_init__(self) -> None:
+        require_at_least("drift_penalty", "latency_budget_s", self.latency_budget_s, 1e-9)
+        require_at_least("drift_penalty", "gpus", self.gpus, 1)
+        for field in ("time_w", "gain"):
+            require_at_least("drift_penalty", field, getattr(self, field), 0)
+
+    def routes(self, grid: Grid) -> Routes:
+        return index(
+            grid, time_w=self.time_w, budget_s=budget_of(grid.instance, self.latency_budget_s),
+            gain=self.gain, allowed=on_devices(grid.instance, self.gpus), queues=self.queues,
+        )  # fmt: skip

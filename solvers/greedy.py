@@ -1,0 +1,27 @@
+"""Least marginal energy first: each job goes where its energy above rest is least among the sites with a free device.
+
+What the best site has no room for overflows to the next best; where no device is free at all, jobs queue where that is expected
+to cost least. No price of time, no memory: the simplest honest competitor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optbench.sim.kernel.site_routes import Routes
+from optbench.sim.sites import Grid
+
+from ._routers import Router, index, on_devices, require_at_least
+
+
+@dataclass(frozen=True)
+class Greedy(Router):
+    """Least energy above rest (or cost, or carbon) among sites with a free device; ``gpus`` fixes how many each job takes."""
+
+    gpus: int | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least("greedy", "gpus", self.gpus, 1)
+
+    def routes(self, grid: Grid) -> Routes:
+        return index(grid, allowed=on_devices(grid.instance, self.gpus))

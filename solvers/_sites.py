@@ -36,16 +36,16 @@ class SitePolicy(Policy):
 
 def sent_or_uniform(instance: Instance, rng: np.random.Generator) -> Ints:
     """The pool a record sends each job to, else one of those it can reach, all equally likely."""
-    n, pools = instance.num_tasks, instance.num_pools
-    serves = np.zeros((len(instance.modes.kind_names), pools), dtype=bool)
-    serves[instance.modes.kind, instance.modes.primary] = True
-    stream = instance.stream
-    drawn = rng.random(n)
-    if stream is None:
-        open_to = serves[instance.tasks.kind]
-    else:
-        open_to = serves[instance.tasks.kind] & np.isfinite(stream.latency_s)[stream.ingress]
-    count = open_to.sum(axis=1)
-    nth = np.minimum((drawn * count).astype(np.int64), count - 1)
-    pool = (np.cumsum(open_to, axis=1) > nth[:, None]).argmax(axis=1)
-    return np.asarray(pool if stream is None else np.where(stream.sent_to >= 0, stream.sent_to, pool), dtype=np.int64)
+    stream, tasks = instance.stream, instance.tasks
+    if stream is not None and (stream.sent_to >= 0).all():
+        return stream.sent_to
+    served = np.zeros((len(instance.modes.kind_names), instance.num_pools), dtype=bool)
+    served[instance.modes.kind, instance.modes.primary] = True
+    way = np.ones((1, instance.num_pools), dtype=bool) if stream is None else np.isfinite(stream.latency_s)
+    # One row per (kind, ingress): the pools that are open to it, then the others.
+    opened = (served[:, None, :] & way[None, :, :]).reshape(-1, instance.num_pools)
+    listed, count = np.argsort(~opened, axis=1, kind="stable"), opened.sum(axis=1)
+    row = tasks.kind if stream is None else tasks.kind * len(way) + stream.ingress
+    nth = np.minimum((rng.random(instance.num_tasks) * count[row]).astype(np.int64), count[row] - 1)
+    pool = listed[row, nth]
+    return pool if stream is None else np.where(stream.sent_to >= 0, stream.sent_to, pool)

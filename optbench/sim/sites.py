@@ -14,8 +14,8 @@ from optbench.errors import UnsupportedError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.sites import ASKED, GIVEN, TABLE, Steering, run_sites
-from optbench.sim.kernel.state import NONE, TROUBLE, State, last_moment, new_state, schedule_of
+from optbench.sim.kernel.sites import ASKED, GIVEN, TABLE, WIDEST, Steering, hold_until, next_choice, run_sites, send_to
+from optbench.sim.kernel.state import NONE, NOW, TROUBLE, State, last_moment, new_state, schedule_of
 from optbench.sim.rules import Trace, TroubleError
 
 
@@ -23,12 +23,13 @@ from optbench.sim.rules import Trace, TroubleError
 class Grid:
     """Modes of an instance by (kind, pool, devices, clock): ``mode_at[k, p, n - 1, c]``, NONE where there is none.
 
-    ``clocks[k, p, c]`` is the clock of column c there, NaN beyond the last.
+    ``clocks[k, p, c]`` is the clock of column c there, NaN beyond the last; ``column`` is the column of each mode.
     """
 
     instance: Instance
     mode_at: Ints
     clocks: Floats
+    column: Ints
 
     @property
     def widest(self) -> int:
@@ -76,15 +77,40 @@ class Grid:
         return np.concatenate((np.zeros((*best.shape[:2], 1), dtype=np.int64), best), axis=2)
 
 
+    @cached_property
+    def fit(self) -> Ints:
+        """``fit[k, p, free]``: the most devices, at most so many, with a mode; 0 where there is none."""
+        devices = np.arange(1, self.widest + 1)
+        most = np.maximum.accumulate(np.where(self.exists.any(axis=3), devices, 0), axis=2)
+        return np.concatenate((np.zeros((*most.shape[:2], 1), dtype=np.int64), most), axis=2)
+
+    @cached_property
+    def filled(self) -> Ints:
+        """``mode_at`` where a clock that has no mode stands for the next lower one, else the next higher one, that has."""
+        clocks = np.arange(self.mode_at.shape[3])
+        lower = np.maximum.accumulate(np.where(self.exists, clocks, -1), axis=3)
+        first = np.where(self.exists.any(axis=3), self.exists.argmax(axis=3), 0)[..., None]
+        return np.take_along_axis(self.mode_at, np.where(lower < 0, first, lower), axis=3)
+
+
 def why_no_grid(instance: Instance) -> str | None:
     """Why site policies cannot run an instance; None where they can."""
     if len(instance.edges.source):
         return "tasks wait for each other; site policies take independent jobs as they arrive"
     if (np.diff(instance.modes.req_ptr) != 1).any():
         return "modes take devices of several pools, or of none; site policies place a job in one pool"
+    if _kind_does_not_say_what_fits(instance):
+        return "tasks of one kind fit the memory of different pools; site policies look modes up by kind"
     if len(instance.limits.cap_w):
         return "power caps are not kept by this policy; cap_uniform and cap_greedy keep one"
     return None
+
+
+def _kind_does_not_say_what_fits(instance: Instance) -> bool:
+    """Whether some task of a kind does not fit in some mode of its kind."""
+    most = np.zeros(len(instance.modes.kind_names))
+    np.maximum.at(most, instance.tasks.kind, instance.tasks.memory_gb)
+    return bool((most[instance.modes.kind] > instance.mode_memory_gb).any())
 
 
 def grid_of(instance: Instance) -> Grid:
@@ -94,19 +120,19 @@ def grid_of(instance: Instance) -> Grid:
         raise UnsupportedError(f"{instance.name}: {reason}")
     modes, kinds, pools = instance.modes, len(instance.modes.kind_names), instance.num_pools
     clock = np.where(np.isnan(modes.clock), 1.0, modes.clock)
-    levels: dict[tuple[int, int], list[float]] = {}
-    for kind, pool, value in zip(modes.kind.tolist(), modes.primary.tolist(), clock.tolist(), strict=True):
-        levels.setdefault((kind, pool), []).append(value)
-    ordered = {key: sorted(set(values)) for key, values in levels.items()}
-    widest, most = int(modes.devices.max(initial=1)), max(len(values) for values in ordered.values())
-    clocks = np.full((kinds, pools, most), np.nan)
-    for (kind, pool), values in ordered.items():
-        clocks[kind, pool, : len(values)] = values
-    mode_at = np.full((kinds, pools, widest, most), NONE, dtype=np.int64)
-    for mode in range(instance.num_modes - 1, -1, -1):
-        kind, pool = int(modes.kind[mode]), int(modes.primary[mode])
-        mode_at[kind, pool, int(modes.devices[mode]) - 1, ordered[kind, pool].index(float(clock[mode]))] = mode
-    return Grid(instance, mode_at, clocks)
+    at = modes.kind * pools + modes.primary
+    # Every clock that a kind has at a pool, in order; its column is its place among those.
+    levels, level_of = np.unique(np.column_stack((at, clock)), axis=0, return_inverse=True)
+    place = levels[:, 0].astype(np.int64)
+    column = np.arange(len(place)) - np.searchsorted(place, place)
+    widest, most = int(modes.devices.max(initial=1)), int(column.max(initial=0)) + 1
+    clocks = np.full((kinds * pools, most), np.nan)
+    clocks[place, column] = levels[:, 1]
+    mode_at = np.full((kinds * pools, widest, most), NONE, dtype=np.int64)
+    backwards = np.arange(instance.num_modes)[::-1]
+    mode_column = column[level_of.ravel()]
+    mode_at[at[backwards], modes.devices[backwards] - 1, mode_column[backwards]] = backwards
+    return Grid(instance, mode_at.reshape(kinds, pools, widest, most), clocks.reshape(kinds, pools, most), mode_column)
 
 
 def steering_of(
@@ -128,22 +154,56 @@ def steering_of(
     # Arrivals stand nearly in order, which a stable sort uses.
     order = np.argsort(reach, kind="stable")
     clocks = grid.mode_at.shape[3]
-    shape = np.array([grid.widest, clocks, num_classes, pick_by, ASKED if pools is None else GIVEN, 0], dtype=np.int64)
-    top = (~np.isnan(grid.clocks)).sum(axis=2).max(axis=0) - 1
+    route = ASKED if pools is None else GIVEN
+    shape = np.array([grid.widest, clocks, num_classes, pick_by, route, 0, kinds], dtype=np.int64)
 
     def flat(values: Any) -> Ints:
         return np.ascontiguousarray(values, dtype=np.int64).ravel()
 
     return Steering(
-        shape=shape, mode_at=flat(grid.mode_at), class_of=classes, order=order.astype(np.int64), reach=reach,
+        shape=shape, mode_at=flat(grid.filled), class_of=classes, order=order.astype(np.int64), reach=reach,
         pool_of=np.full(n, NONE, dtype=np.int64) if pools is None else flat(pools).copy(),
         wish_devices=np.full(n, grid.widest, dtype=np.int64), wish_clock=np.full(n, NONE, dtype=np.int64),
         pick=flat(grid.pick_cheapest(grid.energy_j) if pick is None else pick), best_clock=flat(grid.best_clock),
-        clock_of=flat(top), low_clock=flat(np.zeros((kinds, p)) if low_clock is None else low_clock),
+        clock_of=np.zeros(p, dtype=np.int64), low_clock=flat(np.zeros((kinds, p)) if low_clock is None else low_clock),
         arm_count=np.zeros(kinds * p * clocks), arm_mean=np.zeros(kinds * p * clocks),
         head=np.zeros(p * num_classes, dtype=np.int64), tail=np.zeros(p * num_classes, dtype=np.int64),
         behind=np.zeros(n, dtype=np.int64), waiting=np.zeros(p, dtype=np.int64), waiting_units=np.zeros(p),
+        fit=flat(grid.fit), levels=flat((~np.isnan(grid.clocks)).sum(axis=2)), column=flat(grid.column),
     )  # fmt: skip
+
+
+class SiteRun:
+    """A run that asks where each job goes: ``asked`` until there is none, ``send`` or ``hold`` each, then ``trace``."""
+
+    def __init__(self, instance: Instance, steering: Steering, faults: Sequence[Fault] = (), until: float = math.inf) -> None:
+        self.instance, self.steering, self.until = instance, steering, last_moment(instance, until)
+        self.plant = plant_of(instance, faults)
+        self.state = new_state(self.plant)
+        self._rows = tuple(addresses(table) for table in (self.plant, self.state, steering))
+        self._first = True
+
+    @property
+    def now(self) -> float:
+        return float(self.state.total[NOW])
+
+    def asked(self) -> int | None:
+        """The next job that has to be sent somewhere, None at the end."""
+        task = next_choice(*self._rows, self.until, self._first)
+        self._first = False
+        return None if task == NONE else int(task)
+
+    def send(self, task: int, pool: int, devices: int | None = None, clock: int | None = None) -> None:
+        """Where the mode is WISHED: on at most so many devices, at that column of clocks (None: the cheapest)."""
+        wanted = int(self.steering.shape[WIDEST]) if devices is None else devices
+        send_to(*self._rows, task, pool, wanted, NONE if clock is None else clock)
+
+    def hold(self, task: int, until: float) -> None:
+        """Ask again at a later time."""
+        hold_until(self._rows[0], self._rows[1], task, until)
+
+    def trace(self) -> Trace:
+        return trace_of(self.instance, self.plant, self.state)
 
 
 def play_sites(instance: Instance, steering: Steering, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:

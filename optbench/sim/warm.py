@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
+
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.sim.compiled import in_cache
-from optbench.sim.kernel import dispatch, moments
+from optbench.sim.kernel import dispatch, moments, sites
 from optbench.sim.moments import Decision, Moment, run_decisions
 from optbench.sim.rules import list_rule, run_rule
+from optbench.sim.sites import SiteRun, grid_of, play_sites, steering_of
 
-ENTRIES = (dispatch.run, moments.open_desk, moments.take_up, moments.wait, moments.will_happen, moments.end_run)
+ENTRIES = (
+    dispatch.run, moments.open_desk, moments.take_up, moments.wait, moments.will_happen, moments.end_run,
+    sites.run_sites, sites.next_choice, sites.send_to, sites.hold_until,
+)  # fmt: skip
 
 
 def is_compiled() -> bool:
@@ -25,6 +31,14 @@ def load_kernel() -> None:
     instance = smallest()
     run_rule(instance, list_rule(instance))
     run_decisions(instance, _wait_first)
+    grid = grid_of(instance)
+    play_sites(instance, steering_of(grid, pools=np.zeros(instance.num_tasks, dtype=np.int64)))
+    run = SiteRun(instance, steering_of(grid))
+    while (task := run.asked()) is not None:
+        if run.now < 1.0:
+            run.hold(task, 1.0)
+        else:
+            run.send(task, 0)
 
 
 def smallest() -> Instance:

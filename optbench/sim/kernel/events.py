@@ -347,8 +347,9 @@ def break_down(plant: Plant, state: State, fault: int) -> None:
         touch(state, plant.size[POOLS])
     while state.free[pool] < 0:
         victim = NONE
-        for task in range(plant.size[TASKS]):
-            if state.status[task] == RUNNING and uses(plant, state.mode[task], pool):
+        for event in range(state.tally[EVENTS]):  # whatever runs waits for its end there
+            task = state.event_code[event]
+            if task < plant.size[TASKS] and state.status[task] == RUNNING and uses(plant, state.mode[task], pool):
                 later = victim == NONE or state.start[task] > state.start[victim]
                 same = victim != NONE and state.start[task] == state.start[victim]
                 if later or (same and plant.tie[task] > plant.tie[victim]):

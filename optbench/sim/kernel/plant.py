@@ -95,12 +95,11 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     by_target, by_source = np.argsort(edges.target, kind="stable"), np.argsort(edges.source, kind="stable")
     release = np.asarray(tasks.release, dtype=float)
     tie = tie_ranks(instance)
-    tariffs = instance.tariffs
-    periods = np.zeros(0) if tariffs is None else np.asarray(tariffs.times, dtype=float)
     broken = _checked(instance, (*faults, *_outages(instance)))
     horizon = np.inf if instance.horizon is None else float(instance.horizon)
     room_w, net_w = _caps(instance)
-    size = (n, instance.num_pools, instance.num_modes, len(room_w), len(periods), len(broken))
+    rates = _rates(instance)
+    size = (n, instance.num_pools, instance.num_modes, len(room_w), len(rates["period"]), len(broken))
     return Plant(
         size=np.array([*size, instance.domain == "ticks", sends, instance.preemptive, ways], dtype=np.int64),
         scalar=np.array([instance.tick_s, instance.step_s, horizon]),
@@ -112,7 +111,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         weight=_floats(tasks.weight),
         memory_gb=_floats(tasks.memory_gb),
         tie=tie,
-        release_order=np.lexsort((tie, release)).astype(np.int64),
+        release_order=_order_of_release(release, tie),
         pred_ptr=_pointers(edges.target, n),
         pred=_ints(edges.source[by_target]),
         pred_gb=_floats(edges.data_gb[by_target]),
@@ -136,18 +135,37 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         j_per_gb=_floats(links.j_per_gb.ravel()),
         cap_room_w=room_w,
         cap_net_w=net_w,
-        period=periods,
-        price=np.zeros(0) if tariffs is None else _floats(tariffs.price_usd_per_kwh.ravel()),
-        price_before=np.zeros(0) if tariffs is None else _before(periods, tariffs.price_usd_per_kwh),
-        carbon=np.zeros(0) if tariffs is None else _floats(tariffs.carbon_g_per_kwh.ravel()),
-        carbon_before=np.zeros(0) if tariffs is None else _before(periods, tariffs.carbon_g_per_kwh),
         fault_time=np.array([fault.time for fault in broken], dtype=float),
         fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
         fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
         device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
         ingress=_ints(instance.stream.ingress) if instance.stream is not None and ways else np.zeros(0, dtype=np.int64),
         way=_ways(instance) if ways else np.zeros(0),
+        **rates,
     )
+
+
+def _order_of_release(release: Floats, tie: Ints) -> Ints:
+    """By release, then by rank; a stream stands in this order already."""
+    if (release[1:] > release[:-1]).all():
+        return np.arange(len(release))
+    return np.lexsort((tie, release)).astype(np.int64)
+
+
+def _rates(instance: Instance) -> dict[str, Floats]:
+    """Price and carbon over time: periods, rates, and their integrals up to each period."""
+    tariffs = instance.tariffs
+    if tariffs is None:
+        return dict.fromkeys(("period", "price", "price_before", "carbon", "carbon_before"), np.zeros(0))
+    periods = np.asarray(tariffs.times, dtype=float)
+    price, carbon = tariffs.price_usd_per_kwh, tariffs.carbon_g_per_kwh
+    return {
+        "period": periods,
+        "price": _floats(price.ravel()),
+        "price_before": _before(periods, price),
+        "carbon": _floats(carbon.ravel()),
+        "carbon_before": _before(periods, carbon),
+    }
 
 
 def _outages(instance: Instance) -> list[Fault]:

@@ -1,16 +1,18 @@
 """Arriving jobs, sites with a queue each: who goes where, and on how many devices at which clock, by compiled policies.
 
     a job arrives:    its pool is given (a record, a draw), or somebody is asked (``next_choice``) and answers ``send`` or ``hold``
-    it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, by class)
-    a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices:
-                      the number wanted is clipped to the free ones
+    it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, and
+                      one class before the next)
+    a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices
+                      than its smallest mode takes: the number wanted is clipped to the free ones
 
 Of one instant ends come first, each followed by the starts that it allows, then arrivals, then outages. What an outage stops
 goes back to the head of its queue.
 
-The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``; a policy says how to pick one:
+The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``, where a clock that has no mode stands for the
+next one that has; ``fit[kind, pool, free]`` is the largest number of devices with a mode. A policy says how to pick one:
 
-    TABLE    ``pick[kind, pool, free]``
+    TABLE    ``pick[kind, pool, free]``, NONE to wait
     STICKY   all free devices; a pool's clock becomes LOW with two or more of them free, else max(clock, LOW)   (default_policy)
     BANDIT   all free devices; the clock by UCB1 on −(energy per unit), one count of selections for all arms      (ucb1)
     WISHED   devices and clock that were decided when the job was sent; clock NONE: the cheapest for that number
@@ -43,14 +45,15 @@ from optbench.sim.kernel.state import (
 )  # fmt: skip
 
 # Entries of ``shape``; values of PICK and ROUTE.
-WIDEST, CLOCKS, CLASSES, PICK, ROUTE, SELECTIONS = range(6)
+WIDEST, CLOCKS, CLASSES, PICK, ROUTE, SELECTIONS, KINDS = range(7)
 TABLE, STICKY, BANDIT, WISHED = range(4)
 GIVEN, ASKED = range(2)
 
 
 class Steering(NamedTuple):
     """A policy's numbers, and what it remembers. ``order`` lists tasks as they are met: by the time they reach a given pool, else by
-    release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order.
+    release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order. ``levels`` counts
+    the clocks of a kind at a pool, ``column`` is the clock of a mode.
     """
 
     shape: Ints
@@ -72,6 +75,9 @@ class Steering(NamedTuple):
     behind: Ints
     waiting: Ints
     waiting_units: Floats
+    fit: Ints
+    levels: Ints
+    column: Ints
 
 
 steering_at = table_at(Steering)
@@ -88,11 +94,18 @@ def run_sites(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float
 
 @njit(cache=True)
 def open_sites(plant: Plant, state: State, steering: Steering) -> None:
+    """Time 0: nothing has arrived, nobody has learnt anything, every pool is at its top clock."""
     begin(plant, state)
-    for queue in range(plant.size[POOLS] * steering.shape[CLASSES]):
+    pools, clocks = plant.size[POOLS], steering.shape[CLOCKS]
+    for queue in range(pools * steering.shape[CLASSES]):
         steering.head[queue], steering.tail[queue] = NONE, NONE
-    for pool in range(plant.size[POOLS]):
-        steering.waiting[pool], steering.waiting_units[pool] = 0, 0.0
+    for pool in range(pools):
+        steering.waiting[pool], steering.waiting_units[pool], steering.clock_of[pool] = 0, 0.0, 0
+    for at in range(steering.shape[KINDS] * pools):
+        steering.clock_of[at % pools] = max(steering.clock_of[at % pools], steering.levels[at] - 1)
+        for arm in range(at * clocks, (at + 1) * clocks):
+            steering.arm_count[arm], steering.arm_mean[arm] = 0.0, 0.0
+    steering.shape[SELECTIONS] = 0
 
 
 @njit(cache=True)
@@ -166,6 +179,10 @@ def settle(plant: Plant, state: State, steering: Steering) -> None:
 @njit(cache=True)
 def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int) -> None:
     """Send a job on its way to a pool; it wants so many devices there, and a clock (NONE: the cheapest)."""
+    row = (plant.kind[task] * plant.size[POOLS] + pool) * (steering.shape[WIDEST] + 1)
+    devices = min(max(devices, 1), steering.shape[WIDEST])
+    while steering.fit[row + devices] == 0 and devices < steering.shape[WIDEST]:
+        devices += 1
     steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = pool, devices, clock
     way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[WAYS] else 0.0
     if way > 0.0:
@@ -184,10 +201,9 @@ def hold(plant: Plant, state: State, task: int, until: float) -> None:
 
 @njit(cache=True)
 def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
-    """Begin, or wait."""
-    if state.free[pool] > 0:
-        begin_job(plant, state, steering, task, pool)
-    else:
+    """Begin, or wait; nobody overtakes a job of its class."""
+    first = steering.head[pool * steering.shape[CLASSES] + steering.class_of[plant.kind[task]]] == NONE
+    if not (first and begin_job(plant, state, steering, task, pool)):
         stand(plant, state, steering, task, pool, False)
 
 
@@ -214,42 +230,53 @@ def serve_site(plant: Plant, state: State, steering: Steering, pool: int) -> Non
     for queue in range(pool * classes, (pool + 1) * classes):
         while state.free[pool] > 0 and steering.head[queue] != NONE:
             task = steering.head[queue]
+            if not begin_job(plant, state, steering, task, pool):
+                break
             steering.head[queue] = steering.behind[task]
             steering.waiting[pool] -= 1
             steering.waiting_units[pool] -= state.remaining[task]
-            begin_job(plant, state, steering, task, pool)
 
 
 @njit(cache=True)
-def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
-    """Start in the mode that the policy picks."""
-    kind, widest, clocks, free = plant.kind[task], steering.shape[WIDEST], steering.shape[CLOCKS], state.free[pool]
-    at, pick = kind * plant.size[POOLS] + pool, steering.shape[PICK]
-    if pick == TABLE:
-        mode = steering.pick[at * (widest + 1) + min(free, widest)]
-    else:
-        devices = min(free, widest)
-        if pick == STICKY:
-            low = steering.low_clock[at]
-            steering.clock_of[pool] = low if free >= 2 else max(steering.clock_of[pool], low)
-            clock = steering.clock_of[pool]
-        elif pick == BANDIT:
-            clock = select(steering, at * clocks, clocks)
-        else:
-            devices = min(devices, steering.wish_devices[task])
-            clock = steering.wish_clock[task]
-            if clock == NONE:
-                clock = steering.best_clock[at * (widest + 1) + devices]
-        mode = steering.mode_at[(at * widest + devices - 1) * clocks + clock]
+def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> bool:
+    """Start in the mode that the policy picks; False where it picks none."""
+    mode = pick_mode(plant, state, steering, task, pool) if state.free[pool] > 0 else NONE
+    if mode == NONE:
+        return False
     start(plant, state, task, mode)
+    return True
 
 
 @njit(cache=True)
-def select(steering: Steering, first: int, clocks: int) -> int:
+def pick_mode(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> int:
+    """The mode in which a job begins on the free devices of a pool, NONE where they are too few."""
+    widest, pick = steering.shape[WIDEST], steering.shape[PICK]
+    at, free = plant.kind[task] * plant.size[POOLS] + pool, min(state.free[pool], widest)
+    if pick == TABLE:
+        return int(steering.pick[at * (widest + 1) + free])
+    wanted = min(free, steering.wish_devices[task]) if pick == WISHED else free
+    devices = steering.fit[at * (widest + 1) + wanted]
+    if devices == 0:
+        return NONE
+    if pick == STICKY:
+        low = steering.low_clock[at]
+        steering.clock_of[pool] = low if state.free[pool] >= 2 else max(steering.clock_of[pool], low)
+        clock = steering.clock_of[pool]
+    elif pick == BANDIT:
+        clock = select(steering, at)
+    else:
+        clock = steering.wish_clock[task]
+        if clock == NONE:
+            clock = steering.best_clock[at * (widest + 1) + devices]
+    return int(steering.mode_at[(at * widest + devices - 1) * steering.shape[CLOCKS] + clock])
+
+
+@njit(cache=True)
+def select(steering: Steering, at: int) -> int:
     """UCB1: the lowest clock without a completed job; else the best mean plus √(2 ln t / N), the first on ties."""
     steering.shape[SELECTIONS] += 1
-    best, value = 0, -math.inf
-    for clock in range(clocks):
+    best, value, first = 0, -math.inf, at * steering.shape[CLOCKS]
+    for clock in range(steering.levels[at]):
         count = steering.arm_count[first + clock]
         if count == 0.0:
             return clock
@@ -262,13 +289,10 @@ def select(steering: Steering, first: int, clocks: int) -> int:
 @njit(cache=True)
 def learn(plant: Plant, steering: Steering, task: int, mode: int) -> None:
     """The reward of an arm is minus the energy per unit of the job that has ended."""
-    clocks = steering.shape[CLOCKS]
     at = plant.kind[task] * plant.size[POOLS] + plant.primary[mode]
-    for clock in range(clocks):
-        if steering.mode_at[(at * steering.shape[WIDEST] + plant.devices[mode] - 1) * clocks + clock] == mode:
-            arm = at * clocks + clock
-            steering.arm_count[arm] += 1.0
-            steering.arm_mean[arm] += (-plant.energy_j[mode] - steering.arm_mean[arm]) / steering.arm_count[arm]
+    arm = at * steering.shape[CLOCKS] + steering.column[mode]
+    steering.arm_count[arm] += 1.0
+    steering.arm_mean[arm] += (-plant.energy_j[mode] - steering.arm_mean[arm]) / steering.arm_count[arm]
 
 
 @njit(cache=True)

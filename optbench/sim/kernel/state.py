@@ -108,8 +108,8 @@ def open_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
     got = np.minimum(whole, (end - start) / instance.modes.time_per_unit_s[mode])
     units = np.where(state.end[running] <= until, whole, got)
     return Schedule(
-        np.concatenate((made.task, running)), np.concatenate((made.mode, mode)), np.concatenate((made.start, start)),
-        np.concatenate((made.end, end)), np.concatenate((made.units, units)),
+        np.concatenate((made.task, running)), np.concatenate((made.mode, mode)), np.concatenate((made.start, start)).astype(float),
+        np.concatenate((made.end, end)).astype(float), np.concatenate((made.units, units)),
     )  # fmt: skip
 
 

@@ -24,8 +24,8 @@ class Rest:
 def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
     """Tasks that have not ended, are released, and wait for no task that is not; modes keep their numbers, running ones follow.
 
-    A running task has one mode only, that of its run with what is left of its length. Data on its way is a release, ways in take no time.
-    Limits on metrics stay behind, and a hard deadline that is over becomes due at once.
+    A running task has one mode only, that of its run with what is left of its length. Data on its way is a release, ways in
+    take no time. Limits on metrics stay behind, and a hard deadline that is over becomes due at once.
     """
     now = float(state.total[NOW])
     task = np.flatnonzero(_known(instance, state, now))

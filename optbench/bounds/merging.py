@@ -101,7 +101,7 @@ def merged(instance: Instance, classes: Ints) -> Merged:
 def _merged_stream(stream: Stream, classes: Ints) -> Stream:
     """Least latency to any pool of a class; nobody is sent anywhere."""
     latency = np.full((len(stream.latency_s), int(classes.max()) + 1), np.inf)
-    np.minimum.at(latency, (slice(None), classes), stream.latency_s)
+    np.minimum.at(latency.T, classes, stream.latency_s.T)
     outages = replace(stream.outages, pool=classes[stream.outages.pool])
     return replace(stream, latency_s=latency, sent_to=np.full_like(stream.sent_to, -1), outages=outages)
 

@@ -39,13 +39,17 @@ def rates(instance: Instance) -> tuple[float, float, float]:
     """
     wanted = dict(instance.objective.levels[0])
     energy = wanted.get("energy_j", 0.0) + wanted.get("j_per_unit", 0.0)
-    usd, carbon, tariffs = wanted.get("cost_usd", 0.0), wanted.get("carbon_g", 0.0), instance.tariffs
-    if tariffs is None or usd + carbon == 0:
+    return scaled_rates(instance, energy, wanted.get("cost_usd", 0.0), wanted.get("carbon_g", 0.0))
+
+
+def scaled_rates(instance: Instance, energy: float, usd: float, carbon: float) -> tuple[float, float, float]:
+    """These weights, so that a joule costs 1 on the average over sites and time; of joules alone where that is nothing."""
+    tariffs = instance.tariffs
+    if tariffs is None:
         return 1.0, 0.0, 0.0
-    mean = energy + (usd * float(tariffs.price_usd_per_kwh.mean()) + carbon * float(tariffs.carbon_g_per_kwh.mean())) / 3.6e6
-    if mean <= 0:
-        return 1.0, 0.0, 0.0
-    return energy / mean, usd / mean, carbon / mean
+    per_kwh = usd * float(tariffs.price_usd_per_kwh.mean()) + carbon * float(tariffs.carbon_g_per_kwh.mean())
+    mean = energy + per_kwh / 3.6e6
+    return (energy / mean, usd / mean, carbon / mean) if mean > 0 else (1.0, 0.0, 0.0)
 
 
 def on_devices(instance: Instance, gpus: int | None) -> Bools:

@@ -20,24 +20,26 @@ from ._routers import Router, budget_of, index, on_devices, require_at_least
 class DriftPenalty(Router):
     """Least energy at a mean time in the system of ``latency_budget_s``; without one, at ``time_w`` watts per second in it.
 
-    The budget may come from the instance's own limit on flow time. ``gain`` is watts per second of debt, ``gpus`` fixes the
-    devices per job; ``queues`` lets jobs wait at a full site where that is expected to cost less than a free device elsewhere.
+    The budget may come from the instance's own limit on flow time. ``gain`` is watts per second of debt, ``rest_share`` the share
+    of a device's resting power that is charged too, ``gpus`` fixes the devices per job; ``queues`` lets jobs wait at a full site
+    where that is expected to cost less than a free device elsewhere.
     """
 
     latency_budget_s: float | None = None
     time_w: float = 20.0
     gain: float = 3e-4
+    rest_share: float = 0.0
     gpus: int | None = None
     queues: bool = False
 
     def __post_init__(self) -> None:
         require_at_least("drift_penalty", "latency_budget_s", self.latency_budget_s, 1e-9)
         require_at_least("drift_penalty", "gpus", self.gpus, 1)
-        for field in ("time_w", "gain"):
+        for field in ("time_w", "gain", "rest_share"):
             require_at_least("drift_penalty", field, getattr(self, field), 0)
 
     def routes(self, grid: Grid) -> Routes:
         return index(
-            grid, time_w=self.time_w, budget_s=budget_of(grid.instance, self.latency_budget_s),
-            gain=self.gain, allowed=on_devices(grid.instance, self.gpus), queues=self.queues,
+            grid, time_w=self.time_w, device_w=self.rest_share * grid.instance.pools.rest_w, gain=self.gain, queues=self.queues,
+            budget_s=budget_of(grid.instance, self.latency_budget_s), allowed=on_devices(grid.instance, self.gpus),
         )  # fmt: skip

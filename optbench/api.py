@@ -20,6 +20,7 @@ from typing import Any
 
 from optbench.bounds.auto import METHODS, lower_bounds
 from optbench.bounds.bank import BoundBank
+from optbench.bounds.stream import path_metrics
 from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
 from optbench.model import formats
@@ -259,7 +260,7 @@ class _Solving:
             gap=_value(gaps),
             verified=verdict is not None and verdict.feasible,
             violations=_violations(verdict, rejected),
-            metrics=verdict.metrics if verdict is not None else {},
+            metrics=self._metrics(verdict) if verdict is not None else {},
             bounds=tuple(b for run in runs for b in sorted(run.bounds, key=lambda b: -b.value)),
             wall_s=round(self.solving_s, 6),
             time_to_first_s=_first(runs),
@@ -269,6 +270,11 @@ class _Solving:
             message=_crash(runs[-1]) or (runs[-1].message if schedule is None else None),
             info={key: value for run in runs for key, value in run.info.items()} | self._bounding(),
         )
+
+    def _metrics(self, verdict: Verdict) -> dict[str, float]:
+        """The verifier's, and where work arrives what bounds them."""
+        floors = path_metrics(self.instance, verdict.metrics) if self.bounding and verdict.feasible else {}
+        return verdict.metrics | floors
 
     def _bounding(self) -> dict[str, Any]:
         """What people waited for beside the solver, where they will have felt it."""

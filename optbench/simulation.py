@@ -13,6 +13,7 @@ import numpy as np
 
 from optbench.api import load_target, peak_memory_mb
 from optbench.bounds.auto import lower_bounds
+from optbench.bounds.stream import path_metrics
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Floats, Instance, round_down
 from optbench.model.measures import Value, check_bound, gap
@@ -172,6 +173,7 @@ def _report(
     energy_j = verdict.metrics["energy_j"] if complete and verdict.metrics else _energy_so_far(trace)
     units = float(schedule.units.sum())
     bounds = _bounds(instance, verdict, bound_time_s) if complete else ()
+    floors = path_metrics(instance, verdict.metrics) if bound_time_s > 0 and verdict.feasible else {}
     lows = [max((b.value for b in bounds if b.level == k), default=None) for k in range(instance.objective.num_levels)]
     gaps = [gap(value, low) for value, low in zip(verdict.objectives, lows, strict=False)] if complete else [None]
     decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
@@ -200,7 +202,7 @@ def _report(
         bounds=tuple(bounds),
         verified=not wrong,
         violations=wrong,
-        metrics=verdict.metrics if complete else {},
+        metrics=(verdict.metrics | floors) if complete else {},
         wall_s=round(wall_s, 6),
         peak_memory_mb=peak_memory_mb(),
         decisions=None if decision_s is None else len(decision_s),

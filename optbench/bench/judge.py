@@ -17,6 +17,7 @@ from optbench.bench.answers import Nonsense, Told, clean, read_bounds, read_refu
 from optbench.bench.executor.base import Outcome
 from optbench.bench.records import Reason, Record, code_version, machine
 from optbench.bench.study.cells import Cell
+from optbench.bounds.stream import path_metrics
 from optbench.errors import ContradictionError, FileFormatError
 from optbench.model.files import schedule_from_dict
 from optbench.model.instance import Instance
@@ -146,7 +147,7 @@ def _solved(base: Record, told: Told, instance: Instance) -> Record:
         gap=_value(gaps),
         verified=True,
         violations=(),
-        metrics=verdict.metrics,
+        metrics=verdict.metrics | path_metrics(instance, verdict.metrics),
     )
 
 

@@ -4,7 +4,7 @@
 where a task that the horizon cuts counts min(D, H − release). ``path_metrics`` puts a policy beside three such floors:
 
     floor_own        at the units that it has processed
-    floor_offered    at all units that were offered (or as many as the devices can process)
+    floor_offered    at all units that were offered; over all amounts of work where the devices cannot process them
     floor_frontier   at its own units and its own mean time in the system (censored)
 
 ``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit falls with the work done:
@@ -23,14 +23,17 @@ import numpy as np
 
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
 from optbench.bounds.linear_program import LinearProgram, LpSolution, solve
-from optbench.bounds.stream_program import LEAST_SHARE, Demand, Slots, StreamProgram, per_unit, stream_program, tolerance_s
+from optbench.bounds.stream_program import Demand, Slots, StreamProgram, per_unit, stream_program, tolerance_s
 from optbench.bounds.stream_traffic import Traffic, traffic
 from optbench.errors import ParameterError
 from optbench.model.instance import Instance
+from optbench.model.measures import check_bound
 from optbench.model.objective import Objective
 from optbench.model.result import Bound
 
 TIME_LIMIT_S = 60.0
+# A mean time in the system of nothing at all is no budget.
+LEAST_SOJOURN_S = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +59,15 @@ def path_bound(
 ) -> PathBound | None:
     """Least energy to process ``units`` (all that are offered) with a mean time in the system of at most ``sojourn_s``.
 
-    None when no schedule can: not enough devices, or time. A drained instance processes everything.
+    None when no schedule can, for want of devices or time, and where interrupted work is rounded to ticks. A drained instance
+    processes everything.
     """
     if units is not None and not units > 0:
         raise ParameterError(f"units is {units!r}; it must be positive")
     if sojourn_s is not None and not sojourn_s > 0:
         raise ParameterError(f"sojourn_s is {sojourn_s!r}; it must be a positive number of seconds")
+    if instance.preemptive and instance.domain == "ticks":
+        return None
     work = traffic(instance) if work is None else work
     offered = float(work.units.sum())
     wanted = offered if units is None or not instance.is_open else units
@@ -85,19 +91,21 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
     """Floors and gaps of a verified schedule, from its metrics; empty for an instance without a stream."""
     if instance.stream is None or not metrics.get("units_done", 0.0) > 0:
         return {}
-    work = traffic(instance)
-    own, reached = metrics["units_done"], metrics["j_per_unit"]
-    asked = {
-        "own": (own, None),
-        "offered": (None, None),
-        "frontier": (own, max(metrics["sojourn_censored_s"], 1e-9)),
+    work, reached = traffic(instance), metrics["j_per_unit"]
+    own, sojourn_s = min(metrics["units_done"], float(work.units.sum())), max(metrics["sojourn_censored_s"], LEAST_SOJOURN_S)
+    found = {
+        "own": path_bound(instance, own, work=work),
+        "offered": path_bound(instance, work=work),
+        "frontier": path_bound(instance, own, sojourn_s, work=work),
     }
-    out: dict[str, float] = {}
-    for name, (units, sojourn_s) in asked.items():
-        found = path_bound(instance, units, sojourn_s, work=work)
-        if found is not None:
-            out |= {f"floor_{name}_j_per_unit": found.j_per_unit, f"gap_{name}": 1.0 - found.j_per_unit / reached}
-    return out
+    floors = {name: floor.j_per_unit for name, floor in found.items() if floor is not None}
+    if "offered" not in floors and instance.is_open:
+        least = _least(instance, stream_program(instance, work, whole(instance, work), Demand()), TIME_LIMIT_S)
+        floors |= {"offered": least} if least is not None else {}
+    for name in set(floors) - {"offered"}:
+        check_bound(reached, floors[name], f"the path bound ({name})", instance.name)
+    named = {f"floor_{name}_j_per_unit": floor for name, floor in floors.items()}
+    return named | {f"gap_{name}": 1.0 - floor / reached for name, floor in floors.items()}
 
 
 def stream_bound(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> Bound | None:
@@ -117,10 +125,9 @@ def _least(instance: Instance, program: StreamProgram, time_limit_s: float) -> f
         return None if proven is None else round_down(proven + Fraction(program.constant))
     if program.constant < 0:
         return None
-    low = LEAST_SHARE * program.offered
-    proven = _proven(per_unit(program, low), time_limit_s)
-    # What processes less than that pays its rest with it.
-    apart = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(low)
+    proven = _proven(per_unit(program, program.few), time_limit_s)
+    # What processes less than a few units pays all rest with them.
+    apart = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
     return None if proven is None else round_down(min(proven, apart) * (1 - Fraction(2, 10**9)))
 
 

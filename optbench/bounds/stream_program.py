@@ -50,7 +50,10 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class StreamProgram:
-    """The programme with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value."""
+    """The programme with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value.
+
+    ``few`` units are a small part of what is offered and of what the devices can process, each at its ``cheapest``.
+    """
 
     lp: LinearProgram
     constant: float
@@ -58,6 +61,7 @@ class StreamProgram:
     mode: Ints
     slot: Ints
     offered: float
+    few: float
     cheapest: float
 
 
@@ -113,7 +117,8 @@ class _Builder:
         if instance.is_open and self.demand.units is not None:
             rows.add("units", self.demand.units * (1 - MARGIN), (0, x, 1.0), of=0)
         lp = assemble(columns, rows)
-        return StreamProgram(lp, self._constant(), cls, mode, slot, offered, float(cost.min(initial=0.0)))
+        few = LEAST_SHARE * min(offered, self._processable(mode))
+        return StreamProgram(lp, self._constant(), cls, mode, slot, offered, few, float(cost.min(initial=np.inf)))
 
     def _choices(self) -> tuple[Ints, Ints, Ints]:
         """Class, mode and slot of each x: modes that no other of the same pool beats, slots in which something has come."""
@@ -128,6 +133,17 @@ class _Builder:
             parts.append(np.stack([np.full(len(modes) * len(s), c), np.repeat(modes, len(s)), np.tile(s, len(modes))]))
         cls, mode, at = np.concatenate(parts, axis=1)
         return cls, mode, at
+
+    def _processable(self, mode: Ints) -> float:
+        """About how many units the devices can process, each pool in its best mode."""
+        data, total = self.instance.modes, 0.0
+        span = float(self.slots.edges[-1] - self.slots.edges[0])
+        for pool in np.unique(data.primary[mode]).tolist():
+            k = np.unique(mode[data.primary[mode] == pool])
+            need = data.devices[k] * data.time_per_unit_s[k]
+            best = float(need.min()) if pool >= 0 else 0.0
+            total += float(self.instance.pools.count[pool]) * span / best if best > 0 else np.inf
+        return total
 
     def _times_count(self) -> bool:
         """Whether running times matter beside energy and devices."""

@@ -15,8 +15,8 @@ NAMES = 170.0
 LINEAR = 1e-3
 EXCESSES = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 EXCESS_NAMES = ("0", "0.1 %", "1 %", "10 %", "100 %", "1,000 %", "10,000 %")
-DECADES = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36000.0)
-DECADE_NAMES = ("1 ms", "10 ms", "0.1 s", "1 s", "10 s", "1 min", "10 min", "1 h", "10 h")
+DECADES = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36000.0, 360000.0)
+DECADE_NAMES = ("1 ms", "10 ms", "0.1 s", "1 s", "10 s", "1 min", "10 min", "1 h", "10 h", "100 h")
 DASHES = (None, "8 4", "3 3", "12 3 3 3", "6 2", "16 4")
 LONGEST_NAME = 24
 # Lightness that lines and marks need on a light page and on a dark one.

@@ -13,6 +13,7 @@ from optbench.bench.report import charts
 from optbench.bench.report.failures import failures
 from optbench.bench.report.gathered import Caveat, Report, caveats, gather
 from optbench.bench.report.instances import instances
+from optbench.bench.report.operation import operations
 from optbench.bench.report.provenance import meanings, provenance
 from optbench.bench.report.ranking import claims_section, gates_section, ranking
 from optbench.bench.report.verdict import verdict
@@ -64,6 +65,7 @@ def render(report: Report, path: Path | None) -> str:
     body = [
         _header(report, gates, claims),
         _ranking(report, number),
+        operations(report, number),
         _charts(report, number),
         gates_section(gates),
         claims_section(claims),

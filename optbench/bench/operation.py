@@ -1,0 +1,61 @@
+"""What a schedule of arriving work looks like in operation: power over time, times in the system, who goes where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.model.instance import Floats, Instance
+from optbench.model.metrics import power_trace
+from optbench.model.schedule import Schedule
+from optbench.model.stream_metrics import progress
+
+# Means of power over so many parts of the time that is watched: hours of a week.
+BINS = 168
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """``watts[k]`` is the mean power from ``edges_s[k]`` to ``edges_s[k + 1]``. ``sojourn_s`` are the times in the system of what
+    was completed, rising, of ``arrivals`` tasks. ``shares[g, p]``: of what came in at g and began, the share that went to pool p
+    (NaN where nothing came in)."""
+
+    edges_s: Floats
+    watts: Floats
+    sojourn_s: Floats
+    arrivals: int
+    shares: Floats
+
+
+def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Operation:
+    """Only for instances with a stream."""
+    assert instance.stream is not None
+    edges, watts = _power(instance, schedule, bins)
+    found = progress(instance, schedule)
+    release = np.asarray(instance.tasks.release, dtype=float)
+    sojourn = np.sort((found.last - release)[found.done]) * instance.step_s
+    arrivals = int((release < instance.horizon).sum()) if instance.is_open and instance.horizon is not None else len(release)
+    return Operation(edges * instance.step_s, watts, sojourn, arrivals, routing_shares(instance, schedule))
+
+
+def routing_shares(instance: Instance, schedule: Schedule) -> Floats:
+    """By ingress, the share of tasks that began at each pool; of an interrupted task, its first part counts."""
+    assert instance.stream is not None
+    order = np.lexsort((schedule.start, schedule.task))
+    task, first = np.unique(schedule.task[order], return_index=True)
+    pool = instance.modes.primary[schedule.mode[order][first]]
+    counts = np.zeros((len(instance.stream.latency_s), instance.num_pools))
+    np.add.at(counts, (instance.stream.ingress[task], pool), 1.0)
+    total = counts.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0, counts / np.where(total > 0, total, 1.0), np.nan), dtype=float)
+
+
+def _power(instance: Instance, schedule: Schedule, bins: int) -> tuple[Floats, Floats]:
+    """Edges and mean watts: differences of the energy up to each edge, so that nothing between samples is missed."""
+    trace = power_trace(instance, schedule)
+    total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
+    spent = np.concatenate(([0.0], np.cumsum(total * np.diff(trace.t))))
+    edges = np.linspace(trace.t[0], trace.t[-1], bins + 1)
+    length = np.diff(edges)
+    return edges, np.asarray(np.diff(np.interp(edges, trace.t, spent)) / np.where(length > 0, length, 1.0), dtype=float)

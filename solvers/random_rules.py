@@ -10,13 +10,14 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
-from optbench.plugins.policy import Policy, settle
+from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace, run_rule
@@ -33,6 +34,9 @@ class RandomRules(Policy):
     """Best of k randomised dispatching rules; k = 0: until the time or work limit, which counts samples."""
 
     k: int = 0
+
+    # What an open instance is worth per unit of work done is no sum over its tasks, by which samples are compared.
+    supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT - {"open_end", "per_unit"}
 
     def __post_init__(self) -> None:
         if self.k < 0:

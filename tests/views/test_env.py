@@ -370,3 +370,8 @@ def test_another_observation_is_a_subclass() -> None:
     seen, _ = env.reset(seed=0)
     assert seen["ready"].tolist() == [1.0] and env.observation_space.contains(seen)
     assert env.step(env.layout.wait)[0]["ready"].tolist() == [2.0]
+
+
+def test_what_may_stay_undone_has_no_environment_of_this_kind() -> None:
+    with pytest.raises(EnvError, match=r"geo_dc-1-0' leaves work undone at its horizon.*drain it"):
+        SchedulingEnv(load_problem("geo_dc:days=0.01,jobs=1")).reset(seed=0)

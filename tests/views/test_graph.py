@@ -114,6 +114,14 @@ def test_requirements_come_back(instance: Instance) -> None:
     assert torch.equal(graph[RUNS_ON].edge_attr[:, : len(PAIR)], graph.pair_attr[graph[RUNS_ON].pair])
 
 
+def test_ways_in_come_back() -> None:
+    instance = load_problem("geo_dc:jobs=5,drain=yes,only=[us-west,us-east]").instance(0)
+    graph, pairs, stream = graph_of(instance, double=True), instance.pairs, instance.stream
+    assert stream is not None
+    way = stream.latency_s[stream.ingress[pairs.task], instance.modes.primary[pairs.mode]]
+    np.testing.assert_allclose(physical(graph, "pair", "way"), way, rtol=1e-9)
+
+
 def test_links_and_places_come_back(instance: Instance) -> None:
     graph = graph_of(instance, double=True)
     a, b = graph[LINKED].edge_index.numpy()

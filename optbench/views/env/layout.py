@@ -104,6 +104,8 @@ def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> Vi
     levels = instance.objective.num_levels
     if not 0 <= level < levels:
         raise EnvError(f"level is {level}; the objective of {instance.name!r} has levels 0 to {levels - 1}")
+    if instance.is_open:
+        raise EnvError(f"{instance.name!r} leaves work undone at its horizon, which rewards per step do not express; drain it")
     known, pairs, n = windows(instance), instance.pairs, instance.num_tasks
     least = np.full(n, np.inf)
     np.minimum.at(least, pairs.task, pairs.energy_j)

@@ -117,6 +117,7 @@ PAIR: Columns = MappingProxyType(
         "rest_power": "power",  # what its devices would draw if they were not busy
         "has_clock": "flag",
         "clock": "share",  # of the top clock, 1 where it has no meaning
+        "way": "time",  # from where the task comes in
     }
 )
 

@@ -96,6 +96,7 @@ def pair_features(instance: Instance, scales: Scales) -> Floats:
         instance.mode_rest_w[pairs.mode],
         ~np.isnan(clock),
         np.where(np.isnan(clock), 1.0, clock),
+        (pairs.ready - instance.tasks.release[pairs.task]) * instance.step_s,
     )
 
 

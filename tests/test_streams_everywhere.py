@@ -1,0 +1,153 @@
+"""Arriving work that is drained: every solver takes it or refuses it, exact solvers agree, bounds stay below, nothing is lost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import optbench as ob
+from optbench.bounds.auto import METHODS, lower_bounds
+from optbench.bounds.merging import SMALL, merge_pools
+from optbench.model.instance import Instance
+from optbench.model.metrics import metrics_of
+from optbench.model.schedule import Schedule
+from optbench.model.streams import Outages, with_stream
+from optbench.model.verify import verify
+from optbench.plugins.discovery import load_problem, load_solver, names
+from optbench.plugins.policy import Policy
+from tests.reference.brute_force import brute_force
+
+THREE = "only=[us-west,eu-central,us-east],shrink=0.06,max_gpus=2,days=0.02,drain=yes"
+TICKS = f"geo_dc:jobs=5,tick_s=300,{THREE}"
+SECONDS = f"geo_dc:jobs=9,{THREE}"
+SCHEDULERS = [name for name in names("solver") if name not in ("cpsat", "highs")]
+
+
+def made(spec: str, seed: int = 0) -> Instance:
+    return load_problem(spec).instance(seed)
+
+
+def two_clocks(seed: int) -> Instance:
+    """Three jobs, three sites of one or two devices, two clocks each, coarse ticks: small enough to try everything."""
+    instance = made(f"geo_dc:jobs=3,tick_s=1800,{THREE}".replace("max_gpus=2", "max_gpus=1"), seed)
+    modes = instance.modes
+    keep = np.flatnonzero((modes.clock == 1.0) | (modes.clock == 0.5))
+    thin = replace(
+        modes, kind_ptr=np.array([0, len(keep)]), req_ptr=np.arange(len(keep) + 1), req_pool=modes.req_pool[keep],
+        req_count=modes.req_count[keep],
+        **{name: getattr(modes, name)[keep] for name in ("time_per_unit_s", "energy_per_unit_j", "power_w", "clock")},
+    )  # fmt: skip
+    assert instance.stream is not None
+    # Ways of one to three ticks, and one that is missing, so that they matter at this coarse a tick.
+    ways = 1800.0 * np.random.default_rng(seed).integers(0, 4, instance.stream.latency_s.shape)
+    ways[:, seed % 3] = np.inf
+    return replace(instance, modes=thin, stream=replace(instance.stream, latency_s=ways))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("sojourn_s", [None, 5400.0])
+def test_brute_force_both_programmes_and_bounds_agree_on_small_sites(seed: int, sojourn_s: float | None) -> None:
+    instance = two_clocks(seed)
+    if sojourn_s is not None:
+        instance = instance.with_limits(flow_time_s=3 * sojourn_s)
+    best = brute_force(instance)
+    for spec in ("cpsat", "highs:form=time_indexed", "highs:form=disjunctive"):
+        result = ob.solve(instance, spec, time_limit_s=60)
+        assert result.objective == (None if best is None else pytest.approx(best.objective, rel=1e-9)), spec
+        assert result.status == ("infeasible" if best is None else "optimal")
+    for method in METHODS:
+        for bound in lower_bounds(instance, method=method):
+            assert best is None or bound.value <= best.objective * (1 + 1e-9), bound
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_every_other_solver_drains_it_or_refuses_it(name: str) -> None:
+    """None is better than the bound; a refusal names what is not supported."""
+    _, solver = load_solver(name)
+    for spec in (TICKS, SECONDS, f"{SECONDS},outage=[largest@10m+30m]"):
+        instance = made(spec)
+        if not instance.features <= set(solver.supports) or solver.refuse(instance):
+            with pytest.raises(ob.OptbenchError, match=f"solver '{name}' cannot run 'geo_dc-"):
+                ob.solve(instance, name)
+            continue
+        result = ob.solve(instance, name, time_limit_s=20 if isinstance(solver, Policy) else 2, work_limit=50, bound=False)
+        assert result.status == "feasible", (name, spec, result.violations, result.message)
+        assert result.metrics["completed"] == instance.num_tasks
+        assert max((b.value for b in lower_bounds(instance, time_limit_s=2)), default=0.0) <= result.objective  # type: ignore[operator]
+
+
+def test_tens_of_jobs_at_three_sites_are_solved_to_optimality_under_a_sojourn_limit() -> None:
+    free = ob.solve(made(f"geo_dc:jobs=10,tick_s=600,{THREE}"), "cpsat", time_limit_s=60)
+    assert free.status == "optimal" and isinstance(free.objective, float)
+    mean_s = free.metrics["sojourn_mean_s"]
+    tight = ob.solve(made(f"geo_dc:jobs=10,tick_s=600,{THREE},sojourn_s={0.9 * mean_s:.0f}"), "cpsat", time_limit_s=60)
+    assert tight.metrics["sojourn_mean_s"] <= 0.9 * mean_s + 1 and isinstance(tight.objective, float)
+    assert tight.objective >= free.objective
+
+
+@pytest.mark.parametrize("name", ["default_policy", "ucb1", "joint_nf"])
+@pytest.mark.parametrize("outage", ["largest@5m+1h", "us-east@20m+10h"])
+def test_a_site_that_fails_mid_run_loses_no_job(name: str, outage: str) -> None:
+    """Its work goes on afterwards; only devices that are there are ever busy; nothing is done twice."""
+    instance = made(f"geo_dc:jobs=12,{THREE},outage=[{outage}]")
+    result = ob.solve(instance, name, bound=False)
+    schedule = result.schedule
+    assert schedule is not None and result.status == "feasible"
+    assert result.metrics["completed"] == result.metrics["arrivals"] == 12
+    assert np.bincount(schedule.task).max() > 1, "the outage interrupted something"
+    done = np.bincount(schedule.task, weights=schedule.units)
+    assert done == pytest.approx(instance.tasks.units, rel=1e-9)
+    assert instance.stream is not None
+    begin, end = instance.stream.outages.time
+    pool = instance.modes.primary[schedule.mode]
+    here = (pool == instance.stream.outages.pool[0]) & (schedule.end > begin * (1 + 1e-9)) & (schedule.start < end * (1 - 1e-9))
+    assert not here.any()
+
+
+def test_longer_ways_never_lower_the_optimum() -> None:
+    instance = made(TICKS)
+    assert instance.stream is not None
+    farther = replace(instance.stream, latency_s=instance.stream.latency_s + 1200.0)
+    near, far = (ob.solve(i.with_limits(flow_time_s=5 * 4500.0), "cpsat") for i in (instance, replace(instance, stream=farther)))
+    assert near.status == far.status == "optimal"
+    assert near.objective < far.objective  # type: ignore[operator]
+
+
+def test_merged_pools_keep_the_nearest_way_and_every_outage() -> None:
+    """Twelve sites that are alike but for where they are become one: a schedule is worth the same there."""
+    m = ob.Model("alike", time="seconds", preemptive=True)
+    pools = [m.pool(f"p{k}", 2, idle_w=5) for k in range(12)]
+    m.tasks(np.full(SMALL // 12 + 1, 2.0), kind=m.kind(modes=[m.mode(pool, time_s=1, energy_j=7) for pool in pools]))
+    m.minimize(energy_j=1.0, flow_time_s=1.0)
+    ways = np.array([np.arange(12.0), np.full(12, np.inf)])
+    ways[1, 7] = 3.0
+    away = Outages(np.array([1.0, 2.0]), np.array([4, 4]), np.array([2, -2]), np.array([True, True]))
+    instance = with_stream(
+        m.build(), ingress=np.arange(SMALL // 12 + 1) % 2, latency_s=ways, outages=away, ingress_names=("near", "far")
+    )
+    merged = merge_pools(instance).instance
+    assert merged.num_pools == 1 and merged.stream is not None
+    assert merged.stream.latency_s.tolist() == [[0.0], [3.0]]
+    assert merged.stream.outages.pool.tolist() == [0, 0]
+
+
+def test_the_way_to_a_pool_without_a_way_is_no_mode() -> None:
+    instance = two_clocks(0)
+    assert set(instance.modes.primary[instance.pairs.mode].tolist()) == {1, 2}
+    assert not instance.fits(0, 0) and instance.fits(0, int(instance.pairs.mode[0]))
+    assert (instance.pairs.ready == instance.tasks.release[instance.pairs.task] + instance.access(
+        instance.pairs.task, instance.modes.primary[instance.pairs.mode])).all()  # fmt: skip
+
+
+def test_work_that_is_left_undone_is_counted_at_the_horizon() -> None:
+    """Censored sojourn: a policy that does nothing has the longest of all, and no J per unit."""
+    instance = made("geo_dc:days=0.02,jobs=8")
+    nothing = Schedule(*(np.zeros(0, kind) for kind in (int, int, float, float, float)))
+    assert verify(instance, nothing).violations == ()
+    found = metrics_of(instance, nothing)
+    assert found["completed"] == 0 and found["queue_end"] == 8 and found["j_per_unit"] == math.inf
+    expected = float((0.02 * 86_400 - instance.tasks.release).mean())
+    assert found["sojourn_censored_s"] == pytest.approx(expected, rel=1e-12)

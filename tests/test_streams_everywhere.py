@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def two_clocks(seed: int) -> Instance:
     )  # fmt: skip
     assert instance.stream is not None
     # Ways of one to three ticks, and one that is missing, so that they matter at this coarse a tick.
-    ways = 1800.0 * np.random.default_rng(seed).integers(0, 4, instance.stream.latency_s.shape)
+    ways: Any = 1800.0 * np.random.default_rng(seed).integers(0, 4, instance.stream.latency_s.shape)
     ways[:, seed % 3] = np.inf
     return replace(instance, modes=thin, stream=replace(instance.stream, latency_s=ways))
 

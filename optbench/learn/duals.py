@@ -1,0 +1,45 @@
+"""Multipliers of constraints E[c] ≤ τ: how much a unit of cost is worth.
+
+    clipped (the paper's)   λ ← [λ + η (c − τ)₊]₊                     the positive part: λ can never fall
+    signed                  log λ ← log λ + K_p (e − e') + K_i e      e = (c − τ) / τ, e' the error before
+
+The second is a PI controller in its velocity form, on the logarithm: λ stays positive, falls where there is room, and a step
+is relative, so that one pair of gains serves prices from 1 W to 100 W.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass
+class ClippedDual:
+    """The projected step on the positive part of the error, as printed."""
+
+    value: float = 0.0
+    rate: float = 0.01
+
+    def update(self, cost: float, threshold: float) -> float:
+        self.value = max(0.0, self.value + self.rate * max(0.0, cost - threshold))
+        return self.value
+
+
+@dataclass
+class SignedDual:
+    """Proportional and integral action on the relative error."""
+
+    value: float = 10.0
+    integral: float = 0.05
+    proportional: float = 0.2
+    least: float = 0.01
+    most: float = 1e4
+    before: float | None = None
+
+    def update(self, cost: float, threshold: float) -> float:
+        error = max(-1.0, min(1.0, (cost - threshold) / threshold))
+        change = 0.0 if self.before is None else error - self.before
+        self.before = error
+        step = self.proportional * change + self.integral * error
+        self.value = min(self.most, max(self.least, self.value * math.exp(step)))
+        return self.value

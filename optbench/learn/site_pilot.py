@@ -1,0 +1,158 @@
+"""A trained network that routes jobs to sites: what it sees of an instance, its weights, and how it is run; no torch here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optbench.errors import FileFormatError
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.sim.kernel.plant import Fault, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.site_pilot import FLAT, SHARED, run_pilot
+from optbench.sim.kernel.site_view import (
+    BALANCED,
+    CHEAPEST,
+    FOR_CARBON,
+    FOR_COST,
+    FOR_ENERGY,
+    MEAN_UNITS,
+    PRICE_W,
+    G,
+    O,
+    S,
+    SiteView,
+)
+from optbench.sim.kernel.sites import WISHED
+from optbench.sim.kernel.state import last_moment, new_state
+from optbench.sim.rules import Trace
+from optbench.sim.sites import Grid, grid_of, steering_of, trace_of
+
+Float32 = NDArray[np.float32]
+NETS = {"shared": SHARED, "flat": FLAT}
+CLOCKS = {"balanced": BALANCED, "cheapest": CHEAPEST}
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """A network in compiled form: ``theta`` holds its arrays one after the other (``kernel.site_pilot``)."""
+
+    kind: str
+    hidden: int
+    theta: Float32
+    clock: str = "balanced"
+    greedy: bool = False
+
+    @property
+    def net(self) -> Ints:
+        return np.array([NETS[self.kind], self.hidden, self.greedy], dtype=np.int64)
+
+    def check(self, grid: Grid) -> None:
+        """Refuse weights of another shape than the grid needs."""
+        wanted = num_weights(self.kind, self.hidden, grid.mode_at.shape[1], grid.widest)
+        if len(self.theta) != wanted:
+            raise FileFormatError(
+                f"the network has {len(self.theta)} weights; {self.kind!r} of width {self.hidden} on {grid.mode_at.shape[1]} "
+                f"sites and up to {grid.widest} devices has {wanted}. Train one for these sites: optbench train chsac_af --on ..."
+            )
+
+
+def layers(kind: str, hidden: int, pools: int, widest: int) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the arrays of a network, in the order of ``theta``."""
+    h = hidden
+    if kind == "shared":
+        return {
+            "site_mean": (S, h), "whole_mean": (G, h), "bias_mean": (h,), "option": (O, h), "site": (S, h), "whole": (G, h),
+            "mean": (h, h), "bias": (h,), "second": (h, h), "bias_second": (h,), "last": (h, 1), "bias_last": (1,),
+        }  # fmt: skip
+    return {
+        "first": (G + pools * S, h), "bias_first": (h,), "second": (h, h), "bias_second": (h,), "third": (h, h),
+        "bias_third": (h,), "sites": (h, pools), "bias_sites": (pools,), "counts": (h, widest), "bias_counts": (widest,),
+    }  # fmt: skip
+
+
+def num_weights(kind: str, hidden: int, pools: int, widest: int) -> int:
+    return sum(math.prod(shape) for shape in layers(kind, hidden, pools, widest).values())
+
+
+def row_size(pools: int, widest: int) -> int:
+    """Numbers that are seen of a job."""
+    return G + pools * S + pools * widest * O
+
+
+def view_of(grid: Grid, *, clock: str = "balanced", price_w: float = 0.0) -> SiteView:
+    """What is seen of an instance, with its scales; ``price_w`` is the price of a second of latency."""
+    instance = grid.instance
+    kinds, pools, widest, clocks = grid.mode_at.shape
+    options = pools * widest
+    aim = _aim(instance)
+    leaves = _announced(instance)
+    least = np.where(np.isfinite(grid.net_j), grid.net_j, np.inf).reshape(kinds, pools, -1).min(axis=2)
+    least_j = float(least[np.isfinite(least)].mean()) if np.isfinite(least).any() else 1.0
+    times = grid.time_s[np.isfinite(grid.time_s)]
+    tariffs = instance.tariffs
+    rates = None if tariffs is None else tariffs.price_usd_per_kwh if aim == FOR_COST else tariffs.carbon_g_per_kwh
+    mean_rate = float(np.mean(rates)) if rates is not None and np.size(rates) else 1.0
+    return SiteView(
+        shape=np.array([widest, clocks, aim, CLOCKS[clock], len(leaves[0])], dtype=np.int64),
+        scale=np.array([
+            price_w, max(least_j, 1e-9), max(float(np.mean(instance.tasks.units)), 1e-9), float(np.exp(np.log(times).mean())),
+            mean_rate if mean_rate > 0 else 1.0, 20.0,
+        ]),
+        net_j=np.ascontiguousarray(grid.net_j, dtype=float).ravel(),
+        time_s=np.ascontiguousarray(grid.time_s, dtype=float).ravel(),
+        best_clock=np.ascontiguousarray(grid.best_clock, dtype=np.int64).ravel(),
+        leave_time=leaves[0], leave_pool=leaves[1], leave_devices=leaves[2],
+        cost=np.zeros(options), clock=np.zeros(options, dtype=np.int64), net=np.zeros(options), time=np.zeros(options),
+        tariff=np.zeros(pools), least=np.zeros(pools),
+    )
+
+
+def _aim(instance: Instance) -> int:
+    """What the joules are weighed with: the price or the carbon of the hour where these are minimised."""
+    names = {name for level in instance.objective.levels for name, _ in level}
+    if "cost_usd" in names:
+        return FOR_COST
+    return FOR_CARBON if "carbon_g" in names else FOR_ENERGY
+
+
+def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
+    if instance.stream is None:
+        return np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    outages = instance.stream.outages
+    known = outages.announced
+    return outages.time[known].copy(), outages.pool[known].copy(), outages.devices[known].copy()
+
+
+def fly(
+    instance: Instance, pilot: Pilot, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
+    until: float = math.inf, mean_units: float | None = None,
+) -> tuple[Trace, int]:
+    """Run a pilot from time 0: its trace, and how many decisions it took."""
+    grid = grid_of(instance)
+    pilot.check(grid)
+    plant = plant_of(instance, faults)
+    state, steering, view = new_state(plant), steering_of(grid, pick_by=WISHED), view_of(grid, clock=pilot.clock, price_w=price_w)
+    if mean_units is not None:
+        view.scale[MEAN_UNITS] = mean_units
+    assert view.scale[PRICE_W] == price_w
+    draws = rng.random(max(1, instance.num_tasks))
+    asked = run_pilot(
+        addresses(plant), addresses(state), addresses(steering), addresses(view), pilot.net, pilot.theta, draws,
+        last_moment(instance, until),
+    )  # fmt: skip
+    return trace_of(instance, plant, state), int(asked)
+
+
+def random_pilot(grid: Grid, rng: np.random.Generator, kind: str = "shared", hidden: int = 32) -> Pilot:
+    """A network that has learned nothing."""
+    parts: list[Any] = []
+    for shape in layers(kind, hidden, grid.mode_at.shape[1], grid.widest).values():
+        spread = 1.0 / math.sqrt(shape[0]) if len(shape) > 1 else 0.1
+        parts.append(rng.uniform(-spread, spread, math.prod(shape)))
+    return Pilot(kind, hidden, np.concatenate(parts).astype(np.float32))

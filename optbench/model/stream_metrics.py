@@ -65,7 +65,7 @@ def stream_metrics(instance: Instance, schedule: Schedule, found: Progress, ener
     percentiles = np.percentile(times, PERCENTILES) * step
     due = np.isfinite(instance.tasks.deadline) & here
     late = found.finish(instance)[due] > instance.tasks.deadline[due] * (1.0 + TOLERANCE)
-    logged = logged_units(instance, schedule, found)
+    logged = logged_units(instance, schedule, found) or units  # none where nothing ran when the samples were taken
     return {
         "arrivals": float(arrivals),
         "completed": float(completed),

@@ -50,6 +50,8 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
         if not values[name] <= limit + measure.slack(limit):
             message = f"{name} is {values[name]:.9g}, the limit {limit:.9g}"
             violations.append(Violation(f"limit:{name}", message, values[name] - limit))
+    if instance.is_open and values["units_done"] <= 0:
+        violations.append(Violation("assignment", "no unit of work is done before the horizon: there is no energy per unit"))
     feasible = not violations and all(np.isfinite(value) for value in values.values())
     objectives = instance.objective.values(values) if feasible else ()
     return Verdict(feasible, tuple(violations), objectives, values)

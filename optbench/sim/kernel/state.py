@@ -107,10 +107,9 @@ def open_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
     whole = state.remaining[running]
     got = np.minimum(whole, (end - start) / instance.modes.time_per_unit_s[mode])
     units = np.where(state.end[running] <= until, whole, got)
-    return Schedule(
-        np.concatenate((made.task, running)), np.concatenate((made.mode, mode)), np.concatenate((made.start, start)).astype(float),
-        np.concatenate((made.end, end)).astype(float), np.concatenate((made.units, units)),
-    )  # fmt: skip
+    columns = zip((made.start, made.end, made.units), (start, end, units), strict=True)
+    times = (np.concatenate(each).astype(float) for each in columns)
+    return Schedule(np.concatenate((made.task, running)), np.concatenate((made.mode, mode)), *times)
 
 
 def last_moment(instance: Instance, until: float) -> float:

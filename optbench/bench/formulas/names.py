@@ -37,7 +37,7 @@ OF_STREAMS = (
     "j_per_unit_logged", "slo_violation", "sojourn_mean_s", "sojourn_p50_s", "sojourn_p95_s", "sojourn_p99_s",
     "sojourn_censored_s", "service_mean_s",
 )  # fmt: skip
-# Their distance from certified floors: at the units that a schedule did, at all units offered, at its mean sojourn too.
+# Their distance from certified floors: at its own units, at all that were offered, at its own mean sojourn.
 OF_FLOORS = (
     "floor_own_j_per_unit", "gap_own", "floor_offered_j_per_unit", "gap_offered", "floor_frontier_j_per_unit", "gap_frontier",
 )  # fmt: skip

@@ -23,7 +23,7 @@ from optbench.model.files import read_schedule
 MOST_DRAWN, MOST_CURVES = 3, 9
 NOTES = (
     "Means over instances, small: 95 % intervals. Above floor: J per unit against the certified least J per unit of anybody who "
-    "does as many units (own), all units offered (offered), or all of them at the same mean time in the system (frontier). "
+    "does as many units (own), all units offered (offered), or as many at the same mean time in the system (frontier). "
     "Where solvers leave different work undone, J per unit itself does not compare them: rest is paid whatever is done. "
     "In system: mean over all arrivals, of what is undone up to the end."
 )

@@ -15,6 +15,7 @@ from optbench.cli import exits
 from optbench.cli.output import emit, emit_json
 from optbench.cli.parser import Parser, UsageError, add_json
 from optbench.cli.verbs import (
+    audit,
     bound,
     catalogue,
     claims,
@@ -43,6 +44,7 @@ VERBS: dict[str, ModuleType] = {
     "verify": verify,
     "bound": bound,
     "simulate": simulate,
+    "audit": audit,
     "pareto": pareto,
     "run": run_study,
     "tune": tune,

@@ -1,0 +1,56 @@
+"""An audit for machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from optbench.bench.audit.policies import Played
+from optbench.bench.audit.run import Audit, Record
+
+
+def document(done: Audit) -> dict[str, Any]:
+    """What ``--json`` prints; energies in joules over all runs, times in seconds."""
+    log = done.log
+    return {
+        "log": log.name,
+        "runs": log.num_runs,
+        "gpus": dict(zip(log.types, log.counts.tolist(), strict=True)),
+        "keep": sorted(done.options.keep),
+        "verified": True,
+        "recorded": asdict(done.record),
+        "least": {
+            "energy_j": done.least.energy_j,
+            "sojourn_s": done.record.sojourn_s,
+            "proof": "exact-lp",
+            "at_any_sojourn_j": done.floor_j,
+            "idle_gpus_awake_j": done.awake_j,
+        },
+        "saving": done.saving,
+        "causes_j": done.causes,
+        "frontier": [{"sojourn_s": s, "energy_j": j} for s, j in done.frontier],
+        "policies": [of_policy(each) for each in done.policies],
+        "prices": asdict(done.prices),
+        "optimum": [asdict(use) for use in done.uses],
+        "take": None if done.choice is None else {
+            **of_policy(done.choice.whole),
+            "tried": done.tried,
+            "second_half": {**of_policy(done.choice.later), "recorded_j": done.choice.later_recorded_j},
+            "clocks": [{**asdict(each), "to_w": None if each.to_w == float("inf") else each.to_w} for each in done.choice.clocks],
+        },
+        "assumptions": list(done.assumptions),
+        "report": log.report.to_dict(),
+        "wall_s": done.wall_s,
+    }  # fmt: skip
+
+
+def of_policy(made: Played) -> dict[str, Any]:
+    """A policy that did not run has its reason and nothing else."""
+    if made.error is not None:
+        return {"policy": made.policy, "params": dict(made.params), "error": made.error}
+    return {**asdict(made), "params": dict(made.params)}
+
+
+def refused(record: Record) -> dict[str, Any]:
+    """A record that does not verify."""
+    return {"verified": False, "violations": list(record.violations), "recorded": None, "least": None}

@@ -1,0 +1,250 @@
+"""The page of an audit, put together as text."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from html import escape
+
+from optbench import __version__
+from optbench.bench.audit import charts
+from optbench.bench.audit.advice import Clock
+from optbench.bench.audit.policies import Played
+from optbench.bench.audit.run import Audit, Choice
+from optbench.bench.page.scale import amount, clock
+from optbench.bench.page.shell import shell
+
+Cells = Sequence[str]
+
+
+def render(done: Audit) -> str:
+    """One file that opens anywhere."""
+    body = [
+        f"<header><h1>Audit of {escape(done.log.name)}</h1><p>{escape(facts(done))}</p></header>",
+        cards(done),
+        section(
+            "Where the excess comes from",
+            charts.waterfall(done.record.energy_j, done.causes, done.least.energy_j),
+            causes_note(done),
+        ),
+        section("Energy against time in the system", frontier(done), FRONTIER_NOTE),
+        section("Policies on the same runs", policies(done), POLICIES_NOTE),
+        section("What to take", choice(done.choice, done)),
+        section("What things are worth", prices(done)),
+        section("The record", record(done)),
+        section("What the figures rest on", listed(done.assumptions), *left_out(done)),
+        f"<footer>{escape(provenance(done))}</footer>",
+    ]
+    return shell(f"Audit of {done.log.name}", body, __package__, ("page.css",))
+
+
+FRONTIER_NOTE = (
+    "No scheduler can be below the line: the energy there is proved in exact arithmetic, for each mean time in the system. "
+    "Points with an arrow lie further out."
+)
+POLICIES_NOTE = (
+    "Each schedule was made run by run, in order of arrival, and verified. The gap is to the least energy at the policy's own "
+    "mean time in the system. In brackets: without GPUs that rest after the record's last run, which says more of where the "
+    "log was cut than of the policy."
+)
+
+
+def facts(done: Audit) -> str:
+    log = done.log
+    gpus = ", ".join(f"{count:,} {kind}" for kind, count in zip(log.types, log.counts.tolist(), strict=True))
+    hours = f"{log.report.read['gpu_hours']:,.0f} GPU-hours"
+    return "  ·  ".join((f"{log.num_runs:,} runs", gpus, clock(round(done.record.makespan_s)), hours))
+
+
+def cards(done: Audit) -> str:
+    mean = clock(round(done.record.sojourn_s))
+    shown = [
+        (amount(done.record.energy_j, "J"), "used by the record, which verifies"),
+        (amount(done.least.energy_j, "J"), f"certified: no scheduler uses less at the same mean time in the system ({mean})"),
+        (f"{100 * done.saving:.1f} %", "at most to be saved"),
+    ]
+    if done.choice is not None:
+        saved = 1 - done.choice.whole.energy_j / done.record.energy_j
+        shown.append(
+            (f"{100 * saved:.1f} %", f"saved by {done.choice.whole.policy}, at {clock(round(done.choice.whole.sojourn_s))}")
+        )
+    else:
+        shown.append(("none", "of the policies draws less than the record in the same mean time"))
+    return (
+        f'<section class="cards">{"".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in shown)}</section>'
+    )
+
+
+def section(title: str, *parts: str) -> str:
+    inside = "".join(part if part.startswith("<") else f'<p class="note">{escape(part)}</p>' for part in parts if part)
+    return f'<section><div class="head"><h2>{escape(title)}</h2></div><div class="scroll">{inside}</div></section>'
+
+
+def causes_note(done: Audit) -> str:
+    said = "; ".join(f"{name}: {charts.WORDS[name]}" for name in done.causes)
+    kept = f" Kept as on record: {', '.join(sorted(done.options.keep))}." if done.options.keep else ""
+    return (
+        f"{said}. A cause's share is what freeing it saves of the certified least energy, averaged over all orders of freeing "
+        f"(Shapley); the shares add up to the excess.{kept}"
+    )
+
+
+def frontier(done: Audit) -> str:
+    points = [(p.label if len(p.params) < 2 else p.policy, p.sojourn_s, p.energy_j) for p in done.policies if p.error is None]
+    if done.choice is not None and done.choice.whole.label not in [p.label for p in done.policies]:
+        points.append((f"{done.choice.whole.policy} (chosen)", done.choice.whole.sojourn_s, done.choice.whole.energy_j))
+    return charts.frontier(done.frontier, (done.record.sojourn_s, done.record.energy_j), points)
+
+
+def table(heads: Cells, rows: Sequence[tuple[Cells, str]]) -> str:
+    """Rows of cells, each with a class."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(f'<tr class="{kind}">{first(cells[0])}{"".join(map(datum, cells[1:]))}</tr>' for cells, kind in rows)
+    return f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def first(words: str) -> str:
+    """The head of a row; what stands on further lines is small."""
+    head, *rest = words.split("\n")
+    small = f"<small>{escape(', '.join(rest))}</small>" if rest else ""
+    return f'<th scope="row">{escape(head)}{small}</th>'
+
+
+def datum(words: str) -> str:
+    return f"<td>{escape(words)}</td>"
+
+
+def policies(done: Audit) -> str:
+    record, total = done.record, done.record.energy_j
+    heads = ("policy", "energy", "of the record", "mean time", "95 %", "in the record's time", "least at its time", "gap")
+    first = (
+        "record", amount(total, "J"), "100 %", clock(round(record.sojourn_s)), clock(round(record.p95_s)), "",
+        amount(done.least.energy_j, "J"), f"{100 * done.saving:.1f} %",
+    )  # fmt: skip
+    shown = list(done.policies)
+    if done.choice is not None and done.choice.whole.label not in [p.label for p in shown]:
+        shown.append(done.choice.whole)
+    best = "" if done.choice is None else done.choice.whole.label
+    rows = [(policy_row(p, total, record.sojourn_s), "take" if p.label == best else "") for p in by_energy(shown)]
+    return table(heads, [(first, ""), *rows])
+
+
+def by_energy(shown: Sequence[Played]) -> list[Played]:
+    """Those that did not run come last."""
+    return sorted(shown, key=lambda p: (p.error is not None, p.energy_j))
+
+
+def policy_row(p: Played, total_j: float, mean_s: float) -> Cells:
+    name = p.policy + "".join(f"\n{key} = {value:.6g}" for key, value in p.params.items())
+    if p.error is not None:
+        return (name, p.error, *[""] * 6)
+    share = f"{100 * p.energy_j / total_j:.1f} % ({100 * p.inside_j / total_j:.1f} %)"
+    return (
+        name, amount(p.energy_j, "J"), share, clock(round(p.sojourn_s)), clock(round(p.p95_s)),
+        "yes" if p.sojourn_s <= mean_s else "no", amount(p.least_j, "J"), "" if p.gap is None else f"{100 * p.gap:.1f} %",
+    )  # fmt: skip
+
+
+def choice(found: Choice | None, done: Audit) -> str:
+    if found is None:
+        return (
+            "<p>None of the policies that were tried draws less than the record on the first half of the runs in the same "
+            "mean time in the system. The bound says what is left.</p>" + uses(done)
+        )
+    later, whole = found.later, found.whole
+    then = 1 - later.inside_j / found.later_recorded_j
+    words = (
+        f"<p><b>{escape(whole.label)}</b> was chosen among {done.tried:,} on the first half of the runs. On the second half, "
+        f"which it was not chosen on, it draws {100 * then:.1f} % less than the record did, at a mean time in the system of "
+        f"{clock(round(later.sojourn_s))}.</p>"
+    )
+    settings = "".join(f" -p {key}={value}" for key, value in whole.params.items())
+    command = f"<p>To play it: <code>optbench simulate INSTANCE --policy {escape(whole.policy + settings)}</code></p>"
+    return words + command + clocks(found.clocks) + uses(done)
+
+
+def clocks(rows: Sequence[Clock]) -> str:
+    """A row per type and number of GPUs: which clock is right at which price of time."""
+    out: dict[tuple[str, int], list[Clock]] = {}
+    for each in rows:
+        out.setdefault((each.gpu_type, each.gpus), []).append(each)
+    body: list[tuple[Cells, str]] = []
+    for (name, gpus), found in out.items():
+        now = next((f"{each.clock:g}" for each in found if each.now), "")
+        steps = ", then ".join(
+            f"{each.clock:g}" + (f" up to {each.to_w:,.0f} W" if each.to_w < float("inf") else "") for each in found
+        )
+        body.append(((f"{name}, {gpus} GPU{'s' * (gpus > 1)} per run", now, steps), ""))
+    note = (
+        '<p class="note">A clock (a share of the top one) is right while a second of a run in the system is worth so many watts. '
+        "Under load, raise the price and follow the row.</p>"
+    )
+    return "<h3>Clock thresholds</h3>" + table(("GPUs", "clock to take", "by the price of a second in the system"), body) + note
+
+
+def uses(done: Audit) -> str:
+    rows: list[tuple[Cells, str]] = [
+        ((u.gpu_type, str(u.gpus), f"{u.clock:g}", f"{100 * u.share:.1f} %"), "") for u in done.uses[:12]
+    ]
+    heads = ("type", "GPUs per run", "clock", "share of the work")
+    return "<h3>Where the optimum of the bound does its work</h3>" + table(heads, rows)
+
+
+def prices(done: Audit) -> str:
+    found = done.prices
+    rows: list[tuple[Cells, str]] = [
+        ((f"one more {name}", f"{amount(abs(value), 'J')} {'less' if value > 0 else 'more (it would rest)'}"), "")
+        for name, value in found.gpu_j.items()
+    ]
+    rows.append((("a second more of mean time in the system", f"at most {amount(found.second_j, 'J')} less"), ""))
+    if found.watt_s is not None:
+        rows.append((("a watt less of mean power", f"at least {found.watt_s:.3g} s more of mean time in the system"), ""))
+    idle = done.awake_j - done.least.energy_j
+    if "idle" in done.options.free:
+        rows.append((("idle GPUs that may sleep", f"{amount(idle, 'J')} less"), ""))
+    note = (
+        '<p class="note">Changes of the certified least energy of all runs, each proved by itself or by the bound\'s duals.</p>'
+    )
+    return table(("what", "least energy"), rows) + note
+
+
+def record(done: Audit) -> str:
+    r, log = done.record, done.log
+    rows: list[tuple[Cells, str]] = [
+        (("verified by type of GPU", f"{log.num_runs:,} runs"), ""),
+        (
+            (
+                "verified node by node",
+                f"{r.nodes_checked:,} runs on {len(log.nodes):,} nodes" if r.nodes_checked else "no: the log names no nodes",
+            ),
+            "",
+        ),
+        (("energy while busy", amount(r.busy_j, "J")), ""),
+        (("energy of idle GPUs", amount(r.rest_j, "J")), ""),
+        (("mean time in the system, at work", f"{clock(round(r.sojourn_s))}, {clock(round(r.service_s))}"), ""),
+    ]
+    if r.measured_j is not None and r.modelled_j is not None:
+        said = f"{amount(r.measured_j, 'J')} measured (whole nodes), {amount(r.modelled_j, 'J')} by the model (GPUs)"
+        rows.append((("runs with a measured energy", said), ""))
+    return table(("what", ""), rows)
+
+
+def listed(words: Sequence[str]) -> str:
+    return f'<ul class="words">{"".join(f"<li>{escape(each)}</li>" for each in words)}</ul>'
+
+
+def left_out(done: Audit) -> list[str]:
+    report = done.log.report
+    parts = []
+    for title, found in (("Left out", report.dropped), ("Odd", report.warnings)):
+        if found:
+            parts += [f"<h3>{title}</h3>", listed([str(each) for each in found])]
+    return parts
+
+
+def provenance(done: Audit) -> str:
+    return "  ·  ".join([
+        f"optbench {__version__}", f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}",
+        f"{os.cpu_count()} cores", f"seed {done.options.seed}", f"audited in {done.wall_s:.1f} s",
+    ])  # fmt: skip

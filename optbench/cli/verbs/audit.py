@@ -1,0 +1,186 @@
+"""``optbench audit``: from a cluster's own log to the certified saving potential and the policy to take."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from optbench.cli import exits, outputs
+from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, show, table
+from optbench.cli.parser import UsageError, number, setting, settings_of
+from optbench.cli.verbs.convert import counts_of
+
+if TYPE_CHECKING:
+    from optbench.bench.audit import Audit, AuditOptions, Record
+    from optbench.bench.audit.policies import Played
+
+SUMMARY = "what a cluster's own log says could be saved, certified, and the policy to take"
+DESCRIPTION = (
+    "From a Slurm log (sacct --parsable2, or CSV) and GPU profiles: the energy of the recorded schedule, verified; the "
+    "certified least energy of any scheduler at the same mean time in the system; what policies would have used; where the "
+    "excess comes from; what one more GPU, watt or second is worth; and the policy and clocks to take."
+)
+EXAMPLES = (
+    "optbench audit march.sacct --profile a100=A100-PCIe --html audit.html",
+    "optbench audit march.sacct --profile a100=A100-PCIe --keep count --keep idle --json",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "log", metavar="LOG", help="a Slurm log: sacct --parsable2, with JobID, Eligible, Start, End, AllocTRES, NodeList"
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="TYPE=NAME",
+        type=setting,
+        action="append",
+        default=[],
+        help="profile of a type of GPU in the log (a shipped one, or a file)",
+    )
+    parser.add_argument(
+        "--work", metavar="KIND", default="training", help="kind of work whose law of clocks holds (default training)"
+    )
+    for flag, what in (("--devices-per-node", "GPUs of a type on one node"), ("--count", "GPUs of a type in all")):
+        text = f"{what}; without it, the most in use at once"
+        parser.add_argument(flag, metavar="TYPE=N", type=setting, action="append", default=[], help=text)
+    parser.add_argument(
+        "--clock",
+        metavar="TYPE=F",
+        type=setting,
+        action="append",
+        default=[],
+        help="the clock that a type ran at, as a share of its top clock (default 1)",
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="WHAT",
+        action="append",
+        default=[],
+        help="what no scheduler may change: clock, count, placement (type of GPU), idle (idle GPUs stay awake)",
+    )
+    parser.add_argument(
+        "--policy",
+        "-s",
+        "--solver",
+        metavar="POLICY",
+        action="append",
+        default=[],
+        help="play these alone (default: all that can)",
+    )
+    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
+    parser.add_argument("--html", metavar="FILE", help="write the report as one page")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    from optbench.bench.audit import Record, audit
+    from optbench.bench.audit.document import document, refused
+    from optbench.cli.work import interruptible
+
+    outputs.check_writable("--html", args.html)
+    if args.json and args.html == outputs.STDOUT:
+        raise UsageError("--json and --html on stdout (-) would mix; give a path")
+    options = options_of(args)
+    tell = quiet if args.quiet or args.json else say
+    done = interruptible(lambda _: audit(args.log, options, tell), keeps=False)
+    if isinstance(done, Record):
+        if args.json:
+            emit_json(refused(done))
+        else:
+            show_refusal(done)
+        return exits.NOT_VERIFIED
+    written = None
+    if args.html:
+        from optbench.bench.audit.page import render
+
+        written = outputs.save(render(done), args.html)
+    if args.json:
+        emit_json(document(done))
+    elif written != outputs.STDOUT:
+        show_audit(done, written)
+    return exits.DONE
+
+
+def quiet(_: str) -> None:
+    """No progress."""
+
+
+def say(words: str) -> None:
+    sys.stderr.write(f"  {words} ...\n")
+    sys.stderr.flush()
+
+
+def options_of(args: argparse.Namespace) -> AuditOptions:
+    from optbench.bench.audit import AuditOptions
+    from optbench.model.formats import Options
+
+    per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
+    clocks = {}
+    for kind, text in settings_of(args.clock, "--clock").items():
+        try:
+            clocks[kind] = float(text)
+        except ValueError:
+            raise UsageError(
+                f"--clock {kind}={text}: {text!r} is not allowed; it takes a share of the top clock, as 0.8"
+            ) from None
+    return AuditOptions(
+        Options(settings_of(args.profile, "--profile"), args.work, per_node, counts), clocks,
+        frozenset(word for each in args.keep for word in each.split(",")),
+        tuple(word for each in args.policy for word in each.split(",")) or None, args.seed,
+    )  # fmt: skip
+
+
+def show_refusal(record: Record) -> None:
+    show(f"[{BAD}]the record does not verify[/]; nothing can be said of what it could have saved")
+    for violation in record.violations:
+        show(f"  [{BAD}]violates[/] {escape(violation)}")
+    show("Where the log is right, give the devices that there are: --devices-per-node TYPE=N, --count TYPE=N")
+
+
+def show_audit(done: Audit, written: str | None) -> None:
+    """For people."""
+    from optbench.bench.page.scale import amount, clock
+
+    record, mean = done.record, clock(round(done.record.sojourn_s))
+    how = "verified by node" if record.nodes_checked else "verified"
+    facts = f"{done.log.num_runs:,} runs on {int(done.log.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
+    show(
+        f"\n[bold]{escape(done.log.name)}[/]  [{DIM}]{facts}[/]",
+        f"the record used [bold]{amount(record.energy_j, 'J')}[/] ({how}), {mean} from release to end on the mean",
+        f"no scheduler uses less than [bold]{amount(done.least.energy_j, 'J')}[/] at that mean: at most "
+        f"[bold]{100 * done.saving:.1f} %[/] can be saved",
+    )
+    causes = [(name, amount(value, "J"), f"{100 * value / record.energy_j:.1f} %") for name, value in done.causes.items()]
+    show("", table(("excess by", "energy", "of the record"), causes, right=("energy", "of the record")))
+    rows = [row(each, done) for each in sorted(done.policies, key=lambda each: each.energy_j)]
+    heads = ("policy", "energy", "of the record", "mean time", "gap at that time", "")
+    show("", table(heads, rows, right=heads[1:5]))
+    worth = [
+        f"one more {name}: {amount(abs(value), 'J')} {'less' if value > 0 else 'more'}"
+        for name, value in done.prices.gpu_j.items()
+    ]
+    show("", f"[{DIM}]least energy with[/] {escape('; '.join(worth))}")
+    if done.choice is None:
+        show("none of the policies draws less than the record in the same mean time")
+    else:
+        later = 1 - done.choice.later.inside_j / done.choice.later_recorded_j
+        show(
+            f"[{GOOD}]take[/] [bold]{escape(done.choice.whole.label)}[/]: {100 * later:.1f} % less than the record on the "
+            f"half of the runs that it was not chosen on"
+        )
+    for finding in (*done.log.report.dropped, *done.log.report.warnings):
+        show(f"[{DIM}]{escape(str(finding))}[/]")
+    if written:
+        show(f"written to [bold]{escape(written)}[/]")
+
+
+def row(made: Played, done: Audit) -> tuple[str, ...]:
+    from optbench.bench.page.scale import amount, clock
+
+    if made.error is not None:
+        return (escape(made.label), "-", "-", "-", "-", escape(made.error))
+    within = "" if made.sojourn_s <= done.record.sojourn_s else "slower than the record"
+    share, gap = f"{100 * made.energy_j / done.record.energy_j:.1f} %", f"{100 * (made.gap or 0.0):.1f} %"
+    return (escape(made.label), amount(made.energy_j, "J"), share, clock(round(made.sojourn_s)), gap, within)

@@ -8,7 +8,6 @@ On n GPUs of a site at clock f, a unit of work takes, and the GPUs draw,
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,19 @@ from typing import Any
 
 from optbench.errors import FileFormatError, nearest
 from optbench.model.builder import Mode, Model, Pool
+from optbench.model.files.reading import read_text, shown
+from optbench.model.files.strict_json import parse_json
 
 KINDS = ("training", "inference")
 PAPER = Path(__file__).with_name("_geo_paper.json")
 LAW = {"power": ("alpha_p", "beta_p", "gamma_p"), "latency": ("alpha_t", "beta_t", "gamma_t")}
+HOURS = 24
+TOP_KEYS = ("origin", "sites", "ingresses", "wan_latency_ms", "price_usd_per_kwh_by_hour")
+# The last five stand in files of the simulator of CHSAC-AF, and play no part while idle GPUs sleep.
+SITE_KEYS = (
+    "gpu_type", "gpu_count", "p_sleep_w", "freq_levels", "carbon_g_per_kwh", "price_usd_per_kwh_by_hour", "utc_offset_h", *KINDS,
+    "p_idle_w", "p_peak_w", "dvfs_exponent", "default_freq", "power_gating",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,14 +52,16 @@ class Law:
 
 @dataclass(frozen=True)
 class Site:
-    """GPUs of one type at one place."""
+    """GPUs of one type at one place. Carbon is one value or 24 by hour; prices are None where those of the network hold."""
 
     name: str
     count: int
     sleep_w: float
     clocks: tuple[float, ...]
     laws: dict[str, Law]
-    carbon_g_per_kwh: float | None
+    carbon_g_per_kwh: tuple[float, ...] | None
+    prices_usd_per_kwh: tuple[float, ...] | None
+    utc_offset_h: float
     gpu_type: str = ""
 
     def modes(self, m: Model, pool: Pool, kind: str, max_gpus: int) -> list[Mode]:
@@ -74,13 +84,21 @@ class Network:
     prices_usd_per_kwh: tuple[float, ...]
 
 
+def tariffs_of(site: Site, net: Network) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Prices and carbon by hour, or one value for all; carbon that nobody knows is the mean of the sites where somebody does."""
+    known = [sum(each.carbon_g_per_kwh) / len(each.carbon_g_per_kwh) for each in net.sites if each.carbon_g_per_kwh]
+    carbon = site.carbon_g_per_kwh or (sum(known) / len(known) if known else 0.0,)
+    return site.prices_usd_per_kwh or net.prices_usd_per_kwh or (0.0,), carbon
+
+
 def network(path: Path = PAPER) -> Network:
     """Read a file of sites; every mistake is named with its place."""
-    where = "the shipped sites" if path == PAPER else str(path)
+    where = "the shipped sites" if path == PAPER else shown(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileFormatError(f"{where}: no readable JSON file of sites ({error})") from None
+        data = parse_json(read_text(path))
+    except FileFormatError as error:
+        raise FileFormatError(f"no file of sites: {error}") from None
+    _known_keys(data, TOP_KEYS, where)
     table = _part(data, "sites", dict, where)
     if not table:
         raise FileFormatError(f"{where}: sites is empty; name at least one")
@@ -95,9 +113,40 @@ def network(path: Path = PAPER) -> Network:
                 what = f"wan_latency_ms.{ingress} leads to {name!r}, which is no site"
                 raise FileFormatError(f"{where}: {what}; {nearest(name, list(table))}")
         latency.append(tuple(_way(row, ingress, site.name, where) for site in sites))
-    by_hour = data.get("price_usd_per_kwh_by_hour", ())
-    prices = tuple(_amount(each, f"{where}: price_usd_per_kwh_by_hour") for each in by_hour)
-    return Network(sites, ingresses, tuple(latency), prices)
+    _check_ways(ingresses, [site.name for site in sites], latency, where)
+    return Network(sites, ingresses, tuple(latency), _by_hour(data, where) or ())
+
+
+def _check_ways(ingresses: tuple[str, ...], sites: list[str], latency: list[tuple[float, ...]], where: str) -> None:
+    """No ingress is named twice; every ingress reaches some site, and every site is reached from some ingress."""
+    if not ingresses or len(set(ingresses)) < len(ingresses):
+        raise FileFormatError(f"{where}: ingresses is {list(ingresses)!r:.80}; it must name at least one, each once")
+    for ingress, row in zip(ingresses, latency, strict=True):
+        if not any(map(math.isfinite, row)):
+            raise FileFormatError(f"{where}: wan_latency_ms.{ingress} leads to no site; give a latency to at least one")
+    for site, column in zip(sites, zip(*latency, strict=True), strict=True):
+        if not any(map(math.isfinite, column)):
+            raise FileFormatError(f"{where}: site {site!r} cannot be reached: no ingress has a wan_latency_ms to it")
+
+
+def _by_hour(data: dict[str, Any], where: str) -> tuple[float, ...] | None:
+    """Prices of the 24 hours of a day, None where there are none."""
+    if "price_usd_per_kwh_by_hour" not in data:
+        return None
+    return _hours(_part(data, "price_usd_per_kwh_by_hour", list, where), f"{where}: price_usd_per_kwh_by_hour")
+
+
+def _hours(values: list[Any], where: str) -> tuple[float, ...]:
+    if len(values) != HOURS:
+        raise FileFormatError(f"{where} has {len(values)} values; it must have {HOURS}, one per hour of a day")
+    return tuple(_amount(each, where) for each in values)
+
+
+def _known_keys(data: Any, known: tuple[str, ...], where: str) -> None:
+    if isinstance(data, dict):
+        for key in data:
+            if key not in known:
+                raise FileFormatError(f"{where}: unknown key {key!r}; {nearest(key, known)}")
 
 
 def _way(row: dict[str, Any], ingress: str, site: str, where: str) -> float:
@@ -106,6 +155,7 @@ def _way(row: dict[str, Any], ingress: str, site: str, where: str) -> float:
 
 
 def _site(name: str, data: Any, where: str) -> Site:
+    _known_keys(data, SITE_KEYS, where)
     count = _part(data, "gpu_count", int, where)
     if count < 1:
         raise FileFormatError(f"{where}: gpu_count is {count}; a site has at least one GPU")
@@ -115,10 +165,14 @@ def _site(name: str, data: Any, where: str) -> Site:
     laws = {kind: _law(data[kind], f"{where}: {kind}") for kind in KINDS if kind in data}
     if not laws:
         raise FileFormatError(f"{where}: neither training nor inference has coefficients")
-    carbon = data.get("carbon_g_per_kwh")
+    carbon, at = data.get("carbon_g_per_kwh"), f"{where}: carbon_g_per_kwh"
+    offset = data.get("utc_offset_h", 0)
+    if isinstance(offset, bool) or not isinstance(offset, (int, float)) or not abs(offset) <= HOURS:
+        raise FileFormatError(f"{where}: utc_offset_h is {offset!r}; it must be a number of hours from -{HOURS} to {HOURS}")
     return Site(
-        name, count, _amount(data.get("p_sleep_w", 0.0), f"{where}: p_sleep_w"), clocks, laws,
-        None if carbon is None else _amount(carbon, f"{where}: carbon_g_per_kwh"), str(data.get("gpu_type", "")),
+        name, count, _amount(_part(data, "p_sleep_w", (int, float), where), f"{where}: p_sleep_w"), clocks, laws,
+        None if carbon is None else _hours(carbon, at) if isinstance(carbon, list) else (_amount(carbon, at),),
+        _by_hour(data, where), float(offset), str(data.get("gpu_type", "")),
     )  # fmt: skip
 
 
@@ -128,7 +182,10 @@ def _law(data: Any, where: str) -> Law:
         for group, names in LAW.items()
         for name in names
     }
-    return Law(**values)
+    law = Law(**values)
+    if not law.time_s(1, 1.0) > 0:
+        raise FileFormatError(f"{where}.latency: alpha_t and beta_t are 0; work must take time")
+    return law
 
 
 def _part(data: Any, key: str, kind: Any, where: str) -> Any:

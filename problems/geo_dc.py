@@ -8,7 +8,8 @@ The instance is *open* by default: watched from the first arrival to the horizon
 J per unit of work done. With ``drain`` all work has to be done, and total energy (or cost, or carbon) is minimised, so that no
 policy gains by leaving work. Defaults are the setting of the CHSAC-AF paper: 8 sites with 1,488 GPUs, 8 ingresses, 0.02 training
 jobs a second at each, lognormal sizes around 50,000 units, a week. Its coefficients are its authors' approximations (``origin``
-in the file); where the file has no carbon intensity, ``carbon`` uses the mean of the sites that have one.
+in the file); where the file has no carbon intensity, ``carbon`` uses the mean of the sites that have one. Prices and carbon are
+by the hour of the day, in one time zone or (``local_hours``) each in its site's own.
 """
 
 from __future__ import annotations
@@ -19,19 +20,24 @@ from typing import Literal
 
 import numpy as np
 
+from optbench.errors import FileFormatError
 from optbench.model.builder import Model, Pool
+from optbench.model.formats import Import
+from optbench.model.formats.imported import Findings
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, with_stream
 from optbench.plugins.protocol import Problem
 
 from ._files import local_file, require
-from ._geo_arrivals import Arrivals, Sizes, drawn, recorded
-from ._geo_outages import outages_of
-from ._geo_sites import KINDS, PAPER, Network, Site, network
+from ._geo_arrivals import Arrivals, Sizes, drawn
+from ._geo_outages import bursts_of, outages_of
+from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
+from ._geo_traces import Record, nothing_left, recorded, summary, within
 
 NAME = "geo_dc"
 DAY_S, HOUR_S = 86_400.0, 3_600.0
+DRAIN_HOURS = 25
 AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
 
 
@@ -39,19 +45,24 @@ AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
 class GeoDc(Problem):
     """Geo-distributed data centre: route arriving jobs to sites, choose GPUs and clocks, least energy per unit of work.
 
-    ``arrivals`` is a recorded stream, a file or one of a public data set (CSV: ingress, arrival_s, size_units; job, type, site
-    where known); without one, training comes at ``rate`` per second and ingress, inference at ``inference``. ``sites`` is a
-    file like the shipped one, ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many.
-    ``drain`` wants everything done. ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and
-    ``maintenance`` take sites away: ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what
-    inference work is given.
+    ``arrivals`` is a recorded stream, a file or one of a public data set: CSV (ingress, arrival_s, size_units or duration_s;
+    gpus, job, type, site where known), a Gavel trace, a list of Alibaba's pods. It is read from ``begin_days`` on, ``pace`` times
+    as fast; its GPUs are those of the site ``reference`` (else the first). Without one, training comes at ``rate`` per second and
+    ingress, inference at ``inference``; ``burst`` multiplies both: ``3@36h+6h``. ``sites`` is a file like the shipped one,
+    ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many. ``drain`` wants everything
+    done. ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and ``maintenance`` take sites away:
+    ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what inference work is given.
     """
 
     days: float = 7.0
     rate: float = 0.02
     inference: float = 0.0
     inference_units: float = 1.0
+    burst: tuple[str, ...] = ()
     arrivals: str | None = None
+    begin_days: float = 0.0
+    pace: float = 1.0
+    reference: str | None = None
     sites: str | None = None
     only: tuple[str, ...] = ()
     shrink: float = 1.0
@@ -60,6 +71,7 @@ class GeoDc(Problem):
     jobs: int | None = None
     drain: bool = False
     minimize: Literal["energy", "cost", "carbon"] = "energy"
+    local_hours: bool = False
     sojourn_s: float | None = None
     deadline_s: float | None = None
     preemptive: bool = False
@@ -68,11 +80,16 @@ class GeoDc(Problem):
     tick_s: float | None = None
 
     def __post_init__(self) -> None:
-        for field in ("days", "shrink", "inference_units"):
+        for field in ("days", "shrink", "inference_units", "pace"):
             require(0 < getattr(self, field) < np.inf, NAME, field, getattr(self, field), "positive")
         for field in ("rate", "inference"):
             require(0 <= getattr(self, field) < np.inf, NAME, field, getattr(self, field), "at least 0, per second and ingress")
         require(self.arrivals is not None or self.rate + self.inference > 0, NAME, "rate", self.rate, "above 0, or inference is")
+        require(0 <= self.begin_days < np.inf, NAME, "begin_days", self.begin_days, "at least 0")
+        for field, default in (("begin_days", 0.0), ("pace", 1.0), ("reference", None)):
+            value = getattr(self, field)
+            require(value == default or self.arrivals is not None, NAME, field, value, f"{default} without recorded arrivals")
+        require(not self.burst or self.arrivals is None, NAME, "burst", self.burst, "empty with arrivals, which are as they are")
         require(self.max_gpus >= 1, NAME, "max_gpus", self.max_gpus, "at least 1")
         require(self.sizes in ("lognormal", "exponential"), NAME, "sizes", self.sizes, "lognormal or exponential")
         require(self.jobs is None or self.jobs >= 1, NAME, "jobs", self.jobs, "none, or at least 1")
@@ -88,8 +105,35 @@ class GeoDc(Problem):
         return self.days * DAY_S
 
     def instance(self, seed: int = 0) -> Instance:
-        net = self._network()
-        work = self._arrivals(net, np.random.default_rng(seed))
+        net, _ = self._networks()
+        if self.arrivals is None:
+            return self._made(net, self._drawn(net, np.random.default_rng(seed)), seed)
+        return self.imported(seed).instance  # type: ignore[union-attr]  # there is a record
+
+    def imported(self, seed: int = 0) -> Import | None:
+        if self.arrivals is None:
+            return None
+        (net, whole), findings = self._networks(), Findings()
+        names = tuple(site.name for site in whole.sites)
+        require(self.reference in (None, *names), NAME, "reference", self.reference, f"a site: {', '.join(names)}")
+        reference = next((site for site in whole.sites if site.name == self.reference), whole.sites[0])
+        path = local_file(self.arrivals)
+        all_work, kind, rows = recorded(path, Record(net, names, reference, seed), findings)
+        begin_s = self.begin_days * DAY_S
+        work = within(all_work, begin_s, self.pace, self.horizon_s, self.jobs, findings)
+        if len(work.time_s) == 0:
+            raise FileFormatError(nothing_left(str(path), all_work, begin_s, self.pace * self.horizon_s))
+        report = findings.report(kind, summary(net, work, rows, self.horizon_s))
+        return Import(self._made(net, work, seed), None, report)
+
+    def _drawn(self, net: Network, rng: np.random.Generator) -> Arrivals:
+        bursts = bursts_of(NAME, "burst", self.burst)
+        work = drawn(rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes, bursts)
+        work = replace(work, units=np.where(work.kind == 1, work.units * self.inference_units, work.units))
+        require(len(work.time_s) > 0, NAME, "days", self.days, "long enough for one arrival (or raise rate)")
+        return work.rows(np.arange(len(work.time_s))[: self.jobs])
+
+    def _made(self, net: Network, work: Arrivals, seed: int) -> Instance:
         ticks = self.tick_s is not None
         preemptive = self.preemptive or bool(self.outage or self.maintenance)
         m = Model(
@@ -121,35 +165,24 @@ class GeoDc(Problem):
         )
         return made if self.drain else made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
 
-    def _network(self) -> Network:
+    def _networks(self) -> tuple[Network, Network]:
+        """The sites that are kept, and all."""
         net = network(PAPER if self.sites is None else Path(self.sites))
         names = [site.name for site in net.sites]
         for name in self.only:
             require(name in names, NAME, "only", name, f"a site: {', '.join(names)}")
         keep = [k for k, name in enumerate(names) if not self.only or name in self.only]
-        sites = tuple(
-            replace(net.sites[k], count=max(1, round(net.sites[k].count * self.shrink))) for k in keep
-        )
-        return replace(net, sites=sites, latency_s=tuple(tuple(row[k] for k in keep) for row in net.latency_s))
-
-    def _arrivals(self, net: Network, rng: np.random.Generator) -> Arrivals:
-        if self.arrivals is not None:
-            work = recorded(local_file(self.arrivals), net.ingresses, tuple(site.name for site in net.sites))
-        else:
-            work = drawn(rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes)
-            work = replace(work, units=np.where(work.kind == 1, work.units * self.inference_units, work.units))
-        here = np.flatnonzero(work.time_s < self.horizon_s)[: self.jobs]
-        require(len(here) > 0, NAME, "days", self.days, "long enough for one arrival (or raise rate)")
-        return work.rows(here)
+        sites = tuple(replace(net.sites[k], count=max(1, round(net.sites[k].count * self.shrink))) for k in keep)
+        return replace(net, sites=sites, latency_s=tuple(tuple(row[k] for k in keep) for row in net.latency_s)), net
 
     def _pool(self, m: Model, site: Site, net: Network) -> Pool:
         place = m.place(site.name)
-        known = [each.carbon_g_per_kwh for each in net.sites if each.carbon_g_per_kwh is not None]
-        carbon = site.carbon_g_per_kwh if site.carbon_g_per_kwh is not None else float(np.mean(known)) if known else 0.0
-        hours = int(np.ceil(self.days * 24)) + 1
-        prices = np.resize(net.prices_usd_per_kwh or (0.0,), hours)
         if self.minimize != "energy":
-            m.tariff(price_usd_per_kwh=prices.tolist(), carbon_g_per_kwh=carbon, every_s=HOUR_S, at=place)
+            # Work is drained after the last arrival: some hours more, at which it can wait for better ones.
+            hours = np.arange(int(np.ceil(self.days * HOURS)) + DRAIN_HOURS)
+            hours += int(site.utc_offset_h) if self.local_hours else 0
+            price, carbon = (np.resize(values, HOURS)[hours % HOURS].tolist() for values in tariffs_of(site, net))
+            m.tariff(price_usd_per_kwh=price, carbon_g_per_kwh=carbon, every_s=HOUR_S, at=place)
         return m.pool(site.name, site.count, at=place, sleep_w=site.sleep_w, sleeps=True)
 
     def _work(self, m: Model, net: Network, pools: list[Pool], work: Arrivals) -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from optbench.model.result import Bound, Proof, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 
+if TYPE_CHECKING:
+    from optbench.model.formats import Import
+
 
 class Problem:
     """A declared family. Subclasses are dataclasses: the fields are the parameters, their defaults a sensible instance."""
@@ -25,6 +28,10 @@ class Problem:
     def instance(self, seed: int = 0) -> Instance:
         """The instance of this seed: the same seed, the same instance."""
         raise NotImplementedError
+
+    def imported(self, seed: int = 0) -> Import | None:
+        """The instance with a report of what was read to make it, dropped and assumed; None where nothing is read."""
+        return None
 
 
 class Solver:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import stat
+import zlib
 from pathlib import Path
 
 from optbench.errors import FileFormatError
@@ -16,8 +19,9 @@ MAX_TEXT_BYTES = 16 << 20
 HEAD_BYTES = 4096
 LIMIT_VARIABLE = "OPTBENCH_MAX_FILE_MB"
 
+GZIP = b"\x1f\x8b"
 MAGIC = {
-    b"\x1f\x8b": "gzip-compressed; unpack it first",
+    GZIP: "gzip-compressed; unpack it first",
     b"PK\x03\x04": "a zip archive; unpack it first",
     b"BZh": "bzip2-compressed; unpack it first",
     b"\xfd7zXZ\x00": "xz-compressed; unpack it first",
@@ -27,16 +31,21 @@ MAGIC = {
 }
 
 
-def read_text(path: Path) -> str:
-    """The text of a file; the size is checked before anything but its head is read."""
+def read_text(path: Path, *, table: bool = False) -> str:
+    """The text of a file; the size is checked before anything but its head is read.
+
+    A ``table`` is a log whatever it begins with, and may be compressed by gzip.
+    """
     try:
         with open(path, "rb", opener=open_at_once) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise FileFormatError(f"{shown(path)}: not a regular file; give the path of a file")
             head = file.read(HEAD_BYTES)
-            check_head(path, head)
-            limit = byte_limit(head)
+            packed = table and head.startswith(GZIP)
+            if not packed:
+                check_head(path, head)
+            limit = byte_limit(head, MAX_LOG_BYTES if table else None)
             if status.st_size > limit:
                 raise too_large(path, status.st_size, limit)
             data = head + file.read(limit + 1 - len(head))
@@ -50,7 +59,20 @@ def read_text(path: Path) -> str:
         raise FileFormatError(f"{str(path)!r}: not a path: {error}") from None
     if len(data) > limit:
         raise too_large(path, len(data), limit)
-    return decode(path, data)
+    return decode(path, unpacked(path, data, limit) if packed else data)
+
+
+def unpacked(path: Path, data: bytes, limit: int) -> bytes:
+    """What gzip has packed, of no more than the size that is read."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            out = file.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(f"{shown(path)}: damaged gzip data: {error}") from None
+    if len(out) > limit:
+        raise too_large(path, len(out), limit)
+    check_head(path, out[:HEAD_BYTES])
+    return out
 
 
 def open_at_once(path: str, flags: int) -> int:
@@ -74,9 +96,11 @@ def check_head(path: Path, head: bytes) -> None:
         raise FileFormatError(f"{shown(path)}: binary data: a NUL byte at offset {head.index(0)}; instances are text or JSON")
 
 
-def byte_limit(head: bytes) -> int:
-    """Largest size that is read: by what the file begins with, unless the environment says otherwise."""
+def byte_limit(head: bytes, known: int | None = None) -> int:
+    """Largest size that is read: known, or by what the file begins with, unless the environment says otherwise."""
     override = os.environ.get(LIMIT_VARIABLE)
+    if override is None and known is not None:
+        return known
     if override is None and looks_like_log(head):
         return MAX_LOG_BYTES
     if override is None:

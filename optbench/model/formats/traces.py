@@ -1,0 +1,115 @@
+"""Public traces of GPU clusters that say how long jobs ran and on how many GPUs, and little else.
+
+**Gavel** (Narayanan et al., OSDI 2020): lines of 10 or 7 fields separated by tabs, without a header. A job takes steps; its run
+time is steps / throughput, by a table of throughputs by type of GPU, job type and number of GPUs.
+
+**Alibaba GPU 2023** (Weng et al., ATC 2023): CSV of pods, each with a number of GPUs or a share of one, and the times at which it
+was created, scheduled and deleted. Neither the node of a pod nor its power is on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optbench.errors import FileFormatError, nearest
+from optbench.model.formats.imported import Findings
+from optbench.model.formats.tables import Table, read_table, require_columns
+from optbench.model.instance import Bools, Floats
+
+GAVEL_COLUMNS = {
+    10: ("job_type", "command", "directory", "steps_argument", "needs_data", "total_steps", "gpus", "priority", "slo",
+         "arrival_time"),
+    7: ("job_type", "command", "steps_argument", "needs_data", "total_steps", "arrival_time", "gpus"),
+}  # fmt: skip
+POD_COLUMNS = ("name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time")
+
+
+@dataclass(frozen=True, eq=False)
+class TraceJobs:
+    """Jobs in order of arrival; ``gpu_s`` is run time times GPUs. Start and end are NaN where the trace has none."""
+
+    arrival_s: Floats
+    gpus: Floats
+    gpu_s: Floats
+    start_s: Floats
+    end_s: Floats
+    names: tuple[str, ...] | None = None
+
+
+def looks_like_gavel(text: str) -> bool:
+    """Whether the first line has as many tabs as a line of a trace."""
+    return text.partition("\n")[0].count("\t") + 1 in GAVEL_COLUMNS
+
+
+def looks_like_pods(table: Table) -> bool:
+    """Whether the header is that of a list of pods, or nearly."""
+    return len({"gpu_milli", "creation_time", "scheduled_time", "num_gpu"} & table.columns.keys()) >= 2
+
+
+def read_gavel(text: str, where: str, throughputs: Any, findings: Findings, worker: str = "v100") -> TraceJobs:
+    """A Gavel trace; jobs without a throughput on the ``worker`` are dropped."""
+    width = text.partition("\n")[0].count("\t") + 1
+    table = read_table(text, where, "\t", GAVEL_COLUMNS[width])
+    arrival_s, gpus, steps = table.in_order("arrival_time"), table.numbers("gpus", 1), table.numbers("total_steps")
+    rates = _rates(throughputs, worker)
+    rate = np.zeros(table.size)
+    for row, (kind, count) in enumerate(zip(table.columns["job_type"], gpus.tolist(), strict=True)):
+        key = f"('{kind}', {int(count)})"
+        rate[row] = rates.get(key, 0.0)
+        if rate[row] <= 0:
+            what = "has none" if key in rates else "is not in the table"
+            findings.add("dropped", f"no throughput on {worker}: {key} {what}", f"line {table.line[row]}")
+    for row in np.flatnonzero((rate > 0) & (steps <= 0)).tolist():
+        findings.add("dropped", "no steps to do", f"line {table.line[row]}")
+    if width == 10:
+        for name, unused in (("priority", "1"), ("slo", "-1.000000")):
+            count = sum(value.strip() != unused for value in table.columns[name])
+            findings.add_rows("assumed", f"{name} is not used", (), count)
+    keep = (rate > 0) & (steps > 0)
+    nothing = np.full(int(keep.sum()), np.nan)
+    return TraceJobs(arrival_s[keep], gpus[keep], (steps * gpus)[keep] / rate[keep], nothing, nothing)
+
+
+def _rates(throughputs: Any, worker: str) -> dict[str, float]:
+    """Steps per second of each job alone on a type of GPU."""
+    if not isinstance(throughputs, Mapping) or worker not in throughputs:
+        known = list(throughputs) if isinstance(throughputs, Mapping) else []
+        raise FileFormatError(f"table of throughputs: no type of GPU {worker!r}; {nearest(worker, map(str, known))}")
+    out = {}
+    for key, partners in throughputs[worker].items():
+        value = partners.get("null") if isinstance(partners, Mapping) else None
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
+            out[str(key)] = float(value)
+    return out
+
+
+def read_pods(table: Table, findings: Findings) -> TraceJobs:
+    """Pods that ran on GPUs: those without a GPU, never scheduled, or of no length are dropped."""
+    require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
+    table.in_order("creation_time")
+    table = _without(table, table.numbers("num_gpu") <= 0, "asks for no GPU", findings)
+    for column in ("scheduled_time", "deletion_time"):
+        table = _without(table, ~table.filled(column), f"never ran ({column} is empty)", findings)
+    table = _without(table, table.numbers("deletion_time") <= table.numbers("scheduled_time"), "takes no time", findings)
+    start_s, end_s = table.numbers("scheduled_time"), table.numbers("deletion_time")
+    gpus = table.numbers("num_gpu") * table.numbers("gpu_milli") / 1000.0
+    name = table.columns["name"]
+    for what, rows in (
+        ("shares a GPU: that part of its run time is its work", gpus < 1),
+        ("has failed: what it ran is its work", np.array([each == "Failed" for each in table.columns.get("pod_phase", ())])),
+        ("is there at the end of the trace: taken to end then", end_s == end_s.max(initial=0.0)),
+    ):
+        findings.add_rows("assumed", what, (name[i] for i in np.flatnonzero(rows).tolist()), int(rows.sum()))
+    names = tuple(name) if len(set(name)) == len(name) else None
+    return TraceJobs(table.numbers("creation_time"), gpus, (end_s - start_s) * gpus, start_s, end_s, names)
+
+
+def _without(table: Table, which: Bools, why: str, findings: Findings) -> Table:
+    """The table without some of its rows, which are dropped for a reason."""
+    name = table.columns["name"]
+    findings.add_rows("dropped", why, (name[i] for i in np.flatnonzero(which).tolist()), int(which.sum()))
+    return table.rows(~which)

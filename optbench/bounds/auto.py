@@ -9,7 +9,7 @@ import numpy as np
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.destructive import LOAD_S
 from optbench.bounds.fluid_bound import MAX_PAIRS, fluid_bound
-from optbench.bounds.stream import stream_bound
+from optbench.bounds.stream import stream_bounds
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance, round_up
 from optbench.model.objective import MAKESPANS
@@ -28,14 +28,12 @@ def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float =
         raise UnknownNameError("bounding method", method, METHODS)
     began = time.perf_counter()
     if instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive):
-        one = stream_bound(instance, time_limit_s)
-        return [one] if one is not None else []
+        return sorted(stream_bounds(instance, time_limit_s), key=lambda bound: -bound.value)
     found = combinatorial_bounds(instance) if method != "fluid" else []
     if method in ("auto", "fluid"):
         proof = fluid_bound(instance, time_limit_s)
         found += [proof.bound] if proof is not None else []
-        streamed = stream_bound(instance, time_limit_s) if instance.stream is not None else None
-        found += [streamed] if streamed is not None else []
+        found += stream_bounds(instance, time_limit_s - (time.perf_counter() - began)) if instance.stream is not None else []
     left = time_limit_s - (time.perf_counter() - began)
     alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
     # In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.

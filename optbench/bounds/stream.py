@@ -22,7 +22,8 @@ from fractions import Fraction
 import numpy as np
 
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
-from optbench.bounds.linear_program import LinearProgram, LpSolution, solve
+from optbench.bounds.linear_program import LinearProgram, LpSolution
+from optbench.bounds.stream_duals import repaired, solve_scaled
 from optbench.bounds.stream_program import Demand, Slots, StreamProgram, per_unit, stream_program, tolerance_s
 from optbench.bounds.stream_traffic import Traffic, traffic
 from optbench.errors import ParameterError
@@ -32,6 +33,9 @@ from optbench.model.objective import Objective
 from optbench.model.result import Bound
 
 TIME_LIMIT_S = 60.0
+HOUR_S = 3600.0
+# Slots of an hour, unless these were fewer or more; and seconds without which they are not tried.
+FEWEST_SLOTS, MOST_SLOTS, LEAST_SLOTTED_S = 24, 336, 1.0
 # A mean time in the system of nothing at all is no budget.
 LEAST_SOJOURN_S = 1e-9
 
@@ -73,7 +77,7 @@ def path_bound(
     wanted = offered if units is None or not instance.is_open else units
     energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
     program = stream_program(energy, work, whole(instance, work), Demand(wanted, sojourn_s))
-    answer = solve(program.lp, TIME_LIMIT_S)
+    answer = solve_scaled(program.lp, TIME_LIMIT_S)
     if answer.dual is None or answer.status not in ("Optimal", "Time limit reached"):
         return None
     proof = certificate(program.lp, answer.dual)
@@ -109,31 +113,94 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
 
 
 def stream_bound(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> Bound | None:
-    """Bound on the first level of the objective over all schedules of an instance with a stream."""
+    """Bound on the first level of the objective over all schedules of an instance with a stream, time in one slot."""
+    return _bound(instance, None, Demand(), time_limit_s, "stream_lp")
+
+
+def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> list[Bound]:
+    """The bound with one slot; and slot by slot where something changes with time, or waiting counts, and time suffices."""
+    found = [stream_bound(instance, time_limit_s)]
+    if found[0] is not None and _slots_tell(instance) and time_limit_s > LEAST_SLOTTED_S:
+        first, last = whole(instance, traffic(instance)).edges
+        span = last if np.isfinite(last) else float(np.max(instance.tasks.release)) * instance.step_s
+        slot_s = max((span - first) / MOST_SLOTS, min(HOUR_S, (span - first) / FEWEST_SLOTS))
+        if slot_s > 0:
+            found.append(slotted_bound(instance, slot_s, time_limit_s=time_limit_s))
+    return [bound for bound in found if bound is not None]
+
+
+def _slots_tell(instance: Instance) -> bool:
+    """Whether slots can say more than the whole."""
+    wanted = instance.objective.metrics | set(instance.limits.metric_max)
+    return bool(instance.features & {"tariffs", "outages", "deadlines"}) or "flow_time_s" in wanted
+
+
+def slotted_bound(
+    instance: Instance,
+    slot_s: float = HOUR_S,
+    sojourn_s: float | None = None,
+    *,
+    due: bool = False,
+    time_limit_s: float = TIME_LIMIT_S,
+) -> Bound | None:
+    """Bound on the first level of the objective, slot by slot; a slot also ends where a tariff or an outage changes.
+
+    With ``sojourn_s`` over schedules with at most this mean time in the system (censored); with ``due`` over those that meet
+    every deadline, also one that may be missed. None when no such schedule exists, or nothing was proved in time.
+    """
+    if not slot_s > 0:
+        raise ParameterError(f"slot_s is {slot_s!r}; it must be a positive number of seconds")
+    return _bound(instance, slot_s, Demand(None, sojourn_s, due), time_limit_s, f"stream_lp:slots={slot_s:g}s")
+
+
+def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_s: float, source: str) -> Bound | None:
     if instance.num_tasks == 0 or (instance.preemptive and instance.domain == "ticks"):
         return None
     work = traffic(instance)
-    program = stream_program(instance, work, whole(instance, work), Demand())
-    value = _least(instance, program, time_limit_s)
-    return None if value is None else Bound(value, "stream_lp", "exact-lp")
+    slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
+    value = _least(instance, stream_program(instance, work, slots, demand), time_limit_s)
+    return None if value is None else Bound(value, source, "exact-lp")
+
+
+def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
+    """Slots of at most ``slot_s`` that end where tariffs and outages change; none longer is needed once everything has come."""
+    one, step = whole(instance, work), instance.step_s
+    first, last = one.edges
+    turns = [np.zeros(0)]
+    if instance.tariffs is not None:
+        turns.append(instance.tariffs.times * step)
+    if instance.stream is not None:
+        turns.append(instance.stream.outages.time * step)
+    changes = np.concatenate(turns)
+    if not one.fixed:
+        last = max(float(work.there_s[work.here].max()), float(changes.max(initial=0.0)), first) + slot_s
+    marks = np.arange(math.floor(first / slot_s) + 1, math.ceil(last / slot_s)) * slot_s
+    inner = np.unique(np.concatenate((marks, changes)))
+    inner = inner[(inner > first) & (inner < last)]
+    return Slots(np.concatenate(([first], inner, [last] if one.fixed else [last, math.inf])), one.fixed)
 
 
 def _least(instance: Instance, program: StreamProgram, time_limit_s: float) -> float | None:
     """The proven least objective; of J per unit over all amounts of work."""
     if "j_per_unit" not in instance.objective.metrics:
-        proven = _proven(program.lp, time_limit_s)
+        proven = _proven(program, program.lp, time_limit_s)
         return None if proven is None else round_down(proven + Fraction(program.constant))
     if program.constant < 0:
         return None
-    proven = _proven(per_unit(program, program.few), time_limit_s)
+    proven = _proven(program, per_unit(program, program.few), time_limit_s)
     # What processes less than a few units pays all rest with them.
     apart = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
     return None if proven is None else round_down(min(proven, apart) * (1 - Fraction(2, 10**9)))
 
 
-def _proven(lp: LinearProgram, time_limit_s: float) -> Fraction | None:
-    answer = solve(lp, time_limit_s)
-    return None if answer.dual is None else proven_bound(lp, certificate(lp, answer.dual))
+def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> Fraction | None:
+    """What the duals prove, as they come or repaired."""
+    answer = solve_scaled(lp, time_limit_s)
+    if answer.dual is None:
+        return None
+    better = repaired(lp, answer.dual, len(program.cls), program.classes, program.slots.width)
+    found = [proven_bound(lp, certificate(lp, dual)) for dual in (better, answer.dual)[: 1 + (program.slots.count == 1)]]
+    return max((value for value in found if value is not None), default=None)
 
 
 def whole(instance: Instance, work: Traffic) -> Slots:

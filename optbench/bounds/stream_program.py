@@ -28,6 +28,7 @@ import numpy as np
 from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
 from optbench.bounds.stream_rates import ROUNDING, Rates, rates_of
 from optbench.bounds.stream_traffic import Traffic
+from optbench.bounds.stream_waiting import add_waiting
 from optbench.model.checks import missing_devices
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
@@ -42,27 +43,13 @@ LEAST_SHARE = 1e-3
 
 @dataclass(frozen=True)
 class Demand:
-    """What is asked of a schedule: units (None: no demand of an open instance, everything of a drained one), mean time."""
+    """What is asked of a schedule: units (None: no demand of an open instance, everything of a drained one), mean time,
+    and whether deadlines that may be missed are ``due``.
+    """
 
     units: float | None = None
     sojourn_s: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class StreamProgram:
-    """The programme with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value.
-
-    ``few`` units are a small part of what is offered and of what the devices can process, each at its ``cheapest``.
-    """
-
-    lp: LinearProgram
-    constant: float
-    cls: Ints
-    mode: Ints
-    slot: Ints
-    offered: float
-    few: float
-    cheapest: float
+    due: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +66,25 @@ class Slots:
     @property
     def width(self) -> Floats:
         return np.diff(self.edges)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamProgram:
+    """The programme with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value.
+
+    ``few`` units are a small part of what is offered and of what the devices can process, each at its ``cheapest``.
+    """
+
+    lp: LinearProgram
+    constant: float
+    cls: Ints
+    mode: Ints
+    slot: Ints
+    slots: Slots
+    classes: int
+    offered: float
+    few: float
+    cheapest: float
 
 
 def tolerance_s(instance: Instance) -> float:
@@ -108,17 +114,19 @@ class _Builder:
         instance, work = self.instance, self.work
         come = self._come()
         high = work.units * (1 + MARGIN)
-        cost = self._cost(cls, mode, slot)
+        cost = self.rates.of_modes(mode, slot)
         x = columns.add(len(cls), 0.0, high[cls], cost)
         self._backlog(columns, rows, x, cls, slot, come)
         self._devices(columns, rows, x, mode, slot)
-        self._times(rows, x, cls, mode)
+        self._times(columns, rows, x, cls, mode, slot)
         offered = float(work.units.sum())
         if instance.is_open and self.demand.units is not None:
             rows.add("units", self.demand.units * (1 - MARGIN), (0, x, 1.0), of=0)
         lp = assemble(columns, rows)
         few = LEAST_SHARE * min(offered, self._processable(mode))
-        return StreamProgram(lp, self._constant(), cls, mode, slot, offered, few, float(cost.min(initial=np.inf)))
+        return StreamProgram(
+            lp, self._constant(), cls, mode, slot, self.slots, work.num_classes, offered, few, float(cost.min(initial=np.inf))
+        )
 
     def _choices(self) -> tuple[Ints, Ints, Ints]:
         """Class, mode and slot of each x: modes that no other of the same pool beats, slots in which something has come."""
@@ -166,7 +174,7 @@ class _Builder:
         """Units that are due by the end of each slot, per class."""
         tasks, count = self.instance.tasks, self.slots.count
         out = np.zeros((self.work.num_classes, count))
-        hard = tasks.deadline_hard & np.isfinite(tasks.deadline) & self.work.here
+        hard = (tasks.deadline_hard | self.demand.due) & np.isfinite(tasks.deadline) & self.work.here
         latest = tasks.deadline[hard] * self.instance.step_s + 2 * tolerance_s(self.instance)
         slot = np.searchsorted(self.slots.edges[1:], latest, side="left")
         inside = slot < count
@@ -178,8 +186,9 @@ class _Builder:
         classes, count = come.shape
         total = np.cumsum(come, axis=1) * (1 + MARGIN)
         upper = total.copy()
-        if not self.instance.is_open:
+        if not self.instance.is_open or self.demand.due:
             upper = np.minimum(upper, total - self._due() + 3 * MARGIN * total)
+        if not self.instance.is_open:
             upper[:, -1] = 3 * MARGIN * total[:, -1]
         q = columns.add(classes * count, 0.0, upper.ravel()).reshape(classes, count)
         here = np.arange(classes * count).reshape(classes, count)
@@ -228,20 +237,37 @@ class _Builder:
         level = dict(self.instance.objective.levels[0])
         return level.get("makespan_s", 0.0) + level.get("makespan", 0.0) / self.instance.step_s
 
-    def _times(self, rows: Rows, x: Ints, cls: Ints, mode: Ints) -> None:
-        """Limits on times in the system."""
-        time = self.instance.modes.time_per_unit_s[mode]
-        spare = 4 * tolerance_s(self.instance) * segments(self.instance)
+    def _times(self, columns: Columns, rows: Rows, x: Ints, cls: Ints, mode: Ints, slot: Ints) -> None:
+        """Times in the system beyond the ways in: what they cost, and their limits."""
+        instance, work = self.instance, self.work
+        spare = 4 * tolerance_s(instance) * segments(instance)
+        asked = []
         if self.demand.sojourn_s is not None:
-            there = int(self.work.here.sum())
-            limit = there * self.demand.sojourn_s * (1 + MARGIN) + spare
-            rows.add("sojourn", -(limit - self._ways(np.ones(len(self.work.of)))), (0, x, -time), of=0)
-        limit_s = self.instance.limits.metric_max.get("flow_time_s")
-        if limit_s is not None and np.isfinite(limit_s):
-            weight = self.instance.tasks.weight
-            least = np.nextafter(self.work.weight[cls] * time, 0.0)
+            limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + MARGIN) + spare
+            asked.append(("sojourn", False, limit - self._ways(np.ones(len(work.of)))))
+        weight, limit_s = instance.tasks.weight, instance.limits.metric_max.get("flow_time_s", np.inf)
+        if np.isfinite(limit_s):
             limit = limit_s * (1 + MARGIN) + spare * float(weight.max(initial=0.0))
-            rows.add("flow_time", -(limit - self._ways(weight)), (0, x, -least), of=0)
+            asked.append(("flow_time", True, limit - self._ways(weight)))
+        flow = dict(instance.objective.levels[0]).get("flow_time_s", 0.0)
+        if not asked and not flow:
+            return
+        time = instance.modes.time_per_unit_s[mode]
+        spent: list[list[tuple[Ints, Ints, Floats]]] = [[(x, cls, time)]]
+        if self.slots.count > 1:
+            there = self._slot_of(work.there_s[work.here] - 2 * tolerance_s(instance))
+            wait = add_waiting(columns, rows, instance, work, self.slots.edges, there, x, cls * self.slots.count + slot)
+            # Undone units fall evenly only where a task runs to its end in one mode.
+            half = 0.0 if instance.preemptive or instance.is_open else 0.5
+            spent.append([(x, cls, half * time), (wait.column, wait.of, wait.per_unit)])
+        total = columns.add(1, 0.0, np.inf, flow) if flow else None
+        for parts in spent:
+            plain = [(0, column, -value) for column, _, value in parts]
+            heavy = [(0, column, -np.nextafter(value * work.weight[of], 0.0)) for column, of, value in parts]
+            for name, weighted, limit in asked:
+                rows.add(name, -limit, *(heavy if weighted else plain), of=0)
+            if total is not None:
+                rows.add("flow", 0.0, (0, total, 1.0), *heavy, of=0)
 
     def _ways(self, weight: Floats) -> float:
         """Σ weight · min(way in, time left until the horizon): what is sure of the times in the system."""
@@ -249,12 +275,6 @@ class _Builder:
         if self.instance.is_open and self.instance.horizon is not None:
             way = np.minimum(way, float(self.instance.horizon) - np.asarray(self.instance.tasks.release, dtype=float))
         return float((weight * way)[self.work.here].sum()) * (1 - MARGIN)
-
-    def _cost(self, cls: Ints, mode: Ints, slot: Ints) -> Floats:
-        """Objective per unit: energy less the rest it replaces, at the rates of the slot, and times."""
-        cost = self.rates.of_modes(mode, slot)
-        flow = dict(self.instance.objective.levels[0]).get("flow_time_s", 0.0)
-        return cost + flow * np.nextafter(self.work.weight[cls] * self.instance.modes.time_per_unit_s[mode], 0.0)
 
     def _constant(self) -> float:
         """Rest that is paid in any case, times that are sure, less what tolerances and whole ticks can hide."""

@@ -10,6 +10,7 @@ from optbench.bench.operation import BINS, Operation, operation
 from optbench.bench.page.scale import amount, plain
 from optbench.bench.report import operation_charts as charts
 from optbench.bench.report.axes import key
+from optbench.bench.report.frontier_chart import Point, frontier
 from optbench.bench.report.gathered import Report
 from optbench.bench.report.ranking import table_of
 from optbench.bench.report.words import NONE, counted, percent, seconds
@@ -21,11 +22,16 @@ from optbench.model.files import read_schedule
 
 # Of so many problems the first instance is drawn, with so many solvers in the order of the study.
 MOST_DRAWN, MOST_CURVES = 3, 9
+# Share of the units offered that a point of the front has done.
+MOST_DONE = 0.98
 NOTES = (
     "Means over instances, small: 95 % intervals. Above floor: J per unit against the certified least J per unit of anybody who "
     "does as many units (own), all units offered (offered), or as many at the same mean time in the system (frontier). "
     "Where solvers leave different work undone, J per unit itself does not compare them: rest is paid whatever is done. "
     "In system: mean over all arrivals, of what is undone up to the end."
+)
+FRONTIER = (
+    "Means over instances. The line joins the certified least of each at its own units and its own time: nobody gets below."
 )
 PICTURES = (
     ("Power over time", f"Means over 1/{BINS} of the time watched each, an hour of a week."),
@@ -44,6 +50,7 @@ def operations(report: Report, number: dict[str, int]) -> str:
         rows = _rows_of(report, target)
         parts.append(f"<h3>{escape(target)}</h3>{_table(rows, number)}{_by_day(rows, number)}")
         if k < MOST_DRAWN:
+            parts.append(_frontier(rows, number))
             parts.append(_pictures(report, rows, number))
     return f'{"".join(parts)}<p class="note">{NOTES}</p></section>'
 
@@ -73,6 +80,23 @@ def _value(name: str) -> Callable[[Row], float | None]:
 def _done_share(row: Row) -> float | None:
     found = _metrics(row)
     return found["units_done"] / found["units_offered"] if found.get("units_offered") else None
+
+
+def _frontier(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
+    """Of solvers that do about all the work: what the others save by leaving it is no point of the same front."""
+    points, left = [], []
+    for label, each in rows.items():
+        done = over_instances(each, _done_share)
+        if done is None or done.value < MOST_DONE:
+            left.append(label)
+            continue
+        names = ("sojourn_censored_s", "j_per_unit", "floor_frontier_j_per_unit")
+        sojourn, reached, floor = (over_instances(each, _value(name)) for name in names)
+        if sojourn is not None and reached is not None and sojourn.value > 0:
+            points.append(Point(label, sojourn.value, reached.value, None if floor is None else floor.value))
+    picture = frontier(points, number)
+    more = f" Not drawn, with more than {percent(1 - MOST_DONE)} of the work undone: {', '.join(left)}." if left else ""
+    return _figure("Energy against time in the system", escape(FRONTIER + more), picture) if picture else ""
 
 
 def _waiting(value: float) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from optbench.bench.audit.policies import Played
+from optbench.bench.audit.ranges import Ranges
 from optbench.bench.audit.run import Audit, Record
 
 
@@ -49,6 +50,22 @@ def of_policy(made: Played) -> dict[str, Any]:
     if made.error is not None:
         return {"policy": made.policy, "params": dict(made.params), "error": made.error}
     return {**asdict(made), "params": dict(made.params)}
+
+
+def of_ranges(done: Ranges) -> dict[str, Any]:
+    """Energies are intervals: low where the record used least, high where it used most."""
+    return {
+        "log": done.pods.name,
+        "runs": done.pods.num_pods,
+        "gpus": dict(zip(done.pods.types, done.pods.counts.tolist(), strict=True)),
+        "keep": sorted(done.options.keep),
+        "verified": None,
+        "recorded": {"energy_j": [done.recorded_low_j, done.recorded_high_j], "sojourn_s": done.sojourn_s},
+        "least": {"energy_j": done.least_j, "proof": "exact-lp", "at_recorded_ends_j": [done.at_low_j, done.at_high_j]},
+        "assumptions": list(done.assumptions),
+        "report": done.pods.report.to_dict(),
+        "wall_s": done.wall_s,
+    }
 
 
 def refused(record: Record) -> dict[str, Any]:

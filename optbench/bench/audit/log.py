@@ -34,13 +34,14 @@ MAX_GPUS = 512
 @dataclass(frozen=True)
 class AuditOptions:
     """``clocks`` is the clock that each type ran at (a fraction, default the top one); ``keep`` lists what no scheduler may
-    change: the clock, the GPUs of a run, its type, and that idle GPUs stay awake.
+    change: the clock, the GPUs of a run, its type, and that idle GPUs stay awake. ``nodes`` lists the GPUs of a trace of pods.
     """
 
     records: Options = field(default_factory=Options)
     clocks: Mapping[str, float] = field(default_factory=dict)
     keep: frozenset[str] = frozenset()
     policies: tuple[str, ...] | None = None
+    nodes: Path | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -96,6 +97,8 @@ def read_log(path: Path, options: AuditOptions) -> Log:
     """The runs of a log that an audit can speak of; the report says what became of the others."""
     text = read_text(path)
     name = shown(Path(path.stem))
+    if options.nodes is not None:
+        raise FileFormatError(f"{shown(path)}: a list of nodes goes with a trace of pods; a Slurm log names the nodes itself")
     if not looks_like_sacct(text):
         raise FileFormatError(
             f"{shown(path)}: no table of runs; give the output of sacct --parsable2, or CSV, with JobID, Start, End, AllocTRES "
@@ -144,7 +147,7 @@ def log_of(text: str, name: str, options: AuditOptions) -> Log:
         release=release[kept] - origin, start=start[kept] - origin, end=end[kept] - origin,
         kind=np.asarray([at[held.shapes[k][0][0]] for k in kept], dtype=np.int64), gpus=gpus,
         types=types, counts=counts, profiles=tuple(fleet.profiles[kind] for kind in types),
-        clock=clocks_of(types, fleet.profiles, options, findings), work=options.records.work,
+        clock=recorded_clocks(types, fleet.profiles, options, findings), work=options.records.work,
         nodes=fleet.nodes, on_node=np.asarray([fleet.on_node[kind] for kind in types], dtype=np.int64).reshape(len(types), -1),
         share=share, measured_j=measured, report=findings.report("sacct", figures),
     )  # fmt: skip
@@ -183,21 +186,20 @@ def shares_of(fleet: Fleet, types: tuple[str, ...], kept: Ints) -> tuple[Ints, I
     return run[order], parts[1][order], parts[2][order]
 
 
-def clocks_of(types: tuple[str, ...], profiles: Mapping[str, Profile], options: AuditOptions, findings: Findings) -> Floats:
+def recorded_clocks(types: tuple[str, ...], profiles: Mapping[str, Profile], options: AuditOptions, findings: Findings) -> Floats:
     """The clock on record of each type: one of its profile's levels."""
     given = {kind.lower(): clock for kind, clock in options.clocks.items()}
     for kind in given:
-        if kind not in types:
+        if kind not in {each.lower() for each in types}:
             raise ParameterError(f"clock of {kind!r}: no such type of device with a profile; {nearest(kind, types)}")
     out = []
     for kind in types:
         levels = profiles[kind].clocks
-        clock = given.get(kind, levels[-1])
+        clock = given.get(kind.lower(), levels[-1])
         if clock not in levels:
             allowed = ", ".join(f"{level:g}" for level in levels)
             raise ParameterError(f"clock of {kind!r} is {clock:g}; levels of profile {profiles[kind].name}: {allowed}")
-        if kind not in given:
+        if kind.lower() not in given:
             findings.add("assumed", f"type {kind!r} ran at its top clock (say --clock {kind}=F if it did not)")
         out.append(clock)
     return np.asarray(out, dtype=float)
-

@@ -14,7 +14,10 @@ from optbench.bench.audit.causes import causes_of
 from optbench.bench.audit.cluster import Cluster, cluster_of, on_nodes
 from optbench.bench.audit.least import Least, least_energy
 from optbench.bench.audit.log import AuditOptions, Log, read_log
+from optbench.bench.audit.pods import looks_like_pods
 from optbench.bench.audit.policies import Played, candidates, played, recommended
+from optbench.bench.audit.ranges import Ranges, ranges
+from optbench.model.files.reading import read_text
 from optbench.model.measures import check_bound
 from optbench.model.verify import verify
 
@@ -92,11 +95,18 @@ def nothing(_: str) -> None:
     """Tells nobody."""
 
 
-def audit(path: str | Path, options: AuditOptions | None = None, tell: Callable[[str], None] = nothing) -> Audit | Record:
-    """Audit a Slurm log. A record that does not verify is returned alone: nothing else would mean anything."""
+def audit(
+    path: str | Path, options: AuditOptions | None = None, tell: Callable[[str], None] = nothing
+) -> Audit | Record | Ranges:
+    """Audit a Slurm log, or a trace of pods, whose energies are intervals.
+
+    A record that does not verify is returned alone: nothing else would mean anything.
+    """
     began = time.perf_counter()
     options = options or AuditOptions()
     tell("reading the log")
+    if looks_like_pods(read_text(Path(path))):
+        return ranges(Path(path), options)
     log = read_log(Path(path), options)
     cluster = cluster_of(log, options.keep)
     tell("verifying the record")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.cli import exits, outputs
@@ -12,7 +13,7 @@ from optbench.cli.parser import UsageError, number, setting, settings_of
 from optbench.cli.verbs.convert import counts_of
 
 if TYPE_CHECKING:
-    from optbench.bench.audit import Audit, AuditOptions, Record
+    from optbench.bench.audit import Audit, AuditOptions, Ranges, Record
     from optbench.bench.audit.policies import Played
 
 SUMMARY = "what a cluster's own log says could be saved, certified, and the policy to take"
@@ -69,14 +70,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="play these alone (default: all that can)",
     )
+    parser.add_argument(
+        "--nodes", metavar="FILE", help="the GPUs of a trace of pods (CSV: sn, gpu, model), whose rows name no node"
+    )
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
     parser.add_argument("--html", metavar="FILE", help="write the report as one page")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.audit import Record, audit
-    from optbench.bench.audit.document import document, refused
+    from optbench.bench.audit import Ranges, Record, audit
+    from optbench.bench.audit.document import document, of_ranges, refused
     from optbench.cli.work import interruptible
 
     outputs.check_writable("--html", args.html)
@@ -94,10 +98,13 @@ def run(args: argparse.Namespace) -> int:
     written = None
     if args.html:
         from optbench.bench.audit.page import render
+        from optbench.bench.audit.range_page import render_ranges
 
-        written = outputs.save(render(done), args.html)
+        written = outputs.save(render_ranges(done) if isinstance(done, Ranges) else render(done), args.html)
     if args.json:
-        emit_json(document(done))
+        emit_json(of_ranges(done) if isinstance(done, Ranges) else document(done))
+    elif isinstance(done, Ranges):
+        show_ranges(done, written)
     elif written != outputs.STDOUT:
         show_audit(done, written)
     return exits.DONE
@@ -128,7 +135,8 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
     return AuditOptions(
         Options(settings_of(args.profile, "--profile"), args.work, per_node, counts), clocks,
         frozenset(word for each in args.keep for word in each.split(",")),
-        tuple(word for each in args.policy for word in each.split(",")) or None, args.seed,
+        tuple(word for each in args.policy for word in each.split(",")) or None,
+        None if args.nodes is None else Path(args.nodes), args.seed,
     )  # fmt: skip
 
 
@@ -172,6 +180,18 @@ def show_audit(done: Audit, written: str | None) -> None:
         )
     for finding in (*done.log.report.dropped, *done.log.report.warnings):
         show(f"[{DIM}]{escape(str(finding))}[/]")
+    if written:
+        show(f"written to [bold]{escape(written)}[/]")
+
+
+def show_ranges(done: Ranges, written: str | None) -> None:
+    """For people."""
+    from optbench.bench.audit.range_page import said
+
+    facts = f"{done.pods.num_pods:,} pods on {int(done.pods.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
+    show(f"\n[bold]{escape(done.pods.name)}[/]  [{DIM}]{facts}[/]", *(escape(words) for words in said(done)))
+    for words in (*done.assumptions, *map(str, done.pods.report.dropped)):
+        show(f"[{DIM}]{escape(words)}[/]")
     if written:
         show(f"written to [bold]{escape(written)}[/]")
 

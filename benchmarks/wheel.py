@@ -66,6 +66,8 @@ def steps(folder: Path) -> Iterator[Step]:
     solve = ("solve", "jobshop:jobs=6,machines=4", "--time-limit", "20s", "--json")
     for solver in ("cpsat", "highs"):
         yield Step((*solve, "-s", solver), folder, lambda found: solved(found))
+    week = ("convert", "geo_dc:days=0.01", "week.json", "--json")
+    yield Step(week, folder, lambda found: f"{found['tasks']} tasks")
     yield Step(("init", "lab", "--json"), folder, lambda found: f"{len(found['files'])} files")
     lab = folder / "lab"
     yield Step(("solve", "two_pools:jobs=5", "-s", "list_rule", "--json"), lab, lambda found: solved(found))

@@ -22,6 +22,8 @@ KINDS = ("training", "inference")
 PAPER = Path(__file__).with_name("_geo_paper.json")
 LAW = {"power": ("alpha_p", "beta_p", "gamma_p"), "latency": ("alpha_t", "beta_t", "gamma_t")}
 HOURS = 24
+# Far above any coefficient, power, latency or price; and any clock, as a share of the nominal one.
+MOST, MOST_CLOCK = 1e9, 10.0
 TOP_KEYS = ("origin", "sites", "ingresses", "wan_latency_ms", "price_usd_per_kwh_by_hour")
 # The last five stand in files of the simulator of CHSAC-AF, and play no part while idle GPUs sleep.
 SITE_KEYS = (
@@ -157,10 +159,10 @@ def _way(row: dict[str, Any], ingress: str, site: str, where: str) -> float:
 def _site(name: str, data: Any, where: str) -> Site:
     _known_keys(data, SITE_KEYS, where)
     count = _part(data, "gpu_count", int, where)
-    if count < 1:
-        raise FileFormatError(f"{where}: gpu_count is {count}; a site has at least one GPU")
+    if not 1 <= count <= MOST:
+        raise FileFormatError(f"{where}: gpu_count is {count!r:.40}; a site has at least one GPU, and at most {MOST:,.0f}")
     clocks = tuple(_amount(f, f"{where}: freq_levels") for f in _part(data, "freq_levels", list, where))
-    if not clocks or min(clocks) <= 0 or list(clocks) != sorted(set(clocks)):
+    if not clocks or min(clocks) <= 0 or max(clocks) > MOST_CLOCK or list(clocks) != sorted(set(clocks)):
         raise FileFormatError(f"{where}: freq_levels is {list(clocks)}; it must be positive shares of the top clock, rising")
     laws = {kind: _law(data[kind], f"{where}: {kind}") for kind in KINDS if kind in data}
     if not laws:
@@ -198,6 +200,6 @@ def _part(data: Any, key: str, kind: Any, where: str) -> Any:
 
 
 def _amount(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value >= 0):
-        raise FileFormatError(f"{where} is {value!r}; it must be a finite number that is not negative")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
+        raise FileFormatError(f"{where} is {value!r:.40}; it must be a number from 0 to {MOST:,.0f}")
     return float(value)

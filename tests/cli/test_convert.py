@@ -55,3 +55,18 @@ def test_options_that_do_not_fit_are_refused(cli: Cli, log: Path, words: tuple[s
     done = cli("convert", *words)
     assert done.code == 2 and message in done.err
     assert log.read_text() == sacct_text()
+
+
+def test_a_problem_that_reads_a_record_reports_what_it_dropped(cli: Cli, tmp_path: Path) -> None:
+    """``convert`` has the whole report; every other verb says in a line how much was dropped."""
+    rows = "gw-us-west,0,3600,a\ngw-us-west,10,,b\n"
+    (tmp_path / "mine.csv").write_text(f"ingress,arrival_s,size_units,job\n{rows}")
+    done = cli("convert", "geo_dc:arrivals=mine.csv", "week.json")
+    assert done.code == 0 and "1 tasks written to week.json" in done.out
+    assert "dropped: 1 x size_units is empty (line 3)" in done.err and "assumed: no column 'type': training" in done.err
+    done = cli("convert", "geo_dc:arrivals=mine.csv", "week.json", "--json")
+    assert done.err == "" and done.json["report"]["dropped"][0]["what"] == "size_units is empty"
+    done = cli("solve", "geo_dc:arrivals=mine.csv", "-s", "joint_nf", "--json")
+    assert done.err.startswith("dropped 1 of 2 rows (CSV of arrivals): 1 size_units is empty")
+    assert done.code == 0 and done.json["metrics"]["arrivals"] == 1
+    assert cli("solve", "week.json", "-s", "joint_nf", "--json").json["instance_hash"] == done.json["instance_hash"]

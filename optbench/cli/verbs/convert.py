@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from optbench.cli import exits, outputs
 from optbench.cli.output import emit_json, escape, show
 from optbench.cli.parser import UsageError, number, setting, settings_of
-from optbench.cli.targets import TARGET_HELP, instance_of
+from optbench.cli.targets import TARGET_HELP, import_of_problem, instance_of, is_file
 
 if TYPE_CHECKING:
     from optbench.model.formats import Import, Options
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 SUMMARY = "write an instance in another format"
 DESCRIPTION = (
     "Read an instance of any known format (or generate one) and write it in another; - is stdout. A Slurm log (sacct) or a "
-    "WfFormat workflow also has a schedule on record, and a report of what was read, dropped and assumed."
+    "WfFormat workflow also has a schedule on record. They, and problems that read a record, have a report of what was read, "
+    "dropped and assumed."
 )
 EXAMPLES = (
     "optbench convert jobshop:jobs=6,machines=4 instance.json",
     "optbench convert instance.json copy.json --to optbench",
+    "optbench convert geo_dc:arrivals=gavel/max_min_fairness.trace,days=2 week.json",
     "optbench convert march.sacct march.json --profile a100=A100-SXM --devices-per-node a100=4 --schedule recorded.json",
 )
 
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--schedule: {args.input} has no schedule on record" + (f": {why}" if why else ""))
     written = outputs.save(write(instance), args.output)
     schedule_file = save_schedule(found, args.schedule)
-    recorded = FORMATS[found.report.format].importer is not None
+    recorded = found.report.format not in FORMATS or FORMATS[found.report.format].importer is not None
     if args.json:
         emit_json(
             {
@@ -116,15 +118,11 @@ def import_of(args: argparse.Namespace) -> Import:
     if options is not None:
         flags = "--profile, --work, --devices-per-node, --count and --by-node"
         raise UsageError(f"{flags} go with a file of records (sacct, wfformat); {args.input!r} is no file")
+    found = import_of_problem(args.input, args.seed) if args.format is None else None
+    if found is not None:
+        return found
     instance = instance_of(args.input, args.format, args.seed)
     return Import(instance, None, Report("optbench", {"tasks": instance.num_tasks}))
-
-
-def is_file(target: str) -> bool:
-    try:
-        return Path(target).exists()
-    except (OSError, ValueError):  # no possible path: too long, or with a null in it
-        return False
 
 
 def options_of(args: argparse.Namespace) -> Options | None:

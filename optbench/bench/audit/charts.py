@@ -14,11 +14,11 @@ TOP, HEIGHT, FOOT = 16.0, 330.0, 46.0
 VIEW = 2.5
 
 WORDS = {
-    "clock": "clocks: too high, or too low for what they cost",
-    "count": "GPUs per run",
-    "placement": "type of GPU",
-    "idle": "idle GPUs awake",
-    "waiting": "waiting: time in queues that runs could have used",
+    "clock": "too high, or too low for what they cost",
+    "count": "GPUs per run, too many or too few",
+    "placement": "the type of GPU that a run had",
+    "idle": "GPUs awake that nobody used",
+    "waiting": "time in queues that runs could have used",
 }
 
 

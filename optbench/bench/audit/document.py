@@ -36,7 +36,11 @@ def document(done: Audit) -> dict[str, Any]:
         "take": None if done.choice is None else {
             **of_policy(done.choice.whole),
             "tried": done.tried,
-            "second_half": {**of_policy(done.choice.later), "recorded_j": done.choice.later_recorded_j},
+            "holds": done.choice.holds,
+            "second_half": {
+                **of_policy(done.choice.later), "saving": done.choice.later_saving,
+                "recorded_j": done.choice.later_recorded_j, "recorded_s": done.choice.later_recorded_s,
+            },
             "clocks": [{**asdict(each), "to_w": None if each.to_w == float("inf") else each.to_w} for each in done.choice.clocks],
         },
         "assumptions": list(done.assumptions),

@@ -133,11 +133,11 @@ def candidates(options: AuditOptions) -> list[tuple[str, Params]]:
 
 def recommended(
     log: Log, options: AuditOptions, tried: Sequence[tuple[str, Params]] | None = None
-) -> tuple[Played, Played, float] | None:
+) -> tuple[Played, Played, float, float] | None:
     """The policy of least energy that keeps the record's mean sojourn on the first half of the runs, and draws less than it.
 
-    Returned on the whole log, and on the second half, which it was not chosen on, beside what the record drew there. Energy is
-    without that of GPUs that rest after the record's end. None where there is no such policy.
+    Returned on the whole log, and on the second half, which it was not chosen on, beside the energy and the mean sojourn of the
+    record there. Energy is without that of GPUs that rest after the record's end. None where there is no such policy.
     """
     half = log.num_runs // 2
     if half < 1:
@@ -157,8 +157,9 @@ def recommended(
         return None
     second = cluster_of(part_of(log, np.arange(half, log.num_runs)), options.keep)
     there = play(second, options, best.policy, best.params)
-    recorded_j = verify(second.awake, second.schedule).metrics["energy_j"]
-    return play(cluster_of(log, options.keep), options, best.policy, best.params), there, recorded_j
+    then = verify(second.awake, second.schedule).metrics
+    whole = play(cluster_of(log, options.keep), options, best.policy, best.params)
+    return whole, there, then["energy_j"], then["sojourn_mean_s"]
 
 
 def part_of(log: Log, rows: Ints) -> Log:

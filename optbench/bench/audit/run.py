@@ -25,6 +25,10 @@ from optbench.model.verify import verify
 FRONTIER = (0.25, 0.35, 0.5, 0.65, 0.8, 1.0, 1.25, 1.6, 2.0, 3.0)
 
 
+# By how much a policy may exceed the record's mean time on the runs it was not chosen on.
+ROOM = 0.02
+
+
 @dataclass(frozen=True)
 class Record:
     """What the verifier says of the record. ``nodes_checked`` are runs that were also verified node by node."""
@@ -57,19 +61,30 @@ class Prices:
 
 @dataclass(frozen=True)
 class Choice:
-    """The policy to take, chosen on the first half; ``later`` is the second half, ``later_recorded_j`` the record there."""
+    """The policy chosen on the first half, on all runs and on the second half (``later``), with the record there."""
 
     whole: Played
     later: Played
     later_recorded_j: float
+    later_recorded_s: float
     clocks: tuple[advice.Clock, ...]
+
+    @property
+    def later_saving(self) -> float:
+        """Share of the record's energy on the second half."""
+        return 1.0 - self.later.inside_j / self.later_recorded_j
+
+    @property
+    def holds(self) -> bool:
+        """Whether it saves energy on the second half too, in the record's mean time there but for ROOM."""
+        return self.later_saving > 0 and self.later.sojourn_s <= self.later_recorded_s * (1 + ROOM)
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
     """Energies in joules over all runs; ``least`` is certified, at the record's mean sojourn, ``floor_j`` at any."""
 
-    log: Log
+    cluster: Cluster
     options: AuditOptions
     record: Record
     least: Least
@@ -84,6 +99,10 @@ class Audit:
     tried: int
     assumptions: tuple[str, ...]
     wall_s: float
+
+    @property
+    def log(self) -> Log:
+        return self.cluster.log
 
     @property
     def saving(self) -> float:
@@ -118,15 +137,15 @@ def audit(
     least = least_energy(cluster, free, total_s)
     check_bound(record.energy_j, least.energy_j, "the least energy at the record's sojourn", log.name)
     floor_j = least_energy(cluster, free, None).energy_j
-    awake_j = least_energy(cluster, free - {"idle"}, total_s).energy_j
+    awake_j = max(least.energy_j, least_energy(cluster, free - {"idle"}, total_s).energy_j)
     causes = causes_of(cluster, free, record.energy_j)
     tell("playing policies")
     made = tuple(played(cluster, options))
     tell("choosing a policy on the first half")
     choice = choice_of(cluster, options, least)
     return Audit(
-        log, options, record, least, floor_j, awake_j, causes, frontier_of(cluster, free), made, prices_of(cluster, free, least),
-        tuple(advice.uses_of(cluster, least)), choice, len(candidates(options)), assumptions_of(log, options),
+        cluster, options, record, least, floor_j, awake_j, causes, frontier_of(cluster, free), made, prices_of(cluster, free,
+        least), tuple(advice.uses_of(cluster, least)), choice, len(candidates(options)), assumptions_of(log, options),
         time.perf_counter() - began,
     )  # fmt: skip
 
@@ -174,10 +193,10 @@ def choice_of(cluster: Cluster, options: AuditOptions, least: Least) -> Choice |
     found = recommended(cluster.log, options)
     if found is None:
         return None
-    whole, later, recorded_j = found
+    whole, later, recorded_j, recorded_s = found
     price_w = advice.price_of(whole.params, whole.policy, least.second_w)
     clocks = advice.clocks_of(cluster, price_w, advice.counts_of(whole.params, cluster))
-    return Choice(whole, later, recorded_j, tuple(clocks))
+    return Choice(whole, later, recorded_j, recorded_s, tuple(clocks))
 
 
 def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:

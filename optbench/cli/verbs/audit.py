@@ -75,17 +75,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
     parser.add_argument("--html", metavar="FILE", help="write the report as one page")
+    parser.add_argument("--instance", metavar="FILE", help="write the runs as an instance that policies and solvers can play")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.audit import Ranges, Record, audit
+    from optbench.bench.audit import Audit, Ranges, Record, audit
     from optbench.bench.audit.document import document, of_ranges, refused
     from optbench.cli.work import interruptible
 
-    outputs.check_writable("--html", args.html)
-    if args.json and args.html == outputs.STDOUT:
-        raise UsageError("--json and --html on stdout (-) would mix; give a path")
+    for flag, path in (("--html", args.html), ("--instance", args.instance)):
+        outputs.check_writable(flag, path)
+    if [args.html, args.instance].count(outputs.STDOUT) + args.json > 1:
+        raise UsageError("--json and a file on stdout (-), or two of them, would mix; give one of them a path")
     options = options_of(args)
     tell = quiet if args.quiet or args.json else say
     done = interruptible(lambda _: audit(args.log, options, tell), keeps=False)
@@ -101,11 +103,15 @@ def run(args: argparse.Namespace) -> int:
         from optbench.bench.audit.range_page import render_ranges
 
         written = outputs.save(render_ranges(done) if isinstance(done, Ranges) else render(done), args.html)
+    if args.instance and isinstance(done, Audit):
+        from optbench.model.files.instance_json import instance_to_json
+
+        outputs.save(instance_to_json(done.cluster.instance), args.instance)
     if args.json:
         emit_json(of_ranges(done) if isinstance(done, Ranges) else document(done))
     elif isinstance(done, Ranges):
         show_ranges(done, written)
-    elif written != outputs.STDOUT:
+    elif outputs.STDOUT not in (written, args.instance):
         show_audit(done, written)
     return exits.DONE
 
@@ -172,12 +178,12 @@ def show_audit(done: Audit, written: str | None) -> None:
     show("", f"[{DIM}]least energy with[/] {escape('; '.join(worth))}")
     if done.choice is None:
         show("none of the policies draws less than the record in the same mean time")
+    elif done.choice.holds:
+        less = f"{100 * done.choice.later_saving:.1f} % less than the record on the half of the runs that it was not chosen on"
+        show(f"[{GOOD}]take[/] [bold]{escape(done.choice.whole.label)}[/]: {less}")
     else:
-        later = 1 - done.choice.later.inside_j / done.choice.later_recorded_j
-        show(
-            f"[{GOOD}]take[/] [bold]{escape(done.choice.whole.label)}[/]: {100 * later:.1f} % less than the record on the "
-            f"half of the runs that it was not chosen on"
-        )
+        words = "was best on the first half of the runs, but does not hold on the second: no advice"
+        show(f"[bold]{escape(done.choice.whole.label)}[/] {words}")
     for finding in (*done.log.report.dropped, *done.log.report.warnings):
         show(f"[{DIM}]{escape(str(finding))}[/]")
     if written:

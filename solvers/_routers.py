@@ -14,7 +14,7 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.site_routes import Routes
 from optbench.sim.routes import play_routes, routes_of
 from optbench.sim.rules import Trace
-from optbench.sim.sites import Grid, grid_of
+from optbench.sim.sites import Grid, grid_of, why_no_grid
 
 from ._sites import SITES, SitePolicy
 
@@ -27,9 +27,29 @@ class Router(SitePolicy):
     def routes(self, grid: Grid) -> Routes:
         raise NotImplementedError
 
+    @property
+    def how(self) -> int:
+        """What may change while it runs: bits of ``kernel.site_moves``."""
+        return 0
+
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         grid = grid_of(instance)
-        return play_routes(grid, self.routes(grid), faults, until)
+        return play_routes(grid, self.routes(grid), faults, until, how=self.how)
+
+
+class CappedRouter(Router):
+    """Keeps power caps by lower clocks, down to a share ``floor`` of the top clock."""
+
+    floor: float = 0.0
+    supports: ClassVar[frozenset[str] | set[str]] = SITES | {"power_cap"}
+
+    def refuse(self, instance: Instance) -> str | None:
+        return why_no_grid(instance, capped=True)
+
+    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+        grid = grid_of(instance, capped=True)
+        low = (grid.clocks < self.floor * np.nanmax(grid.clocks, axis=2, keepdims=True)).sum(axis=2)
+        return play_routes(grid, self.routes(grid), faults, until, how=self.how, low_clock=low)
 
 
 def rates(instance: Instance) -> tuple[float, float, float]:

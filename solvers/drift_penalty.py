@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optbench.sim.kernel.site_moves import ELASTIC, URGENT
 from optbench.sim.kernel.site_routes import Routes
 from optbench.sim.sites import Grid
 
@@ -22,7 +23,8 @@ class DriftPenalty(Router):
 
     The budget may come from the instance's own limit on flow time. ``gain`` is watts per second of debt, ``rest_share`` the share
     of a device's resting power that is charged too, ``gpus`` fixes the devices per job; ``queues`` lets jobs wait at a full site
-    where that is expected to cost less than a free device elsewhere.
+    where that is expected to cost less than a free device elsewhere. Where an instance is preemptive, short work interrupts long
+    work (``preempt``), and running jobs shrink for new ones and grow into free devices (``elastic``).
     """
 
     latency_budget_s: float | None = None
@@ -31,12 +33,18 @@ class DriftPenalty(Router):
     rest_share: float = 0.0
     gpus: int | None = None
     queues: bool = False
+    preempt: bool = True
+    elastic: bool = False
 
     def __post_init__(self) -> None:
         require_at_least("drift_penalty", "latency_budget_s", self.latency_budget_s, 1e-9)
         require_at_least("drift_penalty", "gpus", self.gpus, 1)
         for field in ("time_w", "gain", "rest_share"):
             require_at_least("drift_penalty", field, getattr(self, field), 0)
+
+    @property
+    def how(self) -> int:
+        return URGENT * self.preempt + ELASTIC * self.elastic
 
     def routes(self, grid: Grid) -> Routes:
         return index(

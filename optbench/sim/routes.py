@@ -13,11 +13,12 @@ from optbench.sim.kernel import site_routes as kernel
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.site_routes import Routes, run_routes
-from optbench.sim.kernel.sites import Steering
 from optbench.sim.kernel.state import NONE, State, last_moment, new_state
 from optbench.sim.rules import Trace
 from optbench.sim.sites import Grid, steering_of, trace_of
 
+# Changes of what runs that a run has room for.
+MOVES_PER_TASK = 8
 # Says what is known so far, and changes the numbers of the router in place.
 Update = Callable[[float, State, Routes], None]
 
@@ -84,15 +85,21 @@ def play_routes(
     faults: Sequence[Fault] = (),
     until: float = math.inf,
     *,
-    steering: Steering | None = None,
+    how: int = 0,
+    low_clock: Ints | None = None,
     update: Update | None = None,
     every: float = math.inf,
 ) -> Trace:
-    """Run an index router from time 0; ``update`` is asked after each ``every``, and once early on, after a tenth of that."""
+    """Run an index router from time 0. ``how`` are bits of ``kernel.site_moves``: what may change while it runs, at a power cap
+    down to the columns ``low_clock`` by (kind, pool).
+
+    ``update`` is asked after each ``every``, and once early on, after a tenth of that.
+    """
     instance = grid.instance
     plant = plant_of(instance, faults)
-    state = new_state(plant)
-    steering = steering_of(grid, class_of=urgent_first(instance).tolist()) if steering is None else steering
+    moves = MOVES_PER_TASK * instance.num_tasks if how and instance.preemptive else 0
+    state = new_state(plant, moves)
+    steering = steering_of(grid, class_of=urgent_first(instance).tolist(), low_clock=low_clock, how=how, moves=moves)
     rows = addresses(plant), addresses(state), addresses(steering), addresses(routes)
     last = last_moment(instance, until)
     if update is None:

@@ -93,15 +93,15 @@ class Grid:
         return np.take_along_axis(self.mode_at, np.where(lower < 0, first, lower), axis=3)
 
 
-def why_no_grid(instance: Instance) -> str | None:
-    """Why site policies cannot run an instance; None where they can."""
+def why_no_grid(instance: Instance, capped: bool = False) -> str | None:
+    """Why site policies cannot run an instance; None where they can. ``capped`` policies keep power caps."""
     if len(instance.edges.source):
         return "tasks wait for each other; site policies take independent jobs as they arrive"
     if (np.diff(instance.modes.req_ptr) != 1).any():
         return "modes take devices of several pools, or of none; site policies place a job in one pool"
     if _kind_does_not_say_what_fits(instance):
         return "tasks of one kind fit the memory of different pools; site policies look modes up by kind"
-    if len(instance.limits.cap_w):
+    if len(instance.limits.cap_w) and not capped:
         return "power caps are not kept by this policy; cap_uniform and cap_greedy keep one"
     return None
 
@@ -113,9 +113,9 @@ def _kind_does_not_say_what_fits(instance: Instance) -> bool:
     return bool((most[instance.modes.kind] > instance.mode_memory_gb).any())
 
 
-def grid_of(instance: Instance) -> Grid:
+def grid_of(instance: Instance, capped: bool = False) -> Grid:
     """Modes by kind, pool, devices and clock; where two modes share a place, the first counts."""
-    reason = why_no_grid(instance)
+    reason = why_no_grid(instance, capped)
     if reason is not None:
         raise UnsupportedError(f"{instance.name}: {reason}")
     modes, kinds, pools = instance.modes, len(instance.modes.kind_names), instance.num_pools
@@ -143,8 +143,13 @@ def steering_of(
     pools: Ints | None = None,
     low_clock: Ints | None = None,
     class_of: Sequence[int] | None = None,
+    how: int = 0,
+    moves: int = 0,
 ) -> Steering:
-    """Numbers for the kernel; with ``pools`` each task goes to its pool, without it somebody is asked."""
+    """Numbers for the kernel; with ``pools`` each task goes to its pool, without it somebody is asked.
+
+    ``how`` are bits of ``kernel.site_moves``, ``moves`` the number of changes that a state must have room for.
+    """
     instance = grid.instance
     n, p, kinds = instance.num_tasks, instance.num_pools, len(instance.modes.kind_names)
     classes = np.zeros(kinds, dtype=np.int64) if class_of is None else np.asarray(class_of, dtype=np.int64)
@@ -170,6 +175,7 @@ def steering_of(
         head=np.zeros(p * num_classes, dtype=np.int64), tail=np.zeros(p * num_classes, dtype=np.int64),
         behind=np.zeros(n, dtype=np.int64), waiting=np.zeros(p, dtype=np.int64), waiting_units=np.zeros(p),
         fit=flat(grid.fit), levels=flat((~np.isnan(grid.clocks)).sum(axis=2)), column=flat(grid.column),
+        moves=np.array([how, moves], dtype=np.int64), scratch=np.zeros(n, dtype=np.int64),
     )  # fmt: skip
 
 

@@ -160,10 +160,10 @@ def best_pool(
         for pool in range(pools):
             there = plant.pool_count[pool] - state.gone[pool]
             way, free = way_to(plant, task, pool) * plant.scalar[STEP_S], free_at(state, routes, pool)
-            queues = free == 0
+            at = ((routes.level[pool] * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
+            queues = free == 0 or routes.choice[at + min(free, widest)] == NONE
             if way == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
                 continue
-            at = ((routes.level[pool] * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
             at += widest if queues else min(free, widest)
             mode = routes.choice[at]
             if mode == NONE:

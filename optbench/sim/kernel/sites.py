@@ -1,6 +1,6 @@
 """Arriving jobs, sites with a queue each: who goes where, and on how many devices at which clock, by compiled policies.
 
-    a job arrives:    its pool is given (a record, a draw), or somebody is asked (``next_choice``) and answers ``send`` or ``hold``
+    a job arrives:    its pool is given (a record, a draw), or somebody is asked (``next_choice``): ``send`` or ``hold``
     it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, and
                       one class before the next)
     a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices
@@ -27,9 +27,10 @@ from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import accrue
 from optbench.sim.kernel.events import begin, break_down, expect_at, finish, start
-from optbench.sim.kernel.plant import FAULTS, POOLS, TASKS, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import CAPS, FAULTS, POOLS, TASKS, WAYS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import is_awaited, pop_event
+from optbench.sim.kernel.site_moves import ELASTIC, HOW, URGENT, grow, latest_of_others, relax, shrink, stop, under_cap
 from optbench.sim.kernel.state import (
     BROKEN,
     EVENTS,
@@ -51,9 +52,10 @@ GIVEN, ASKED = range(2)
 
 
 class Steering(NamedTuple):
-    """A policy's numbers, and what it remembers. ``order`` lists tasks as they are met: by the time they reach a given pool, else by
-    release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order. ``levels`` counts
-    the clocks of a kind at a pool, ``column`` is the clock of a mode.
+    """A policy's numbers, and what it remembers. ``order`` lists tasks as they are met: by the time they reach a given pool, else
+    by release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order. ``levels``
+    counts the clocks of a kind at a pool, ``column`` is the clock of a mode. ``moves`` says what may change while it runs
+    (``site_moves``).
     """
 
     shape: Ints
@@ -78,6 +80,8 @@ class Steering(NamedTuple):
     fit: Ints
     levels: Ints
     column: Ints
+    moves: Ints
+    scratch: Ints
 
 
 steering_at = table_at(Steering)
@@ -156,13 +160,25 @@ def happen(plant: Plant, state: State, steering: Steering) -> int:
         finish(plant, state, code)
         if steering.shape[PICK] == BANDIT:
             learn(plant, steering, code, mode)
-        serve_site(plant, state, steering, plant.primary[mode])
+        after_end(plant, state, steering, plant.primary[mode])
         state.tally[NUM_TOUCHED] = 0
     elif state.queue[code - n] == plant.size[POOLS]:
         return int(code - n)
     else:
         reach_pool(plant, state, steering, code - n, state.queue[code - n])
     return NONE
+
+
+@njit(cache=True)
+def after_end(plant: Plant, state: State, steering: Steering, pool: int) -> None:
+    """Serve the queue; under a cap, an end anywhere makes room for all."""
+    serve_site(plant, state, steering, pool)
+    if plant.size[CAPS]:
+        for other in range(plant.size[POOLS]):
+            serve_site(plant, state, steering, other)
+        relax(plant, state, steering)
+    if steering.moves[HOW] & ELASTIC:
+        grow(plant, state, steering, pool)
 
 
 @njit(cache=True)
@@ -202,9 +218,25 @@ def hold(plant: Plant, state: State, task: int, until: float) -> None:
 @njit(cache=True)
 def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
     """Begin, or wait; nobody overtakes a job of its class."""
-    first = steering.head[pool * steering.shape[CLASSES] + steering.class_of[plant.kind[task]]] == NONE
+    rank = steering.class_of[plant.kind[task]]
+    first = steering.head[pool * steering.shape[CLASSES] + rank] == NONE
+    if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
+        make_way(plant, state, steering, pool, rank)
     if not (first and begin_job(plant, state, steering, task, pool)):
         stand(plant, state, steering, task, pool, False)
+    if steering.moves[HOW] & (URGENT | ELASTIC):
+        serve_site(plant, state, steering, pool)
+
+
+@njit(cache=True)
+def make_way(plant: Plant, state: State, steering: Steering, pool: int, rank: int) -> None:
+    """Devices for a job that finds none: other work shrinks, or is interrupted where it is less urgent."""
+    if steering.moves[HOW] & ELASTIC and shrink(plant, state, steering, pool):
+        return
+    if steering.moves[HOW] & URGENT and rank == 0:
+        task = latest_of_others(plant, state, steering, pool, rank)
+        if task != NONE and stop(plant, state, steering, task):
+            stand(plant, state, steering, task, pool, True)
 
 
 @njit(cache=True)
@@ -241,6 +273,9 @@ def serve_site(plant: Plant, state: State, steering: Steering, pool: int) -> Non
 def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> bool:
     """Start in the mode that the policy picks; False where it picks none."""
     mode = pick_mode(plant, state, steering, task, pool) if state.free[pool] > 0 else NONE
+    if mode != NONE and plant.size[CAPS]:
+        steering.wish_clock[task] = steering.column[mode]
+        mode = under_cap(plant, state, steering, task, mode)
     if mode == NONE:
         return False
     start(plant, state, task, mode)

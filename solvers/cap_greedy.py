@@ -1,0 +1,36 @@
+"""Clocks come down job by job under a power cap, the job whose next step saves most first.
+
+What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what begins. What does not fit waits;
+so does what would fit only at a clock below ``floor`` (a share of the top clock).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optbench.sim.kernel.site_moves import SINGLY
+from optbench.sim.kernel.site_routes import Routes
+from optbench.sim.sites import Grid
+
+from ._routers import CappedRouter, index, on_devices, require_at_least
+
+
+@dataclass(frozen=True)
+class CapGreedy(CappedRouter):
+    """Energy and time as drift_penalty; single jobs are slowed down while the cap asks for it."""
+
+    time_w: float = 20.0
+    gpus: int | None = None
+    floor: float = 0.7
+
+    def __post_init__(self) -> None:
+        require_at_least("cap_greedy", "time_w", self.time_w, 0)
+        require_at_least("cap_greedy", "gpus", self.gpus, 1)
+        require_at_least("cap_greedy", "floor", self.floor, 0)
+
+    @property
+    def how(self) -> int:
+        return SINGLY
+
+    def routes(self, grid: Grid) -> Routes:
+        return index(grid, time_w=self.time_w, allowed=on_devices(grid.instance, self.gpus))

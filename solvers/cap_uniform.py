@@ -1,0 +1,36 @@
+"""All clocks of a site come down together under a power cap, the site that saves most first.
+
+What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what begins. What does not fit waits;
+so does what would fit only at a clock below ``floor`` (a share of the top clock).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optbench.sim.kernel.site_moves import UNIFORM
+from optbench.sim.kernel.site_routes import Routes
+from optbench.sim.sites import Grid
+
+from ._routers import CappedRouter, index, on_devices, require_at_least
+
+
+@dataclass(frozen=True)
+class CapUniform(CappedRouter):
+    """Energy and time as drift_penalty; each site has a ceiling for its clocks that follows the cap."""
+
+    time_w: float = 20.0
+    gpus: int | None = None
+    floor: float = 0.7
+
+    def __post_init__(self) -> None:
+        require_at_least("cap_uniform", "time_w", self.time_w, 0)
+        require_at_least("cap_uniform", "gpus", self.gpus, 1)
+        require_at_least("cap_uniform", "floor", self.floor, 0)
+
+    @property
+    def how(self) -> int:
+        return UNIFORM
+
+    def routes(self, grid: Grid) -> Routes:
+        return index(grid, time_w=self.time_w, allowed=on_devices(grid.instance, self.gpus))

@@ -27,7 +27,7 @@ from optbench.bounds.stream_duals import repaired, solve_scaled
 from optbench.bounds.stream_program import Demand, Slots, StreamProgram, per_unit, stream_program, tolerance_s
 from optbench.bounds.stream_traffic import Traffic, traffic
 from optbench.errors import ParameterError
-from optbench.model.instance import Instance
+from optbench.model.instance import Floats, Instance
 from optbench.model.measures import check_bound
 from optbench.model.objective import Objective
 from optbench.model.result import Bound
@@ -36,6 +36,7 @@ TIME_LIMIT_S = 60.0
 HOUR_S = 3600.0
 # Slots of an hour, unless these were fewer or more; and seconds without which they are not tried.
 FEWEST_SLOTS, MOST_SLOTS, LEAST_SLOTTED_S = 24, 336, 1.0
+TOO_MANY_SLOTS = 20_000
 # A mean time in the system of nothing at all is no budget.
 LEAST_SOJOURN_S = 1e-9
 
@@ -45,7 +46,8 @@ class PathBound:
     """``value`` is the proven bound; ``energy_j`` and ``j_per_unit`` are it and its share of ``units``.
 
     Duals: ``device_value_j[pool]`` is by how much one more device can lower the energy at most, its own rest not counted;
-    ``sojourn_value_j_per_s`` what one second more of mean time in the system is worth. ``certificate`` proves ``program`` again.
+    ``sojourn_value_j_per_s`` what one second more of mean time in the system is worth. ``certificate`` proves ``program`` again,
+    to which the energy of rest that is paid in any case is added (``constant_j``).
     """
 
     energy_j: float
@@ -56,6 +58,7 @@ class PathBound:
     sojourn_value_j_per_s: float = 0.0
     certificate: Certificate | None = None
     program: LinearProgram | None = None
+    constant_j: float = 0.0
 
 
 def path_bound(
@@ -87,7 +90,7 @@ def path_bound(
     value = round_down(proven + Fraction(program.constant))
     return PathBound(
         value, value / wanted, wanted, sojourn_s, _device_values(instance, program, answer),
-        _sojourn_value(program, answer, int(work.here.sum())), proof, program.lp,
+        _sojourn_value(program, answer, int(work.here.sum())), proof, program.lp, program.constant,
     )  # fmt: skip
 
 
@@ -121,9 +124,8 @@ def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> lis
     """The bound with one slot; and slot by slot where something changes with time, or waiting counts, and time suffices."""
     found = [stream_bound(instance, time_limit_s)]
     if found[0] is not None and _slots_tell(instance) and time_limit_s > LEAST_SLOTTED_S:
-        first, last = whole(instance, traffic(instance)).edges
-        span = last if np.isfinite(last) else float(np.max(instance.tasks.release)) * instance.step_s
-        slot_s = max((span - first) / MOST_SLOTS, min(HOUR_S, (span - first) / FEWEST_SLOTS))
+        first, last = _span(instance, traffic(instance))
+        slot_s = max((last - first) / MOST_SLOTS, min(HOUR_S, (last - first) / FEWEST_SLOTS))
         if slot_s > 0:
             found.append(slotted_bound(instance, slot_s, time_limit_s=time_limit_s))
     return [bound for bound in found if bound is not None]
@@ -148,8 +150,9 @@ def slotted_bound(
     With ``sojourn_s`` over schedules with at most this mean time in the system (censored); with ``due`` over those that meet
     every deadline, also one that may be missed. None when no such schedule exists, or nothing was proved in time.
     """
-    if not slot_s > 0:
-        raise ParameterError(f"slot_s is {slot_s!r}; it must be a positive number of seconds")
+    for name, value in (("slot_s", slot_s), ("sojourn_s", 1.0 if sojourn_s is None else sojourn_s)):
+        if not value > 0:
+            raise ParameterError(f"{name} is {value!r}; it must be a positive number of seconds")
     return _bound(instance, slot_s, Demand(None, sojourn_s, due), time_limit_s, f"stream_lp:slots={slot_s:g}s")
 
 
@@ -164,20 +167,29 @@ def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_
 
 def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
     """Slots of at most ``slot_s`` that end where tariffs and outages change; none longer is needed once everything has come."""
-    one, step = whole(instance, work), instance.step_s
-    first, last = one.edges
-    turns = [np.zeros(0)]
-    if instance.tariffs is not None:
-        turns.append(instance.tariffs.times * step)
-    if instance.stream is not None:
-        turns.append(instance.stream.outages.time * step)
-    changes = np.concatenate(turns)
-    if not one.fixed:
-        last = max(float(work.there_s[work.here].max()), float(changes.max(initial=0.0)), first) + slot_s
+    one, (first, last) = whole(instance, work), _span(instance, work)
+    last += 0.0 if one.fixed else slot_s
+    if (last - first) / slot_s > TOO_MANY_SLOTS:
+        raise ParameterError(f"slot_s is {slot_s!r} of {last - first:g} s: more than {TOO_MANY_SLOTS} slots; take longer ones")
     marks = np.arange(math.floor(first / slot_s) + 1, math.ceil(last / slot_s)) * slot_s
-    inner = np.unique(np.concatenate((marks, changes)))
+    inner = np.unique(np.concatenate((marks, _changes(instance))))
     inner = inner[(inner > first) & (inner < last)]
     return Slots(np.concatenate(([first], inner, [last] if one.fixed else [last, math.inf])), one.fixed)
+
+
+def _span(instance: Instance, work: Traffic) -> tuple[float, float]:
+    """From when the first task is there to the horizon, or until everything has come and nothing changes any more."""
+    first, last = whole(instance, work).edges.tolist()
+    if math.isinf(last):
+        last = max(float(work.there_s[work.here].max()), float(_changes(instance).max(initial=0.0)), first)
+    return first, last
+
+
+def _changes(instance: Instance) -> Floats:
+    """When a tariff or an outage changes, in seconds."""
+    turns = [np.zeros(0) if instance.tariffs is None else instance.tariffs.times]
+    turns.append(np.zeros(0) if instance.stream is None else instance.stream.outages.time)
+    return np.asarray(np.concatenate(turns) * instance.step_s, dtype=float)
 
 
 def _least(instance: Instance, program: StreamProgram, time_limit_s: float) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,6 +41,7 @@ from optbench.sim.kernel.state import (
 )
 from optbench.sim.moments import Decision, Moment, TimedTrace
 from optbench.sim.rules import Trace
+from optbench.sim.site_report import site_report
 from optbench.sim.warm import load_kernel
 
 Target = str | Path | Instance | Problem
@@ -68,6 +69,11 @@ class Simulation:
     completed: int
     in_progress: int
     queue_end: int
+    queue_end_by_site: dict[str, int] | None
+    queue_by_day: tuple[int, ...] | None
+    routing: dict[str, dict[str, float]] | None
+    j_per_unit_logged: float | None
+    slo_violation: float | None
     energy_j: float
     lost_j: float
     units_done: float
@@ -104,11 +110,13 @@ def simulate(
 
     A policy is a name, an object, or a function that is given each Moment and answers (task, mode) or None. ``params`` are
     those of a policy that is named. ``wall_s`` is the simulation alone, with the kernel's code loaded before. Without
-    ``horizon_s`` the run ends when everything has.
+    ``horizon_s`` the run ends when everything has, that of an open instance at its horizon, which ``horizon_s`` moves.
     """
     if seed < 0 or threads < 1:
         raise ParameterError(f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1")
     instance = load_target(target, seed)
+    if horizon_s is not None and instance.is_open:
+        instance, horizon_s = watched_until(instance, horizon_s), None
     name, player = policy_of(policy, dict(params or {}))
     check_supported(player, name, instance)
     until = math.inf if horizon_s is None else _in_domain(instance, horizon_s)
@@ -134,9 +142,14 @@ def environment(target: Target, num_envs: int | None = None, **options: Any) -> 
 
 def problem_or_instance(target: Target) -> Instance | Problem:
     """A problem where the target is one, else the instance that it names."""
-    if isinstance(target, str) and target.partition(":")[0].partition("[")[0] in names("problem") and not Path(target).exists():
+    if isinstance(target, str) and names_problem(target):
         return load_problem(target)
     return target if isinstance(target, Problem) else load_target(target)
+
+
+def names_problem(target: str) -> bool:
+    """Whether a target is a problem's spec and no file."""
+    return target.partition(":")[0].partition("[")[0] in names("problem") and not Path(target).exists()
 
 
 def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[str, Any]) -> tuple[str, Policy]:
@@ -160,6 +173,16 @@ def _in_domain(instance: Instance, horizon_s: float) -> float:
     return float(round_down(time)) if instance.domain == "ticks" else time
 
 
+def watched_until(instance: Instance, horizon_s: float) -> Instance:
+    """An open instance with another horizon."""
+    horizon = _in_domain(instance, horizon_s)
+    if horizon <= instance.opens:
+        raise ParameterError(
+            f"horizon_s is {horizon_s:g}; {instance.name} is watched from {instance.opens:g} s on, its first arrival: give more"
+        )
+    return instance if horizon == instance.horizon else replace(instance, horizon=horizon)
+
+
 def _report(
     instance: Instance, name: str, seed: int, threads: int, trace: Trace, until: float, wall_s: float, bound_time_s: float
 ) -> Simulation:
@@ -168,8 +191,8 @@ def _report(
     verdict = verify(instance, schedule)
     # Of a part of a schedule, what is missing is no fault.
     wrong = tuple(str(each) for each in verdict.violations if complete or each.constraint != "assignment")
-    done, running = int((state.status == DONE).sum()), int((state.status == RUNNING).sum())
-    arrivals = int(state.tally[RELEASED])
+    arrivals, done, running = _counts(instance, trace, verdict)
+    sites = site_report(instance, state, schedule, arrivals - done - running)
     energy_j = verdict.metrics["energy_j"] if complete and verdict.metrics else _energy_so_far(trace)
     units = float(schedule.units.sum())
     bounds = _bounds(instance, verdict, bound_time_s) if complete else ()
@@ -177,6 +200,7 @@ def _report(
     lows = [max((b.value for b in bounds if b.level == k), default=None) for k in range(instance.objective.num_levels)]
     gaps = [gap(value, low) for value, low in zip(verdict.objectives, lows, strict=False)] if complete else [None]
     decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
+    stopped = instance.is_open or (not complete and until < math.inf and trace.state.total[NOW] >= until)
     return Simulation(
         instance=instance.name,
         instance_hash=instance.hash,
@@ -184,12 +208,17 @@ def _report(
         policy=name,
         seed=seed,
         threads=threads,
-        end="complete" if complete else "horizon" if until < math.inf and trace.state.total[NOW] >= until else "dead_end",
-        now_s=float(state.total[NOW]) * instance.step_s,
+        end="horizon" if stopped else "complete" if complete else "dead_end",
+        now_s=(float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW])) * instance.step_s,
         arrivals=arrivals,
         completed=done,
         in_progress=running,
         queue_end=arrivals - done - running,
+        queue_end_by_site=None if sites is None else sites.queue_end_by_site,
+        queue_by_day=None if sites is None else sites.queue_by_day,
+        routing=None if sites is None else sites.routing,
+        j_per_unit_logged=verdict.metrics.get("j_per_unit_logged") if complete else None,
+        slo_violation=verdict.metrics.get("slo_violation") if complete else None,
         energy_j=energy_j,
         lost_j=float(state.total[LOST_J]),
         units_done=units,
@@ -209,6 +238,16 @@ def _report(
         decision_ms=None if decision_s is None or not len(decision_s) else _percentiles(1e3 * decision_s, ("p50", "p99")),
         schedule=schedule,
     )
+
+
+def _counts(instance: Instance, trace: Trace, verdict: Verdict) -> tuple[int, int, int]:
+    """Tasks that have arrived, are done, and run; of an open instance at its horizon, as the verifier counts."""
+    state, metrics = trace.state, verdict.metrics
+    if instance.is_open and metrics:
+        return int(metrics["arrivals"]), int(metrics["completed"]), int(metrics["in_progress"])
+    here = np.asarray(instance.tasks.release, dtype=float) <= state.total[NOW]
+    arrivals = int(state.tally[RELEASED]) if instance.stream is None else int(here.sum())
+    return arrivals, int((state.status == DONE).sum()), int((state.status == RUNNING).sum())
 
 
 def _energy_so_far(trace: Trace) -> float:

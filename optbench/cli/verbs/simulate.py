@@ -12,6 +12,7 @@ from optbench.cli.parser import UsageError, number, seconds, setting, settings_o
 from optbench.cli.targets import add_target, instance_of
 
 if TYPE_CHECKING:
+    from optbench.model.instance import Instance
     from optbench.simulation import Simulation
 
 SUMMARY = "run a policy online in the event kernel"
@@ -21,9 +22,8 @@ EXAMPLES = (
     "optbench simulate gpu_dag:tasks=40 --policy fcfs --horizon 10m --json",
 )
 # What DESIGN.md promises of every family, whether or not this one has it.
-ELSEWHERE = (
-    "queue_end_by_site", "queue_by_day", "j_per_unit_logged", "routing", "reference", "regret", "slo_violation",
-)  # fmt: skip
+ELSEWHERE = ("reference", "regret")
+DAY_S = 86_400.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the policy"
     )
     parser.add_argument("--arrivals", metavar="FILE", help="recorded arrivals, where the problem takes them")
-    parser.add_argument("--horizon", metavar="TIME", type=seconds, help="stop then: 10m, 2h, 7d (default: when all is done)")
+    parser.add_argument(
+        "--horizon", metavar="TIME", type=seconds, help="stop then: 10m, 2h, 7d (default: the problem's own, or when all is done)"
+    )
     parser.add_argument(
         "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the policy (default 0)"
     )
@@ -46,11 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from optbench.cli.work import interruptible
     from optbench.simulation import simulate
 
-    if args.arrivals is not None:
-        raise UsageError(
-            f"--arrivals {args.arrivals!r}: no problem takes recorded arrivals; `optbench convert` makes an instance of them"
-        )
-    instance = instance_of(args.target, args.format, args.seed)
+    instance = instance_with(args)
     params: dict[str, Any] = settings_of(args.param)
 
     def work(_: threading.Event) -> Simulation:
@@ -62,6 +60,35 @@ def run(args: argparse.Namespace) -> int:
     else:
         show_simulation(done, instance.num_tasks)
     return exit_code(done)
+
+
+def instance_with(args: argparse.Namespace) -> Instance:
+    """The instance of the target; a problem may be given its arrivals and, where it watches for some days, how long."""
+    from dataclasses import replace
+
+    from optbench.bench.study.grids import spec_text
+    from optbench.plugins import discovery, specs
+    from optbench.simulation import names_problem
+
+    if args.format is not None or not names_problem(args.target):
+        if args.arrivals is not None:
+            raise UsageError(f"--arrivals {args.arrivals!r}: {args.target} has its own tasks; give a problem such as geo_dc")
+        return instance_of(args.target, args.format, args.seed)
+    problem = discovery.load_problem(args.target)
+    name, given = specs.parse(args.target)
+    known, more = specs.values_of(problem), {}
+    if args.arrivals is not None:
+        if "arrivals" not in known:
+            raise UsageError(
+                f"--arrivals {args.arrivals!r}: problem {name!r} takes no recorded arrivals; geo_dc does, and `optbench convert` "
+                "makes an instance of other records"
+            )
+        more["arrivals"] = args.arrivals
+    if args.horizon is not None and "days" in known and not known.get("drain"):
+        more["days"] = repr(args.horizon / DAY_S)
+    if not more:
+        return instance_of(args.target, None, args.seed)
+    return replace(discovery.load_problem(args.target, more).instance(args.seed), problem=spec_text(name, {**given, **more}))
 
 
 def document(done: Simulation) -> dict[str, Any]:

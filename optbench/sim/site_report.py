@@ -1,0 +1,74 @@
+"""What an operator asks of a run with arrivals: where work waits at the end, how much of it each day, who goes where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optbench.model.instance import Instance, Ints
+from optbench.model.schedule import Schedule
+from optbench.model.stream_metrics import queue_counts
+from optbench.sim.kernel.state import NONE, NOW, READY, State
+
+DAY_S = 86_400.0
+# What waits at no site: on its way, held where it came in, or sent nowhere by the policy.
+ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True)
+class SiteReport:
+    """``queue_by_day`` counts at the end of each day. ``routing[g][p]`` is the share of what came in at g and was sent that went
+    to p; of interrupted work, its first part counts.
+    """
+
+    queue_end_by_site: dict[str, int]
+    queue_by_day: tuple[int, ...]
+    routing: dict[str, dict[str, float]]
+
+
+def site_report(instance: Instance, state: State, schedule: Schedule, queue_end: int) -> SiteReport | None:
+    """None where nothing arrives from outside."""
+    stream = instance.stream
+    if stream is None:
+        return None
+    names = instance.pools.names
+    waits = waiting_at(instance, state)
+    at_site = np.bincount(waits[waits != NONE], minlength=len(names)).tolist()
+    by_site = dict(zip(names, at_site, strict=True))
+    if queue_end > sum(at_site):
+        by_site[ELSEWHERE] = queue_end - sum(at_site)
+    counts = sent_to(instance, schedule, waits)
+    routing: dict[str, dict[str, float]] = {}
+    for ingress, row in zip(stream.ingress_names, counts, strict=True):
+        shares: Any = row / max(1, row.sum())
+        routing[ingress] = dict(zip(names, shares.tolist(), strict=True))
+    return SiteReport(by_site, _by_day(instance, state, schedule), routing)
+
+
+def waiting_at(instance: Instance, state: State) -> Ints:
+    """Per task the pool in whose queue it stands; NONE where it stands in none. Whoever is on the way awaits an event."""
+    stands = (state.status == READY) & (state.queue >= 0) & (state.queue < instance.num_pools) & (state.end == NONE)
+    return np.where(stands, state.queue, NONE)
+
+
+def sent_to(instance: Instance, schedule: Schedule, waits: Ints) -> Ints:
+    """Tasks by ingress and pool, those that stand in a queue included."""
+    stream = instance.stream
+    assert stream is not None
+    order = np.lexsort((schedule.start, schedule.task))
+    begun, first = np.unique(schedule.task[order], return_index=True)
+    pool = waits.copy()
+    pool[begun] = instance.modes.primary[schedule.mode[order][first]]
+    counts = np.zeros((len(stream.ingress_names), instance.num_pools), dtype=np.int64)
+    np.add.at(counts, (stream.ingress[pool != NONE], pool[pool != NONE]), 1)
+    return counts
+
+
+def _by_day(instance: Instance, state: State, schedule: Schedule) -> tuple[int, ...]:
+    """At the end of each day that is over; of an open instance what runs at the horizon does not wait there."""
+    open_end = instance.is_open and instance.horizon is not None
+    end = float(instance.horizon or 0.0) if open_end else float(state.total[NOW])
+    times = np.arange(1, int(end * instance.step_s // DAY_S) + 1) * DAY_S / instance.step_s
+    return tuple(queue_counts(instance, schedule, np.minimum(times, np.nextafter(end, 0.0))).tolist())

@@ -112,7 +112,7 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
     for name in set(floors) - {"offered"}:
         check_bound(reached, floors[name], f"the path bound ({name})", instance.name)
     named = {f"floor_{name}_j_per_unit": floor for name, floor in floors.items()}
-    return named | {f"gap_{name}": 1.0 - floor / reached for name, floor in floors.items()}
+    return named | {f"gap_{name}": 1.0 - floor / reached if reached > 0 else 0.0 for name, floor in floors.items()}
 
 
 def stream_bound(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> Bound | None:

@@ -10,7 +10,9 @@ from optbench.model.files.strict_json import render
 from optbench.model.formats import FORMATS
 from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
 from optbench.model.instance import Instance
+from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
+from optbench.model.streams import Outages, with_stream
 from optbench.testing.records import sacct_text, workflow_text
 
 
@@ -48,6 +50,21 @@ def cluster() -> Instance:
     m.tariff(price_usd_per_kwh=[0.1, 0.3], carbon_g_per_kwh=[300, 100], times_s=[0, 600])
     m.minimize_in_order("tardiness_s", {"energy_j": 1.0, "cost_usd": 5.0})
     return m.build()
+
+
+def arrivals() -> Instance:
+    """Jobs at two ingresses, one of which does not reach every site; sites fail, and the end is open."""
+    m = Model("arrivals", time="seconds", horizon_s=600, preemptive=True)
+    near, far = m.pool("near", count=2, sleep_w=5, sleeps=True), m.pool("far", count=4, idle_w=10)
+    kind = m.kind(modes=[m.mode({pool: n}, 1.0 / n, 40, clock=0.5) for pool in (near, far) for n in (1, 2)])
+    m.tasks([50.0, 80.0, 30.5], kind=kind, release_s=[1.5, 2.0, 60.25], deadline_s=[100.0, 500.0, 300.0], hard=False)
+    m.minimize(energy_j=1.0)
+    outages = Outages(np.array([30.0, 90.0]), np.array([1, 1]), np.array([4, -4]), np.array([True, False]))
+    made = with_stream(
+        m.build(), ingress=[0, 1, 1], latency_s=[[0.01, 0.2], [np.inf, 0.05]], sent_to=[0, 1, -1], outages=outages, opens=1.5,
+        ingress_names=("north", "south"),
+    )  # fmt: skip
+    return made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
 
 
 def one_after_the_other(instance: Instance) -> Schedule:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from optbench.model.files import instance_to_json
 from optbench.model.formats import FORMATS, load_import
 from optbench.testing.damage import damaged
-from optbench.testing.inputs import originals, shop
+from optbench.testing.inputs import arrivals, originals, shop
 from optbench.testing.survival import attempt
 
-ORIGINALS = originals()
+ORIGINALS = originals() | {"arrivals": instance_to_json(arrivals())}
 FILES_PER_FORMAT = 150
 
 

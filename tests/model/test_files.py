@@ -30,10 +30,10 @@ from optbench.model.formats.classical import assemble
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Result, TrajectoryPoint
 from optbench.model.schedule import Schedule
-from optbench.testing.inputs import cluster, one_after_the_other, project, shop
+from optbench.testing.inputs import arrivals, cluster, one_after_the_other, project, shop
 from tests.reference.random_instances import tiny_instance
 
-INSTANCES = {"cluster": cluster(), "shop": shop(False), "flexible": shop(True), "project": project()}
+INSTANCES = {"cluster": cluster(), "shop": shop(False), "flexible": shop(True), "project": project(), "arrivals": arrivals()}
 
 
 def validator(kind: str) -> Any:
@@ -45,12 +45,16 @@ def assert_same(a: Instance, b: Instance) -> None:
     assert (a.hash, a.name, a.problem) == (b.hash, b.name, b.problem)
     assert (a.tasks.names, a.pools.names, a.places.names) == (b.tasks.names, b.pools.names, b.places.names)
     assert a.modes.kind_names == b.modes.kind_names
-    for part in ("tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs"):
-        one, two = getattr(a, part), getattr(b, part)
+    names = ("tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs")
+    parts = [(getattr(a, name), getattr(b, name)) for name in names]
+    if a.stream is not None and b.stream is not None:
+        assert (a.stream.ingress_names, a.stream.opens) == (b.stream.ingress_names, b.stream.opens)
+        parts += [(a.stream, b.stream), (a.stream.outages, b.stream.outages)]
+    for one, two in parts:
         for column in fields(one) if one is not None else ():
             values = getattr(one, column.name)
             if isinstance(values, np.ndarray):
-                assert values.dtype == getattr(two, column.name).dtype, (part, column.name)
+                assert values.dtype == getattr(two, column.name).dtype, column.name
                 np.testing.assert_array_equal(values, getattr(two, column.name))
 
 

@@ -20,8 +20,8 @@ def stream_from(value: Any, num_tasks: int, num_pools: int) -> Stream | None:
     names = col.column(data, "ingress_names", "stream", "text")
     path = "stream.latency_s"
     lines = [col.rows(row, f"{path}[{g}]", num_pools) for g, row in enumerate(col.rows(data["latency_s"], path, len(names)))]
-    flat = [np.inf if entry is None else entry for row in lines for entry in row]
-    latency = col.floats(flat, lambda i: f"{path}[{i // num_pools}][{i % num_pools}]").reshape(len(names), num_pools)
+    flat = [entry for row in lines for entry in row]
+    latency = col.floats(flat, lambda i: f"{path}[{i // num_pools}][{i % num_pools}]", null=np.inf).reshape(len(names), num_pools)
     return Stream(
         ingress=col.column(data, "ingress", "stream", "int", num_tasks),
         latency_s=latency,

@@ -161,7 +161,7 @@ def test_outages_and_open_ends_ask_for_their_kind_of_instance() -> None:
         with_stream(ticks, outages=outages((1.0, 0, 1), (2.0, 0, -1)))
     with pytest.raises(ModelError, match="its time is in seconds"):
         with_stream(ticks, opens=0.0)
-    with pytest.raises(ModelError, match="stream.outages has columns of 1, 1, 1, 2 rows"):
+    with pytest.raises(ModelError, match=r"stream\.outages has columns of 1, 1, 1, 2 rows"):
         with_stream(replace(ticks, preemptive=True), outages=replace(outages((1.0, 0, 1)), announced=np.zeros(2, dtype=bool)))
 
 

@@ -79,6 +79,7 @@ def _validation(found: Validation) -> dict[str, Any]:
         "instances": found.instances,
         "seen": found.seen,
         "broken": list(found.broken),
+        "broken_defaults": list(found.broken_defaults),
         "failed": found.failed,
         "failed_defaults": found.failed_defaults,
         "wall_s": found.wall_s,
@@ -136,6 +137,9 @@ def verdict(found: Validation) -> str:
         return f"Not to be recommended: {found.failed:,} failures {unseen}, {found.failed_defaults:,} of the defaults."
     if found.broken:
         return f"Not to be recommended: {unseen} it breaks {', '.join(found.broken)}."
+    if found.broken_defaults:
+        price = ", ".join(f"{each.goal} {signed(each.natural.value)}" for each in found.comparisons)
+        return f"The defaults break {', '.join(found.broken_defaults)} {unseen}; keeping it makes a difference of {price}."
     return " ".join(_sentence(each, unseen) for each in found.comparisons)
 
 

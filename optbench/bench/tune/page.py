@@ -134,6 +134,8 @@ def _section(title: str, inside: str) -> str:
 def _warnings(found: Validation) -> str:
     """What takes from the comparison's worth."""
     said = [f"The chosen configuration breaks {text} here, which it kept in the search." for text in found.broken]
+    if not found.broken:
+        said += [f"The defaults break {text}, which the chosen configuration keeps." for text in found.broken_defaults]
     if found.seen:
         said.append(f"{found.seen} of the {found.instances} instances are the search's own, with other seeds of the solver.")
     if found.failed > found.failed_defaults:

@@ -57,7 +57,7 @@ class Validation:
     """What the search came to. ``chosen`` is None where no trial keeps the constraints; ``path`` is the parameter file.
 
     ``seen`` of the instances were the search's too: files, which have no other seeds, or a problem that does not use its seed.
-    ``broken`` are constraints that held in the search and do not hold here.
+    ``broken`` are constraints that held in the search and do not hold here, ``broken_defaults`` those that the defaults break.
     """
 
     chosen: FrozenTrial | None
@@ -65,6 +65,7 @@ class Validation:
     instances: int = 0
     seen: int = 0
     broken: tuple[str, ...] = ()
+    broken_defaults: tuple[str, ...] = ()
     failed: int = 0
     failed_defaults: int = 0
     wall_s: float | None = None
@@ -94,7 +95,8 @@ def validate(known: Trials, evaluator: Evaluator) -> Validation:
         _comparisons(task, ours, theirs),
         instances=len(points),
         seen=sum(instance in searched for instance in judging.values()),
-        broken=tuple(text for text in task.section.constraints if excess(task, text, ours) > 0),
+        broken=_broken(task, ours),
+        broken_defaults=_broken(task, theirs),
         failed=_failed(ours),
         failed_defaults=_failed(theirs),
         wall_s=_wall_s(ours),
@@ -119,6 +121,10 @@ def _comparisons(task: Task, ours: Records, theirs: Records) -> tuple[Comparison
 def file_of(store_folder: Path, task: Task) -> Path:
     """``tuned/STUDY.toml`` in the workspace."""
     return store_folder.parent / FOLDER / f"{task.study.name}.toml"
+
+
+def _broken(task: Task, records: Records) -> tuple[str, ...]:
+    return tuple(text for text in task.section.constraints if excess(task, text, records) > 0)
 
 
 def _failed(records: Records) -> int:

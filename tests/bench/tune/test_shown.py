@@ -128,6 +128,8 @@ def test_the_verdict_is_plain(known: Trials) -> None:
     assert "Not to be recommended: 2 failures" in said(-0.1, -0.15, -0.05, failed=2)
     assert "Not to be recommended" in said(-0.1, -0.15, -0.05, broken=("tardiness_s <= 10",))
     assert "it breaks tardiness_s <= 10" in said(-0.1, -0.15, -0.05, broken=("tardiness_s <= 10",))
+    kept = said(0.1, 0.05, 0.15, broken_defaults=("tardiness_s <= 10",))
+    assert kept.startswith("The defaults break tardiness_s <= 10 on 8 instances") and "energy_j +10.00 %" in kept
     assert "on the search's own 8 instances with other seeds" in said(-0.1, -0.15, -0.05, seen=8)
     assert "on 8 instances, 3 of which the search has seen" in said(-0.1, -0.25, 0.05, seen=3)
     assert "nothing better than the defaults" in verdict(Validation(known.all()[0], (), instances=8))

@@ -17,6 +17,7 @@ import numpy as np
 from optbench.bench.audit.cluster import Cluster
 from optbench.bench.audit.least import Least
 from optbench.model.instance import Floats
+from optbench.plugins.discovery import load_solver
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,12 @@ def uses_of(cluster: Cluster, least: Least, smallest: float = 0.005) -> list[Use
     ]
 
 
-def price_of(params: Mapping[str, Any], policy: str, default_w: float) -> float:
-    """What a second in the system is worth to a policy, in watts."""
-    return float(params.get("time_w", 0.0 if policy in ("greedy", "joint_nf", "min_energy") else default_w))
+def price_of(policy: str, params: Mapping[str, Any], bound_w: float) -> float:
+    """What a second in the system is worth to a policy, in watts; the bound's price where it learns it from a budget."""
+    if "latency_budget_s" in params:
+        return bound_w
+    _, solver = load_solver(policy, dict(params))
+    return float(getattr(solver, "time_w", 0.0))
 
 
 def counts_of(params: Mapping[str, Any], cluster: Cluster) -> tuple[int, ...]:

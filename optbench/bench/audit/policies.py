@@ -30,6 +30,7 @@ RIGID = ("fcfs", "fixed_dvfs", "min_energy")
 # What the search for a policy to take tries.
 TIME_W = (0.0, 10.0, 25.0, 50.0, 100.0, 200.0, 400.0)
 STEPS = ((8, 4, 2), (4, 2, 1), (2, 1, 1), (1, 1, 1))
+BUDGETS = (0.8, 0.9, 1.0)
 LOW_CLOCKS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -118,13 +119,14 @@ def played(cluster: Cluster, options: AuditOptions) -> list[Played]:
     return out
 
 
-def candidates(options: AuditOptions) -> list[tuple[str, Params]]:
-    """What the search tries, of the policies asked for."""
+def candidates(options: AuditOptions, mean_s: float) -> list[tuple[str, Params]]:
+    """What the search tries, of the policies asked for, to keep a mean time in the system."""
     names = names_of(options)
     out: list[tuple[str, Params]] = [
         ("threshold_index", {"time_w": w, "wide": a, "middle": b, "narrow": c}) for w in TIME_W for a, b, c in STEPS
     ]
     out += [("drift_penalty", {"time_w": w, "gain": 0.0}) for w in TIME_W]
+    out += [("drift_penalty", {"latency_budget_s": round(share * mean_s, 1)}) for share in BUDGETS]
     out += [("greedy", {"gpus": n}) for n in (1, 2, 4)]
     out += [("fixed_dvfs", {"low_clock": f}) for f in LOW_CLOCKS]
     plain: list[tuple[str, Params]] = [(name, {}) for name in names]
@@ -146,7 +148,7 @@ def recommended(
     mean_s = first.log.sojourn_s / first.log.num_runs
     least_j = verify(first.awake, first.schedule).metrics["energy_j"]
     best: Played | None = None
-    for name, params in candidates(options) if tried is None else tried:
+    for name, params in candidates(options, mean_s) if tried is None else tried:
         try:
             made = play(first, options, name, params, bound=False)
         except OptbenchError:  # a parameter that this log's profiles do not know; the others are tried

@@ -144,9 +144,9 @@ def audit(
     tell("choosing a policy on the first half")
     choice = choice_of(cluster, options, least)
     return Audit(
-        cluster, options, record, least, floor_j, awake_j, causes, frontier_of(cluster, free), made, prices_of(cluster, free,
-        least), tuple(advice.uses_of(cluster, least)), choice, len(candidates(options)), assumptions_of(log, options),
-        time.perf_counter() - began,
+        cluster, options, record, least, floor_j, awake_j, causes, frontier_of(cluster, free), made,
+        prices_of(cluster, free, least), tuple(advice.uses_of(cluster, least)), choice,
+        len(candidates(options, record.sojourn_s)), assumptions_of(log, options), time.perf_counter() - began,
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def choice_of(cluster: Cluster, options: AuditOptions, least: Least) -> Choice |
     if found is None:
         return None
     whole, later, recorded_j, recorded_s = found
-    price_w = advice.price_of(whole.params, whole.policy, least.second_w)
+    price_w = advice.price_of(whole.policy, whole.params, least.second_w)
     clocks = advice.clocks_of(cluster, price_w, advice.counts_of(whole.params, cluster))
     return Choice(whole, later, recorded_j, recorded_s, tuple(clocks))
 

@@ -10,7 +10,7 @@ from optbench.bench.audit.log import AuditOptions, Log, log_of
 from optbench.model.formats.imported import Options
 
 HEAD = "JobID|Eligible|Start|End|AllocTRES|NodeList\n"
-# 2026-03-01T00:00:00 as sacct prints it with --starttime in seconds.
+# The first of March 2026, in seconds since 1970.
 ORIGIN = 1_772_323_200
 
 

@@ -13,6 +13,7 @@ from optbench.bench.audit.cluster import Cluster, cluster_of, on_nodes
 from optbench.bench.audit.least import least_energy, sojourn_of
 from optbench.bench.audit.log import FREEDOMS, AuditOptions, log_of
 from optbench.bench.audit.run import prices_of
+from optbench.bounds.stream import path_bound
 from optbench.model.formats.imported import Options
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
@@ -144,3 +145,13 @@ def test_shapley_of_a_glove_game() -> None:
         return -float("left" in gloves and len(gloves) > 1)
 
     assert shapley(("left", "one", "other"), value) == pytest.approx({"left": 2 / 3, "one": 1 / 6, "other": 1 / 6})
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_path_bound_of_streams_says_the_same(seed: int) -> None:
+    """Two programmes, written apart: that of all streams knows nothing of logs."""
+    cluster = two_types(60, seed)
+    total_s = cluster.log.sojourn_s
+    mine, other = least_energy(cluster, ALL, total_s), path_bound(cluster.instance, sojourn_s=total_s / cluster.log.num_runs)
+    assert mine.energy_j == pytest.approx(other.energy_j, rel=1e-6)
+    assert mine.second_w * cluster.log.num_runs == pytest.approx(other.sojourn_value_j_per_s, rel=1e-4, abs=1e-3)

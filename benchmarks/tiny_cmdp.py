@@ -16,6 +16,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -244,10 +245,7 @@ def room_table(page: Page, plant: Plant) -> None:
 
 
 def about() -> list[str]:
-    import highspy
-    import numba
-
-    versions = f"Python {platform.python_version()}, HiGHS {highspy.Highs().version()}, numba {numba.__version__}"
+    versions = f"Python {platform.python_version()}, HiGHS {version('highspy')}, numba {version('numba')}"
     return [
         "# Tiny plants: the exact constrained optimum, and what comes near it", "",
         f"`{COMMAND}`; {platform.machine()}, one core; {versions}.", "",

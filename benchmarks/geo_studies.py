@@ -1,0 +1,97 @@
+"""The built-in studies of arriving work, each run in a workspace of its own; writes docs/results/geo_studies.md.
+
+    python benchmarks/geo_studies.py [NAME ...] [-n JOBS] [--keep FOLDER] [-o docs/results/geo_studies.md]
+
+Some need public data: $OPTBENCH_DATA. With --keep the workspace stays, with the reports in it, and the same command goes on from
+there. Exit code 1 when a study did not run to its end; gates and claims that do not hold are part of the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_tune", "geo_ablation")
+COMMAND = "python benchmarks/geo_studies.py"
+# Of a study whose gates or claims do not hold.
+NOT_HELD = 6
+PROGRESS = re.compile(r"^\s*[\d.]+ (ms|s|min|h) +\S.*$")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What ``optbench run`` printed, without what it says while it works."""
+
+    name: str
+    code: int
+    seconds: float
+    text: str
+
+
+def run(name: str, jobs: int, workspace: Path) -> Ran:
+    command = [sys.executable, "-m", "optbench.cli.main", "run", name, "-n", str(jobs), "--no-track"]
+    environment = {**os.environ, "OPTBENCH_WORKSPACE": str(workspace), "PYTHONPATH": str(ROOT), "COLUMNS": "150"}
+    began = time.perf_counter()
+    done = subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True)
+    kept = [line.rstrip() for line in (done.stdout + done.stderr).splitlines() if not PROGRESS.match(line)]
+    text = "\n".join(kept).strip().partition("\n\nreport written to")[0]
+    return Ran(name, done.returncode, time.perf_counter() - began, text)
+
+
+def page(found: Sequence[Ran], jobs: int, commit: str) -> str:
+    machine = f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, commit {commit}"
+    lines = [
+        "# Studies of arriving work, run",
+        "",
+        f"Command: `{COMMAND}`  ",
+        f"Machine: {machine}, {time.strftime('%Y-%m-%d')}",
+        "",
+        "Seeds 0 to 4 are reported and nothing was tuned or trained on them. *Gap* is to the best bound over all schedules, whatever",
+        "work they do; `gap_own`, `gap_offered` and `gap_frontier` of the reports are to the least at a schedule's own units, at all units,",
+        "and at its own units and time in the system ([docs/studies.md](../studies.md)). The reports have the tables per problem with",
+        "intervals, queues by day, and the pictures: power over the week, times in the system, ingress by site.",
+    ]
+    for each in found:
+        state = "" if each.code in (0, NOT_HELD) else f" (exit code {each.code})"
+        lines += ["", f"## `optbench run {each.name} -n {jobs}`", "", f"{each.seconds:.0f} s{state}.", "", "```", each.text, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=STUDIES)
+    parser.add_argument("-n", "--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "geo_studies.md")
+    given = parser.parse_args()
+    describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(describe, capture_output=True, text=True).stdout.strip() or "unknown"
+    workspace = given.keep or Path(tempfile.mkdtemp(prefix="optbench-geo-"))
+    workspace.mkdir(parents=True, exist_ok=True)
+    (workspace / "optbench.toml").touch()
+    found = []
+    try:
+        for name in given.names:
+            print(f"{name} ...", flush=True)
+            found.append(run(name, given.jobs, workspace.absolute()))
+            print(f"  exit code {found[-1].code}, {found[-1].seconds:.0f} s", flush=True)
+            given.output.write_text(page(found, given.jobs, commit), encoding="utf-8")
+    finally:
+        if given.keep is None:
+            shutil.rmtree(workspace, ignore_errors=True)
+    return int(any(each.code not in (0, NOT_HELD) for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,6 +26,10 @@ STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_t
 COMMAND = "python benchmarks/geo_studies.py"
 # Of a study whose gates or claims do not hold.
 NOT_HELD = 6
+NOTE = """Seeds 0 to 4 are reported and nothing was tuned or trained on them. *Gap* is to the best bound over all schedules, whatever
+work they do; `gap_own`, `gap_offered` and `gap_frontier` in the reports are to the least at a schedule's own units, at all units,
+and at its own units and time in the system ([docs/studies.md](../studies.md)). The reports have the tables per problem with
+intervals, queues by day, and the pictures: the front, power over the week, times in the system, ingress by site."""
 PROGRESS = re.compile(r"^\s*[\d.]+ (ms|s|min|h) +\S.*$")
 
 
@@ -57,14 +61,12 @@ def page(found: Sequence[Ran], jobs: int, commit: str) -> str:
         f"Command: `{COMMAND}`  ",
         f"Machine: {machine}, {time.strftime('%Y-%m-%d')}",
         "",
-        "Seeds 0 to 4 are reported and nothing was tuned or trained on them. *Gap* is to the best bound over all schedules, whatever",
-        "work they do; `gap_own`, `gap_offered` and `gap_frontier` of the reports are to the least at a schedule's own units, at all units,",
-        "and at its own units and time in the system ([docs/studies.md](../studies.md)). The reports have the tables per problem with",
-        "intervals, queues by day, and the pictures: power over the week, times in the system, ingress by site.",
+        NOTE,
     ]
     for each in found:
         state = "" if each.code in (0, NOT_HELD) else f" (exit code {each.code})"
-        lines += ["", f"## `optbench run {each.name} -n {jobs}`", "", f"{each.seconds:.0f} s{state}.", "", "```", each.text, "```"]
+        lines += ["", f"## `optbench run {each.name} -n {jobs}`", "", f"{each.seconds:.0f} s{state}.", ""]
+        lines += ["```", each.text, "```"]
     return "\n".join(lines) + "\n"
 
 

@@ -22,8 +22,8 @@ from optbench.bounds.linear_program import Columns, Rows
 from optbench.bounds.stream_traffic import Traffic
 from optbench.model.instance import Floats, Instance, Ints
 
-# Units of the tasks of one group differ by this factor at most.
-RATIO = 1.5
+# Units of the tasks of one group differ by this factor, or by what makes so many groups of a class.
+RATIO, MOST_GROUPS = 1.5, 12
 # Rounding errors of sums of a million floats stay far below this share.
 MARGIN = 1e-9
 
@@ -41,11 +41,16 @@ def groups_of(instance: Instance, work: Traffic) -> tuple[Ints, Ints, Floats]:
     """Group of each task that is here, class and largest units of each group."""
     here = work.here
     units = instance.tasks.units[here]
-    level = np.floor(np.log(units / units.min()) / np.log(RATIO)).astype(np.int64)
-    keys, group = np.unique(work.of[here] * (int(level.max()) + 1) + level, return_inverse=True)
+    of = work.of[here]
+    least, most = np.full(work.num_classes, np.inf), np.zeros(work.num_classes)
+    np.minimum.at(least, of, units)
+    np.maximum.at(most, of, units)
+    ratio = np.maximum(np.log(RATIO), np.log(most / least) / MOST_GROUPS)[of]
+    level = np.minimum(np.floor(np.log(units / least[of]) / ratio), MOST_GROUPS).astype(np.int64)
+    keys, group = np.unique(of * (MOST_GROUPS + 1) + level, return_inverse=True)
     largest = np.zeros(len(keys))
     np.maximum.at(largest, group.reshape(-1), units)
-    return group.reshape(-1), keys // (int(level.max()) + 1), largest
+    return group.reshape(-1), keys // (MOST_GROUPS + 1), largest
 
 
 def add_waiting(

@@ -19,6 +19,7 @@ from optbench.model.streams import Outages, with_stream
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.policy import Policy
+from optbench.plugins.solvers._first import first_schedules
 from tests.reference.brute_force import brute_force
 
 THREE = "only=[us-west,eu-central,us-east],shrink=0.06,max_gpus=2,days=0.02,drain=yes"
@@ -89,6 +90,17 @@ def test_tens_of_jobs_at_three_sites_are_solved_to_optimality_under_a_sojourn_li
     assert tight.objective >= free.objective
 
 
+@pytest.mark.parametrize("sojourn_s", [4300, 4648, 5281])
+def test_exact_solvers_begin_within_a_limit_that_rules_miss(sojourn_s: int) -> None:
+    """Rules that look at energy alone take 6,000 s a job; a price on the limit brings them under it, and costs energy."""
+    spec = f"geo_dc:jobs=12,tick_s=300,{THREE}"
+    free, limited = made(spec), made(f"{spec},sojourn_s={sojourn_s}")
+    (least,), found = first_schedules(free), first_schedules(limited)
+    assert not verify(limited, least).feasible and found
+    values = [verify(limited, schedule).objective for schedule in found]
+    assert values == sorted(values, reverse=True) and values[-1] > verify(free, least).objective  # type: ignore[operator, type-var]
+
+
 @pytest.mark.parametrize("name", ["default_policy", "ucb1", "joint_nf"])
 @pytest.mark.parametrize("outage", ["largest@5m+1h", "us-east@20m+10h"])
 def test_a_site_that_fails_mid_run_loses_no_job(name: str, outage: str) -> None:
@@ -144,10 +156,12 @@ def test_the_way_to_a_pool_without_a_way_is_no_mode() -> None:
 
 
 def test_work_that_is_left_undone_is_counted_at_the_horizon() -> None:
-    """Censored sojourn: a policy that does nothing has the longest of all, and no J per unit."""
+    """Censored sojourn: a policy that does nothing has the longest of all, and no J per unit to show."""
     instance = made("geo_dc:days=0.02,jobs=8")
     nothing = Schedule(*(np.zeros(0, kind) for kind in (int, int, float, float, float)))
-    assert verify(instance, nothing).violations == ()
+    assert [str(v) for v in verify(instance, nothing).violations] == [
+        "assignment: no unit of work is done before the horizon: there is no energy per unit"
+    ]
     found = metrics_of(instance, nothing)
     assert found["completed"] == 0 and found["queue_end"] == 8 and found["j_per_unit"] == math.inf
     expected = float((0.02 * 86_400 - instance.tasks.release).mean())

@@ -141,8 +141,8 @@ def of_log(made: Run) -> str:
     )  # fmt: skip
     cluster = ", ".join(f"{count} {kind}" for kind, count in found["gpus"].items())
     return f"""{found["runs"]:,} jobs with node lists and a step each on {cluster}: one process,
-**{made.wall_s:.1f} s** from its start to the page and the document ({made.cpu_s:.1f} s of processor time), {made.peak_mb:,.0f} MB.
-All {recorded["nodes_checked"]:,} runs verify on their nodes.
+**{made.wall_s:.1f} s** from its start to the page and the document ({made.cpu_s:.1f} s of processor time),
+{made.peak_mb:,.0f} MB. All {recorded["nodes_checked"]:,} runs verify on their nodes.
 
 | | GJ | of the record |
 | --- | --- | --- |

@@ -26,7 +26,7 @@ STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_t
 COMMAND = "python benchmarks/geo_studies.py"
 # Of a study whose gates or claims do not hold.
 NOT_HELD = 6
-NOTE = """Seeds 0 to 4 are reported and nothing was tuned or trained on them. *Gap* is to the best bound over all schedules, whatever
+NOTE = """Seeds 0 to 4 are reported; nothing was tuned or trained on them. *Gap* is to the best bound over all schedules, whatever
 work they do; `gap_own`, `gap_offered` and `gap_frontier` in the reports are to the least at a schedule's own units, at all units,
 and at its own units and time in the system ([docs/studies.md](../studies.md)). The reports have the tables per problem with
 intervals, queues by day, and the pictures: the front, power over the week, times in the system, ingress by site."""

@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optbench.bench.page import svg
-from optbench.bench.page.scale import nice_ticks, plain
+from optbench.bench.page.scale import clock, nice_ticks, plain
 from optbench.bench.report.axes import WIDTH, TimeAxis, chart, mark, short
 from optbench.bench.report.words import percent, seconds
 
 LEFT, NAMES, TOP, HEIGHT, FOOT = 90.0, 250.0, 10.0, 380.0, 48.0
 LABEL_ROOM = 15.0
+# Seconds that a line may stand at, and how many lines at most.
+TIMES = (
+    *(1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10_800, 21_600, 43_200, 86_400),
+    *(172_800, 604_800),
+)  # fmt: skip
+MOST_TIMES = 10
 
 
 @dataclass(frozen=True)
@@ -41,9 +47,10 @@ def frontier(points: Sequence[Point], number: dict[str, int]) -> str:
     for value in nice_ticks(high, 6, low):
         parts.append(svg.line(LEFT, y(value), LEFT + width, y(value), class_="grid"))
         parts.append(svg.text(LEFT - 10, y(value) + 4, plain(value), class_="watts"))
-    for value, words in axis.ticks:
-        parts.append(svg.line(axis.at(value), TOP, axis.at(value), base, class_="grid"))
-        parts.append(svg.text(axis.at(value), base + 18, words, class_="tick"))
+    inside = [t for t in TIMES if axis.low <= t <= axis.high]
+    for t in inside[:: 1 + len(inside) // MOST_TIMES]:
+        parts.append(svg.line(axis.at(t), TOP, axis.at(t), base, class_="grid"))
+        parts.append(svg.text(axis.at(t), base + 18, clock(t), class_="tick"))
     parts.append(svg.text(LEFT + width / 2, base + 40, "mean time in the system", class_="axis-name x"))
     parts += _floors(sorted((axis.at(p.sojourn_s), y(p.floor)) for p in points if p.floor is not None))
     last = -1e9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from optbench.bench.page import paint, svg
 from optbench.bench.page.scale import amount, clock, nice_ticks
@@ -89,9 +89,7 @@ def frontier(
         colour = paint.colour(paint.SOLVERS, k)
         tip = svg.title([name, *(["beyond the edge of the picture"] if beyond else [amount(j, "J"), clock(round(s))])])
         parts.append(svg.tag("circle", tip, cx=x(s), cy=y(j), r=6.0 if k == 0 else 5.0, fill=colour))
-        at = y(j)
-        while any(abs(x(s) - a) < 150 and abs(at - b) < 14 for a, b in taken):
-            at += 14
+        at = next(at for at in places(y(j)) if not any(abs(x(s) - a) < 150 and abs(at - b) < 14 for a, b in taken))
         taken.append((x(s), at))
         parts.append(
             svg.tag("text", svg.escape(name + (" →" if beyond else "")), x=x(s) + 10, y=at + 4, fill=colour, class_="run-name")
@@ -100,3 +98,12 @@ def frontier(
         "svg", "".join(parts), viewBox=f"0 0 {WIDTH:g} {TOP + HEIGHT + FOOT:g}", class_="chart", role="img",
         aria_label="energy against mean time in the system",
     )  # fmt: skip
+
+
+def places(y: float) -> Iterator[float]:
+    """Heights for a name, nearest first, within the picture as long as there is room."""
+    for k in range(40):
+        for at in (y - 14 * k, y + 14 * k):
+            if TOP + 8 <= at <= TOP + HEIGHT - 8:
+                yield at
+    yield from (TOP + HEIGHT + 14 * k for k in range(1000))

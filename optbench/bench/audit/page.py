@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from optbench import __version__
@@ -158,16 +158,16 @@ def choice(found: Choice | None, done: Audit) -> str:
         f"{clock(round(found.later_recorded_s))}).</p>"
     )
     if not found.holds:
-        words += '<p class="bad">It does not hold there, and is no advice: the log is too short, or changes too much.</p>'
+        words += '<p class="bad">It does not hold beyond the first half, and is no advice: the log is too short, or changes too much.</p>'
     settings = "".join(f" -p {key}={value}" for key, value in whole.params.items())
     command = (
         f"<p>To play it on these runs: <code>optbench audit LOG ... --instance runs.json</code>, then "
         f"<code>optbench simulate runs.json --policy {escape(whole.policy + settings)}</code></p>"
     )
-    return words + command + clocks(found.clocks) + uses(done)
+    return words + command + clocks(found.clocks, done.prices.gpu_w) + uses(done)
 
 
-def clocks(rows: Sequence[Clock]) -> str:
+def clocks(rows: Sequence[Clock], gpu_w: Mapping[str, float]) -> str:
     """A row per type and number of GPUs: which clock is right at which price of time."""
     out: dict[tuple[str, int], list[Clock]] = {}
     for each in rows:
@@ -179,9 +179,11 @@ def clocks(rows: Sequence[Clock]) -> str:
             f"{each.clock:g}" + (f" up to {each.to_w:,.0f} W" if each.to_w < float("inf") else "") for each in found
         )
         body.append(((f"{name}, {gpus} GPU{'s' * (gpus > 1)} per run", now, steps), ""))
+    dear = ", ".join(f"{value:.0f} W per {name}" for name, value in gpu_w.items() if value >= 1.0)
+    scarce = f" Where GPUs are scarce, add what a second of them is worth to others in the optimum: {dear}." if dear else ""
     note = (
         '<p class="note">A clock (a share of the top one) is right while a second of a run in the system is worth so many watts. '
-        "Under load, raise the price and follow the row.</p>"
+        f"Under load, raise the price and follow the row.{escape(scarce)}</p>"
     )
     return "<h3>Clock thresholds</h3>" + table(("GPUs", "clock to take", "by the price of a second in the system"), body) + note
 

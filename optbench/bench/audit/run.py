@@ -18,6 +18,7 @@ from optbench.bench.audit.pods import looks_like_pods
 from optbench.bench.audit.policies import Played, candidates, played, recommended
 from optbench.bench.audit.ranges import Ranges, ranges
 from optbench.model.files.reading import read_text
+from optbench.model.instance import TOLERANCE
 from optbench.model.measures import check_bound
 from optbench.model.verify import verify
 
@@ -51,19 +52,22 @@ class Record:
 class Prices:
     """``second_j``: a second more of mean sojourn lowers the least energy by at most so much. ``watt_s``: a watt less of mean
     power costs at least so many seconds of mean sojourn (None where time is worth nothing). ``gpu_j``: by type, what the least
-    energy becomes lower by with one GPU more, its resting power counted.
+    energy becomes lower by with one GPU more, its resting power counted. ``gpu_w``: what a second of a GPU is worth, because
+    others could use it, by type.
     """
 
     second_j: float
     watt_s: float | None
     gpu_j: dict[str, float]
+    gpu_w: dict[str, float]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The policy chosen on the first half, on all runs and on the second half (``later``), with the record there."""
+    """The policy chosen on the first half, on all runs and on the second half (``later``), each with the record there."""
 
     whole: Played
+    recorded_j: float
     later: Played
     later_recorded_j: float
     later_recorded_s: float
@@ -76,8 +80,9 @@ class Choice:
 
     @property
     def holds(self) -> bool:
-        """Whether it saves energy on the second half too, in the record's mean time there but for ROOM."""
-        return self.later_saving > 0 and self.later.sojourn_s <= self.later_recorded_s * (1 + ROOM)
+        """Whether it saves energy on all runs and on the second half, there in the record's mean time but for ROOM."""
+        saves = self.later_saving > 0 and self.whole.inside_j < self.recorded_j * (1 - TOLERANCE)
+        return saves and self.later.sojourn_s <= self.later_recorded_s * (1 + ROOM)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +147,7 @@ def audit(
     tell("playing policies")
     made = tuple(played(cluster, options))
     tell("choosing a policy on the first half")
-    choice = choice_of(cluster, options, least)
+    choice = choice_of(cluster, options, record, least)
     return Audit(
         cluster, options, record, least, floor_j, awake_j, causes, frontier_of(cluster, free), made,
         prices_of(cluster, free, least), tuple(advice.uses_of(cluster, least)), choice,
@@ -186,17 +191,18 @@ def prices_of(cluster: Cluster, free: frozenset[str], least: Least) -> Prices:
         more = np.zeros(len(log.types), dtype=np.int64)
         more[t] = 1
         gpu_j[name] = least.energy_j - least_energy(cluster, free, log.sojourn_s, more=more).energy_j
-    return Prices(second_j, least.end_s / second_j if second_j > 0 else None, gpu_j)
+    gpu_w = dict(zip(log.types, least.gpu_w.tolist(), strict=True))
+    return Prices(second_j, least.end_s / second_j if second_j > 0 else None, gpu_j, gpu_w)
 
 
-def choice_of(cluster: Cluster, options: AuditOptions, least: Least) -> Choice | None:
+def choice_of(cluster: Cluster, options: AuditOptions, record: Record, least: Least) -> Choice | None:
     found = recommended(cluster.log, options)
     if found is None:
         return None
     whole, later, recorded_j, recorded_s = found
     price_w = advice.price_of(whole.policy, whole.params, least.second_w)
     clocks = advice.clocks_of(cluster, price_w, advice.counts_of(whole.params, cluster))
-    return Choice(whole, later, recorded_j, recorded_s, tuple(clocks))
+    return Choice(whole, record.energy_j, later, recorded_j, recorded_s, tuple(clocks))
 
 
 def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ def show_audit(done: Audit, written: str | None) -> None:
         less = f"{100 * done.choice.later_saving:.1f} % less than the record on the half of the runs that it was not chosen on"
         show(f"[{GOOD}]take[/] [bold]{escape(done.choice.whole.label)}[/]: {less}")
     else:
-        words = "was best on the first half of the runs, but does not hold on the second: no advice"
+        words = "was best on the first half of the runs, but does not hold beyond it: no advice"
         show(f"[bold]{escape(done.choice.whole.label)}[/] {words}")
     for finding in (*done.log.report.dropped, *done.log.report.warnings):
         show(f"[{DIM}]{escape(str(finding))}[/]")

@@ -153,5 +153,6 @@ def test_the_path_bound_of_streams_says_the_same(seed: int) -> None:
     cluster = two_types(60, seed)
     total_s = cluster.log.sojourn_s
     mine, other = least_energy(cluster, ALL, total_s), path_bound(cluster.instance, sojourn_s=total_s / cluster.log.num_runs)
+    assert other is not None
     assert mine.energy_j == pytest.approx(other.energy_j, rel=1e-6)
     assert mine.second_w * cluster.log.num_runs == pytest.approx(other.sojourn_value_j_per_s, rel=1e-4, abs=1e-3)

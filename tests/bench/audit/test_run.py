@@ -16,7 +16,7 @@ from optbench.bench.audit.policies import Played, played, resting_after
 from optbench.model.formats.imported import Options
 from optbench.model.schedule import Schedule
 from optbench.testing.slurm import Partition, sacct_log
-from tests.bench.audit.logs import cluster_from, line, options_of, profile_file
+from tests.bench.audit.logs import HEAD, cluster_from, line, options_of, profile_file
 
 PARTITIONS = (Partition("a100", 2, 8, 0.6), Partition("v100", 2, 4, 0.4))
 RECORDS = Options({"a100": "A100-PCIe", "v100": "V100-PCIe"})
@@ -57,9 +57,9 @@ def test_the_frontier_falls(done: Audit) -> None:
 
 def test_the_advice_is_of_the_second_half(done: Audit) -> None:
     assert done.choice is not None
-    assert done.choice.holds == (
-        done.choice.later_saving > 0 and done.choice.later.sojourn_s <= 1.02 * done.choice.later_recorded_s
-    )
+    in_time = done.choice.later.sojourn_s <= 1.02 * done.choice.later_recorded_s
+    saves = done.choice.later_saving > 0 and done.choice.whole.inside_j < done.record.energy_j
+    assert done.choice.holds == (in_time and saves)
     assert {each.gpu_type for each in done.choice.clocks} == {"a100", "v100"}
 
 
@@ -111,3 +111,21 @@ def test_envelope_by_hand() -> None:
     # Lines 4 + 3 w, 6 + w, 5.5 + 2 w: the third lies above one of the others everywhere: at w = 1, where they meet, it is 7.5.
     found = envelope(np.array([4.0, 6.0, 5.5]), np.array([3.0, 1.0, 2.0]))
     assert found == [(0, 0.0, 1.0), (1, 1.0, float("inf"))]
+
+
+def test_no_advice_where_nothing_can_be_saved(tmp_path: Path) -> None:
+    """Two runs side by side at the best clock: each half alone has a GPU that could sleep, the whole has none."""
+    path = tmp_path / "log.sacct"
+    path.write_text(HEAD + line(1, 0, 0, 10) + line(2, 0, 0, 10))
+    found = audit(path, options_of(profile_file(tmp_path)))
+    assert isinstance(found, Audit)
+    assert found.saving == pytest.approx(0.0, abs=1e-6)
+    assert found.choice is None or not found.choice.holds
+
+
+def test_a_log_of_one_run(tmp_path: Path) -> None:
+    path = tmp_path / "log.sacct"
+    path.write_text(HEAD + line(1, 0, 0, 10))
+    found = audit(path, options_of(profile_file(tmp_path)))
+    assert isinstance(found, Audit) and found.choice is None
+    assert "is known to draw less" in render(found)

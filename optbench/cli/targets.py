@@ -31,8 +31,11 @@ def instance_of(target: str, format: str | None, seed: int) -> Instance:
     if format is not None:
         return formats.load(target, format)
     found = import_of_problem(target, seed)
-    if found is None:
-        return load_target(target, seed)
+    return load_target(target, seed) if found is None else with_remarks(found)
+
+
+def with_remarks(found: Import) -> Instance:
+    """The instance; stderr says what was dropped to make it."""
     sys.stderr.write("".join(f"{line}\n" for line in remarks(found.report)))
     return found.instance
 

@@ -70,3 +70,5 @@ def test_a_problem_that_reads_a_record_reports_what_it_dropped(cli: Cli, tmp_pat
     assert done.err.startswith("dropped 1 of 2 rows (CSV of arrivals): 1 size_units is empty")
     assert done.code == 0 and done.json["metrics"]["arrivals"] == 1
     assert cli("solve", "week.json", "-s", "joint_nf", "--json").json["instance_hash"] == done.json["instance_hash"]
+    done = cli("simulate", "geo_dc", "--arrivals", "mine.csv", "--policy", "joint_nf", "--json")
+    assert done.err.startswith("dropped 1 of 2 rows") and done.json["arrivals"] == 1

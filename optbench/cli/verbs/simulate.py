@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from optbench.cli import exits
 from optbench.cli.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
 from optbench.cli.parser import UsageError, number, seconds, setting, settings_of
-from optbench.cli.targets import add_target, instance_of
+from optbench.cli.targets import add_target, instance_of, with_remarks
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
@@ -88,7 +88,10 @@ def instance_with(args: argparse.Namespace) -> Instance:
         more["days"] = repr(args.horizon / DAY_S)
     if not more:
         return instance_of(args.target, None, args.seed)
-    return replace(discovery.load_problem(args.target, more).instance(args.seed), problem=spec_text(name, {**given, **more}))
+    made = discovery.load_problem(args.target, more)
+    found = made.imported(args.seed)
+    instance = made.instance(args.seed) if found is None else with_remarks(found)
+    return replace(instance, problem=spec_text(name, {**given, **more}))
 
 
 def document(done: Simulation) -> dict[str, Any]:

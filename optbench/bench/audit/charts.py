@@ -91,9 +91,8 @@ def frontier(
         parts.append(svg.tag("circle", tip, cx=x(s), cy=y(j), r=6.0 if k == 0 else 5.0, fill=colour))
         at = next(at for at in places(y(j)) if not any(abs(x(s) - a) < 150 and abs(at - b) < 14 for a, b in taken))
         taken.append((x(s), at))
-        parts.append(
-            svg.tag("text", svg.escape(name + (" →" if beyond else "")), x=x(s) + 10, y=at + 4, fill=colour, class_="run-name")
-        )
+        words = svg.tag("tspan", svg.escape(name + (" →" if beyond else "")), fill=colour)
+        parts.append(svg.tag("text", words, x=x(s) + 10, y=at + 4, class_="run-name"))
     return svg.tag(
         "svg", "".join(parts), viewBox=f"0 0 {WIDTH:g} {TOP + HEIGHT + FOOT:g}", class_="chart", role="img",
         aria_label="energy against mean time in the system",

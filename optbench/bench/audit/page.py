@@ -158,7 +158,8 @@ def choice(found: Choice | None, done: Audit) -> str:
         f"{clock(round(found.later_recorded_s))}).</p>"
     )
     if not found.holds:
-        words += '<p class="bad">It does not hold beyond the first half, and is no advice: the log is too short, or changes too much.</p>'
+        why = "the log is too short, or changes too much"
+        words += f'<p class="bad">It does not hold beyond the first half, and is no advice: {why}.</p>'
     settings = "".join(f" -p {key}={value}" for key, value in whole.params.items())
     command = (
         f"<p>To play it on these runs: <code>optbench audit LOG ... --instance runs.json</code>, then "

@@ -66,7 +66,8 @@ def within_limits(instance: Instance, samples: int, until: float, seed: int) -> 
         if verdict.feasible:
             found.append((verdict.objectives[0], schedule))
         if scale == 0.0:
-            scale = verify(free, schedule).objectives[0]
+            # A schedule that breaks more than the limits has no objective to take the scale from.
+            scale = next(iter(verify(free, schedule).objectives), 0.0)
         else:
             price = price / STEP if verdict.feasible else price * STEP
     return [schedule for _, schedule in sorted(found, key=lambda entry: -entry[0])]

@@ -19,6 +19,7 @@ METHODS = {
     "auto": "combinatorial bounds, the fluid programme, and destructive bounds with what is left of the time",
     "combinatorial": "critical paths, pool loads, cheapest choices, destructive bounds",
     "fluid": "the precedence-fluid linear programme, proved again in exact arithmetic",
+    "stream": "the linear programme over arriving work, as a whole and slot by slot, proved again in exact arithmetic",
 }
 
 
@@ -27,17 +28,19 @@ def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float =
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, METHODS)
     began = time.perf_counter()
-    if instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive):
-        return sorted(stream_bounds(instance, time_limit_s), key=lambda bound: -bound.value)
+    alone = instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive)
+    if alone or method == "stream":
+        found = stream_bounds(instance, time_limit_s) if method in ("auto", "stream") else []
+        return sorted(found, key=lambda bound: -bound.value)
     found = combinatorial_bounds(instance) if method != "fluid" else []
     if method in ("auto", "fluid"):
         proof = fluid_bound(instance, time_limit_s)
         found += [proof.bound] if proof is not None else []
         found += stream_bounds(instance, time_limit_s - (time.perf_counter() - began)) if instance.stream is not None else []
     left = time_limit_s - (time.perf_counter() - began)
-    alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
+    only_makespan = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
     # In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
-    if left > LOAD_S and (method == "combinatorial" or (method == "auto" and alone)):
+    if left > LOAD_S and (method == "combinatorial" or (method == "auto" and only_makespan)):
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
         found += [b for b in combinatorial_bounds(instance, left, known) if "destructive" in b.source]
     return sorted(found, key=lambda bound: -bound.value)

@@ -21,9 +21,12 @@ ENERGY = ("energy_j", "j_per_unit")
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """``resting_low[s]`` is what all devices' rest costs per second, ``rest_constant`` what is paid in any case."""
+    """``base`` is the weight of energy itself, ``resting_low[s]`` what all devices' rest costs per second, ``rest_constant``
+    what is paid in any case, ``hidden`` what the verifier's tolerance can take off.
+    """
 
     instance: Instance
+    base: float
     low: Floats
     high: Floats
     resting_low: Floats
@@ -32,16 +35,19 @@ class Rates:
 
     def of_modes(self, mode: Ints, slot: Ints) -> Floats:
         """Least cost per unit above rest."""
-        data, primary = self.instance.modes, np.maximum(self.instance.modes.primary, 0)
+        data, primary = self.instance.modes, self.instance.modes.primary
         energy, time = data.energy_per_unit_j[mode], data.time_per_unit_s[mode]
-        low, high = self.low[primary[mode], slot], self.high[primary[mode], slot]
+        pool = np.maximum(primary[mode], 0)
+        low, high = self.low[pool, slot], self.high[pool, slot]
         replaced = self.instance.mode_rest_w[mode] * time
         above = energy - replaced
         cost = np.where(above >= 0, above * low, above * high)
         several = np.flatnonzero(np.diff(data.req_ptr)[mode] != 1)
         if len(several):
             rest = mode_uses(self.instance)[mode[several]] * self.instance.pools.rest_w * time[several, None]
-            cost[several] = energy[several] * low[several] - (rest * self.high.T[slot[several]]).sum(axis=1)
+            # What uses no pool has no tariff: its energy counts as energy alone.
+            own = np.where(primary[mode[several]] >= 0, low[several], self.base)
+            cost[several] = energy[several] * own - (rest * self.high.T[slot[several]]).sum(axis=1)
         return np.asarray(cost - ROUNDING * (energy + replaced) * self.high.max(axis=0)[slot], dtype=float)
 
 
@@ -64,7 +70,7 @@ def rates_of(instance: Instance, edges: Floats, fixed: bool, hidden_s: float) ->
     ends = np.array([instance.opens * instance.step_s, end])
     paid = np.array([np.diff(integral(times, each, ends))[0] for each in rate])
     constant = float((resting * paid).sum()) * (1 - 100 * ROUNDING)
-    return Rates(instance, low, high, (resting @ low) * (1 - ROUNDING), constant, _hidden(instance, rate, hidden_s))
+    return Rates(instance, base, low, high, (resting @ low) * (1 - ROUNDING), constant, _hidden(instance, rate, hidden_s))
 
 
 def _hidden(instance: Instance, rate: Floats, hidden_s: float) -> float:

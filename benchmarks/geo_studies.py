@@ -9,6 +9,7 @@ there. Exit code 1 when a study did not run to its end; gates and claims that do
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import re
@@ -17,11 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from optbench.bench.store import Store  # noqa: E402
+from optbench.bench.study.planning import Plan  # noqa: E402
+
 STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_tune", "geo_ablation")
 COMMAND = "python benchmarks/geo_studies.py"
 # Of a study whose gates or claims do not hold.
@@ -41,6 +47,7 @@ class Ran:
     code: int
     seconds: float
     text: str
+    table: tuple[str, ...]
 
 
 def run(name: str, jobs: int, workspace: Path) -> Ran:
@@ -50,7 +57,52 @@ def run(name: str, jobs: int, workspace: Path) -> Ran:
     done = subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True)
     kept = [line.rstrip() for line in (done.stdout + done.stderr).splitlines() if not PROGRESS.match(line)]
     text = "\n".join(kept).strip().partition("\n\nreport written to")[0]
-    return Ran(name, done.returncode, time.perf_counter() - began, text)
+    return Ran(name, done.returncode, time.perf_counter() - began, text, table(name, workspace))
+
+
+def table(name: str, workspace: Path) -> tuple[str, ...]:
+    """Means over seeds by problem and solver, the fastest first."""
+    groups: dict[tuple[str, str], list[Mapping[str, float]]] = {}
+    store = Store(workspace / ".optbench")
+    folder, records = store.folder / "studies" / name, store.records()
+    if not (folder / "latest").is_file():
+        return ()
+    plan = Plan.from_dict(json.loads((folder / (folder / "latest").read_text()).read_text()))
+    for cell in plan.solving:
+        record = records.get(cell.key)
+        if record is not None and record.metrics:
+            groups.setdefault((cell.target, cell.label), []).append(record.metrics)
+    means = {key: [mean(each.get(name) for each in found) for name, _ in COLUMNS] for key, found in groups.items()}
+    kept = [k for k in range(len(COLUMNS)) if any(each[k] for each in means.values())]
+    fast = [metric for metric, _ in COLUMNS].index("sojourn_censored_s")
+    lines = []
+    for (target, label), values in sorted(means.items(), key=lambda each: (each[0][0], each[1][fast] or 0.0)):
+        cells = ["" if (value := values[k]) is None else COLUMNS[k][1](value) for k in kept]
+        lines.append(f"| `{target}` | {label} | {' | '.join(cells)} |")
+    head = f"| problem | solver | {' | '.join(COLUMNS[k][0] for k in kept)} |"
+    return (head, f"| --- | --- |{' ---: |' * len(kept)}", *lines)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f} %"
+
+
+COLUMNS: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("completed", lambda value: f"{value:,.0f}"),
+    ("j_per_unit", lambda value: f"{value:.4f}"),
+    ("cost_usd", lambda value: f"{value:,.1f}"),
+    ("carbon_g", lambda value: f"{value:,.0f}"),
+    ("gap_own", _percent),
+    ("gap_offered", _percent),
+    ("gap_frontier", _percent),
+    ("sojourn_censored_s", lambda value: f"{value:,.0f}"),
+    ("slo_violation", _percent),
+)
 
 
 def page(found: Sequence[Ran], jobs: int, commit: str) -> str:
@@ -66,7 +118,7 @@ def page(found: Sequence[Ran], jobs: int, commit: str) -> str:
     for each in found:
         state = "" if each.code in (0, NOT_HELD) else f" (exit code {each.code})"
         lines += ["", f"## `optbench run {each.name} -n {jobs}`", "", f"{each.seconds:.0f} s{state}.", ""]
-        lines += ["```", each.text, "```"]
+        lines += ["```", each.text, "```", "", *each.table]
     return "\n".join(lines) + "\n"
 
 

@@ -48,7 +48,8 @@ class CappedRouter(Router):
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         grid = grid_of(instance, capped=True)
-        low = (grid.clocks < self.floor * np.nanmax(grid.clocks, axis=2, keepdims=True)).sum(axis=2)
+        top = np.where(np.isnan(grid.clocks), 0.0, grid.clocks).max(axis=2, keepdims=True)
+        low = (grid.clocks < self.floor * top).sum(axis=2)
         return play_routes(grid, self.routes(grid), faults, until, how=self.how, low_clock=low)
 
 

@@ -9,14 +9,16 @@ import numpy as np
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.sim.compiled import in_cache
-from optbench.sim.kernel import dispatch, moments, sites
+from optbench.sim.kernel import dispatch, moments, site_routes, sites
 from optbench.sim.moments import Decision, Moment, run_decisions
+from optbench.sim.routes import play_routes, routes_of
 from optbench.sim.rules import list_rule, run_rule
 from optbench.sim.sites import SiteRun, grid_of, play_sites, steering_of
 
 ENTRIES = (
     dispatch.run, moments.open_desk, moments.take_up, moments.wait, moments.will_happen, moments.end_run,
     sites.run_sites, sites.next_choice, sites.send_to, sites.hold_until,
+    site_routes.run_routes,
 )  # fmt: skip
 
 
@@ -33,6 +35,7 @@ def load_kernel() -> None:
     run_decisions(instance, _wait_first)
     grid = grid_of(instance)
     play_sites(instance, steering_of(grid, pools=np.zeros(instance.num_tasks, dtype=np.int64)))
+    play_routes(grid, routes_of(grid))
     run = SiteRun(instance, steering_of(grid))
     while (task := run.asked()) is not None:
         if run.now < 1.0:

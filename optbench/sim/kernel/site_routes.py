@@ -9,8 +9,9 @@ the cheapest allowed one counts; if none is allowed, the cheapest of the widest.
 
     u c + μ_k (way + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
 
-of those with a free device, or of all (QUEUES, and where none is free) with the expected wait (units waiting + u) n T / devices.
-The level of a pool (WHOLE: of the plant) is the number of thresholds that its busy share exceeds.
+of those with a free device, or (QUEUES) of all, with the expected wait (units waiting + u) n T / devices; where no device is free
+anywhere and jobs do not queue for what is cheap, to the pool of least way + wait + u T. The level of a pool (WHOLE: of the
+plant) is the number of thresholds that its busy share exceeds.
 
 With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (way + wait + u T − BUDGET) after each job: what was
 spent too much is paid back. With HOLD seconds of patience a job waits for a period in which it costs less, by more than the share
@@ -153,7 +154,7 @@ def best_pool(
     """The pool of least price, that price, the seconds expected in the system, and the place of its mode in ``choice``."""
     pools, widest, kind = plant.size[POOLS], steering.shape[WIDEST], plant.kind[task]
     units, weight, mu = state.remaining[task], routes.weight, time_weight(routes, kind)
-    best, least, stay, place = NONE, math.inf, 0.0, 0
+    best, least, lowest, stay, place = NONE, math.inf, 0.0, 0.0, 0
     for turn in range(2):
         if turn == 1 and best != NONE:
             break
@@ -174,9 +175,10 @@ def best_pool(
             price += weight[LOAD] * (there - free + steering.waiting[pool]) / max(1, there)
             if state.total[NOW] + seconds / plant.scalar[STEP_S] > plant.deadline[task]:
                 price += weight[LATE]
-            if price < least:
-                best, least, stay, place = pool, price, seconds, at
-    return best, least, stay, place
+            rank = seconds if turn == 1 else price
+            if rank < least:
+                best, least, lowest, stay, place = pool, rank, price, seconds, at
+    return best, lowest, stay, place
 
 
 @njit(cache=True)
@@ -285,7 +287,7 @@ def mean_rate(plant: Plant, rate: Floats, before: Floats, pool: int, begin: floa
 
 @njit(cache=True)
 def look_ahead(plant: Plant, steering: Steering, routes: Routes, kind: int, now: float) -> None:
-    """The period within patience in which a unit would cost least."""
+    """The period within patience, until this is looked at again, in which a unit would cost least."""
     pools, per_kind = plant.size[POOLS], plant.size[POOLS] * steering.shape[WIDEST] * steering.shape[CLOCKS]
     routes.later_cost[kind], routes.later_at[kind] = math.inf, math.inf
     if routes.weight[HOLD] <= 0.0:
@@ -294,7 +296,7 @@ def look_ahead(plant: Plant, steering: Steering, routes: Routes, kind: int, now:
     waiting_w = time_weight(routes, kind) / max(1e-9, routes.mean_units[kind])
     for period in range(period_of(plant, now) + 1, plant.size[PERIODS]):
         start = plant.period[period]
-        if start > now + routes.weight[HOLD] / step:
+        if start > min(now + REFRESH_S / step, routes.memory[FRESH_UNTIL]) + routes.weight[HOLD] / step:
             return
         for k in range(per_kind):
             mode = steering.mode_at[kind * per_kind + k]

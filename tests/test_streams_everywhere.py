@@ -11,9 +11,13 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.auto import METHODS, lower_bounds
+from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.bounds.explain import explain
+from optbench.bounds.fluid_bound import fluid_bound
 from optbench.bounds.merging import SMALL, merge_pools
 from optbench.model.instance import Instance
 from optbench.model.metrics import metrics_of
+from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.streams import Outages, with_stream
 from optbench.model.verify import verify
@@ -166,3 +170,14 @@ def test_work_that_is_left_undone_is_counted_at_the_horizon() -> None:
     assert found["completed"] == 0 and found["queue_end"] == 8 and found["j_per_unit"] == math.inf
     expected = float((0.02 * 86_400 - instance.tasks.release).mean())
     assert found["sojourn_censored_s"] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["energy_j", "makespan_s", "flow_time_s"])
+def test_what_takes_all_work_to_be_done_says_nothing_of_an_open_instance(metric: str) -> None:
+    """Doing one job of eight takes less energy and time than any bound on all of them; even of another objective."""
+    instance = made("geo_dc:days=0.02,jobs=8").with_objective(Objective.weighted({metric: 1.0}))
+    assert combinatorial_bounds(instance) == [] and fluid_bound(instance) is None
+    schedule = ob.solve(made("geo_dc:days=0.02,jobs=8"), "joint_nf", bound=False).schedule
+    assert schedule is not None
+    with pytest.raises(ob.OptbenchError, match=r"'geo_dc-8-0' may leave work undone.*drain it"):
+        explain(instance, schedule)

@@ -46,7 +46,9 @@ class FluidProof:
 
 
 def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | None:
-    """Bound on the first level, or None when HiGHS found no duals in time."""
+    """Bound on the first level, or None when HiGHS found no duals in time, or work may be left undone."""
+    if instance.is_open:
+        return None
     instance = merge_pools(instance).instance
     size = len(instance.pairs.task)
     if instance.num_tasks == 0 or instance.preemptive or size > min(MAX_PAIRS, PAIRS_PER_S * time_limit_s):

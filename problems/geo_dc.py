@@ -51,7 +51,8 @@ class GeoDc(Problem):
     ingress, inference at ``inference``; ``burst`` multiplies both: ``3@36h+6h``. ``sites`` is a file like the shipped one,
     ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many. ``drain`` wants everything
     done. ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and ``maintenance`` take sites away:
-    ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what inference work is given.
+    ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what inference work is given,
+    ``cap_w`` limits the power of all sites together.
     """
 
     days: float = 7.0
@@ -74,6 +75,7 @@ class GeoDc(Problem):
     local_hours: bool = False
     sojourn_s: float | None = None
     deadline_s: float | None = None
+    cap_w: float | None = None
     preemptive: bool = False
     outage: tuple[str, ...] = ()
     maintenance: tuple[str, ...] = ()
@@ -98,7 +100,9 @@ class GeoDc(Problem):
         for field in ("sojourn_s", "tick_s"):
             value = getattr(self, field)
             require(value is None or (0 < value < np.inf and self.drain), NAME, field, value, "none, or positive with drain=yes")
-        require(self.deadline_s is None or 0 < self.deadline_s < np.inf, NAME, "deadline_s", self.deadline_s, "none, or positive")
+        for field in ("deadline_s", "cap_w"):
+            value = getattr(self, field)
+            require(value is None or 0 < value < np.inf, NAME, field, value, "none, or positive")
 
     @property
     def horizon_s(self) -> float:
@@ -143,6 +147,8 @@ class GeoDc(Problem):
         pools = [self._pool(m, site, net) for site in net.sites]
         self._work(m, net, pools, work)
         m.minimize(**{AIMS[self.minimize]: 1.0})
+        if self.cap_w is not None:
+            m.limit(power_w=self.cap_w)
         if self.sojourn_s is not None:
             m.limit(flow_time_s=self.sojourn_s * len(work.time_s))
         order = np.concatenate([np.flatnonzero(work.kind == k) for k in range(len(KINDS))])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import optbench as ob
 from optbench.errors import ParameterError, UnsupportedError
-from optbench.model.instance import Instance, Limits
+from optbench.model.instance import Instance
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.policy import Policy
@@ -73,7 +71,7 @@ def test_a_cap_is_kept_by_the_two_that_keep_one() -> None:
     peak = metric(instance, "greedy", "peak_power_w")
     rest = float((instance.pools.rest_w * instance.pools.count).sum())
     cap = rest + 0.5 * (peak - rest)
-    limited = replace(instance, limits=Limits(np.array([0]), np.array([cap])))
+    limited = stream(f"geo_dc:days=0.1,shrink=0.2,cap_w={cap!r}")
     for solver in ("cap_uniform", "cap_greedy"):
         assert metric(limited, solver, "peak_power_w") <= cap * (1 + 1e-9)
     with pytest.raises(UnsupportedError, match="power caps"):

@@ -43,11 +43,11 @@ LEAST_SOJOURN_S = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PathBound:
-    """``value`` is the proven bound; ``energy_j`` and ``j_per_unit`` are it and its share of ``units``.
+    """``energy_j`` is the proven bound, ``j_per_unit`` its share of ``units``.
 
-    Duals: ``device_value_j[pool]`` is by how much one more device can lower the energy at most, its own rest not counted;
-    ``sojourn_value_j_per_s`` what one second more of mean time in the system is worth. ``certificate`` proves ``program`` again,
-    to which the energy of rest that is paid in any case is added (``constant_j``).
+    Duals, of an open instance: ``device_value_j[pool]`` is by how much one more device can lower the energy at most, its own
+    rest not counted; ``watt_value_j[place]`` the same of one watt more of a power cap; ``sojourn_value_j_per_s`` of one second
+    more of mean time in the system. ``certificate`` proves ``program`` again; ``constant_j`` is rest that is paid in any case.
     """
 
     energy_j: float
@@ -55,6 +55,7 @@ class PathBound:
     units: float
     sojourn_s: float | None
     device_value_j: Mapping[str, float] = field(default_factory=dict)
+    watt_value_j: Mapping[str, float] = field(default_factory=dict)
     sojourn_value_j_per_s: float = 0.0
     certificate: Certificate | None = None
     program: LinearProgram | None = None
@@ -66,8 +67,8 @@ def path_bound(
 ) -> PathBound | None:
     """Least energy to process ``units`` (all that are offered) with a mean time in the system of at most ``sojourn_s``.
 
-    None when no schedule can, for want of devices or time, and where interrupted work is rounded to ticks. A drained instance
-    processes everything.
+    None when no schedule can, for want of devices or time, when nothing comes, and where interrupted work is rounded to ticks.
+    A drained instance processes everything.
     """
     if units is not None and not units > 0:
         raise ParameterError(f"units is {units!r}; it must be positive")
@@ -77,6 +78,8 @@ def path_bound(
         return None
     work = traffic(instance) if work is None else work
     offered = float(work.units.sum())
+    if not offered > 0:
+        return None
     wanted = offered if units is None or not instance.is_open else units
     energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
     program = stream_program(energy, work, whole(instance, work), Demand(wanted, sojourn_s))
@@ -90,7 +93,8 @@ def path_bound(
     value = round_down(proven + Fraction(program.constant))
     return PathBound(
         value, value / wanted, wanted, sojourn_s, _device_values(instance, program, answer),
-        _sojourn_value(program, answer, int(work.here.sum())), proof, program.lp, program.constant,
+        _watt_values(instance, program, answer), _sojourn_value(program, answer, int(work.here.sum())), proof,
+        program.lp, program.constant,
     )  # fmt: skip
 
 
@@ -160,6 +164,8 @@ def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_
     if instance.num_tasks == 0 or (instance.preemptive and instance.domain == "ticks"):
         return None
     work = traffic(instance)
+    if not work.units.sum() > 0:
+        return None
     slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
     value = _least(instance, stream_program(instance, work, slots, demand), time_limit_s)
     return None if value is None else Bound(value, source, "exact-lp")
@@ -230,6 +236,15 @@ def _device_values(instance: Instance, program: StreamProgram, answer: LpSolutio
     width = -program.lp.right[rows] / np.maximum(1, np.repeat(instance.pools.count, len(rows) // instance.num_pools))
     value = np.bincount(program.lp.of[rows] // (len(rows) // instance.num_pools), weights=answer.dual[rows] * width)
     return dict(zip(instance.pools.names, value.tolist(), strict=True))
+
+
+def _watt_values(instance: Instance, program: StreamProgram, answer: LpSolution) -> dict[str, float]:
+    if answer.dual is None or not program.slots.fixed:
+        return {}
+    rows = np.flatnonzero(np.asarray(program.lp.family) == "watts")
+    place = instance.limits.cap_place[program.lp.of[rows]]
+    value = answer.dual[rows] * float(program.slots.width[0])
+    return {instance.places.names[p]: float(value[place == p].sum()) for p in np.unique(place).tolist()}
 
 
 def _sojourn_value(program: StreamProgram, answer: LpSolution, present: int) -> float:

@@ -8,6 +8,7 @@ and energy per unit, r_q the resting power, ρ_qs the rate at which energy count
     min    Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks + Σ_q r_q count_q ∫ρ_q        (+ weight · flow time, makespan)
     s.t.   q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0                          nothing is done before it has come
            Σ_ck n_kq t_k x_cks ≤ C_qs (b_s+1 − b_s) + y_qs                     devices
+           Σ_ck (w_k − Σ_q r_q n_kq) t_k x_cks ≤ (cap − Σ_q r_q count_q) (b_s+1 − b_s)      below a place with a power cap
            Σ_cks t_k x_cks ≤ N τ − Σ_j min(way_j, H − release_j)               mean time in the system at most τ
            q_cs ≤ Σ_s'≤s A_cs' − (units of c due by b_s+1)                     hard deadlines, where all must be done
            Σ_cks x_cks ≥ U                                                     units; or all of them
@@ -29,6 +30,7 @@ from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assembl
 from optbench.bounds.stream_rates import ROUNDING, Rates, rates_of
 from optbench.bounds.stream_traffic import Traffic
 from optbench.bounds.stream_waiting import add_waiting
+from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.checks import missing_devices
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
@@ -117,7 +119,9 @@ class _Builder:
         cost = self.rates.of_modes(mode, slot)
         x = columns.add(len(cls), 0.0, high[cls], cost)
         self._backlog(columns, rows, x, cls, slot, come)
-        self._devices(columns, rows, x, mode, slot)
+        used = None if self.slots.fixed else self._used(columns, rows)
+        self._devices(columns, rows, x, mode, slot, used)
+        self._watts(rows, x, mode, slot, used)
         self._times(columns, rows, x, cls, mode, slot)
         offered = float(work.units.sum())
         if instance.is_open and self.demand.units is not None:
@@ -136,7 +140,9 @@ class _Builder:
         np.minimum.at(first, self.work.of[self.work.here], slot)
         parts = []
         for c in range(self.work.num_classes):
-            modes = undominated(self.instance, np.flatnonzero(self.work.allowed[c]), self._times_count())
+            modes = np.flatnonzero(self.work.allowed[c])
+            if not len(self.instance.limits.cap_w):
+                modes = undominated(self.instance, modes, self._times_count())
             s = np.arange(first[c], self.slots.count)
             parts.append(np.stack([np.full(len(modes) * len(s), c), np.repeat(modes, len(s)), np.tile(s, len(modes))]))
         cls, mode, at = np.concatenate(parts, axis=1)
@@ -197,7 +203,7 @@ class _Builder:
             (here, q, 1.0), (here[:, 1:], q[:, :-1], -1.0), (here[cls, slot], x, 1.0), equal=True,
         )  # fmt: skip
 
-    def _devices(self, columns: Columns, rows: Rows, x: Ints, mode: Ints, slot: Ints) -> None:
+    def _devices(self, columns: Columns, rows: Rows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
         """No more device time than there is; of a drained instance, in the seconds that are used."""
         instance, slots = self.instance, self.slots
         pools, count = instance.num_pools, slots.count
@@ -208,17 +214,32 @@ class _Builder:
         terms: list[tuple[Any, Any, Any]] = [(row[pool, slot[entry]], x[entry], -need)]
         devices = devices_in(instance, slots)
         right = np.zeros(pools * count)
-        if slots.fixed:
+        if used is None:
             right = -(devices * slots.width[None, :] * (1 + MARGIN)).ravel()
         else:
-            z = self._used(columns, rows)
-            terms.append((row, np.broadcast_to(z, (pools, count)), devices))
+            terms.append((row, np.broadcast_to(used, (pools, count)), devices))
         spare = 3 * tolerance_s(instance) * segments(instance) * mode_uses(instance).max(axis=0, initial=0)
         if spare.max(initial=0.0) > 0:
             y = columns.add(pools * count, 0.0, np.repeat(spare, count)).reshape(pools, count)
             terms.append((row, y, 1.0))
             rows.add("tolerance", -spare, (np.arange(pools)[:, None], y, -1.0))
         rows.add("devices", right, *terms)
+
+    def _watts(self, rows: Rows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
+        """What runs below a place draws no more than its cap leaves beside the rest, on the average over a slot."""
+        instance, slots, limits = self.instance, self.slots, self.instance.limits
+        time, s = instance.modes.time_per_unit_s[mode], np.arange(slots.count)
+        for number, (place, cap) in enumerate(zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True)):
+            net, left = net_power_w(instance, place), (cap - resting_power_w(instance, place)) * (1 + MARGIN) + MARGIN * cap
+            if left < 0 or (instance.domain == "ticks" and net.min(initial=0.0) < 0):
+                continue  # a whole tick of a mode that draws less than rest takes more off than its units do
+            spare = 3 * tolerance_s(instance) * segments(instance) * float(np.abs(net).max(initial=0.0))
+            draw = (slot, x, -(net[mode] * time - ROUNDING * np.abs(net[mode]) * time))
+            which = np.full(slots.count, number)
+            if used is None:
+                rows.add("watts", -(left * slots.width + spare), draw, of=which)
+            else:
+                rows.add("watts", np.full(slots.count, -spare), draw, (s, used, left), of=which)
 
     def _used(self, columns: Columns, rows: Rows) -> Ints:
         """Seconds of each slot that are used: all of them before the least makespan, none before all of the slot before."""

@@ -171,6 +171,37 @@ def test_an_outage_takes_its_devices() -> None:
     assert found.energy_j == pytest.approx(2000.0 + 50 * 25 + 50 * 30, rel=1e-4)
 
 
+def two_sites(cap_w: float) -> Instance:
+    """A unit takes 10 s at both sites, 40 J at the first and 70 J at the second; the first has a power cap, nothing rests."""
+    m = ob.Model("two sites", time="seconds", horizon_s=1000.0)
+    near, far = m.place("near"), m.place("far")
+    modes = [m.mode(m.pool(n, count=2, at=p), 10.0, energy_j=e) for n, p, e in (("a", near, 40.0), ("b", far, 70.0))]
+    m.tasks(np.full(3, 5.0), kind=m.kind(modes=modes))
+    m.limit(power_w=cap_w, at=near)
+    m.minimize(energy_j=1.0)
+    return with_stream(m.build(), opens=0.0).with_objective(Objective.weighted({"j_per_unit": 1.0}))
+
+
+def test_a_power_cap_and_what_a_watt_is_worth() -> None:
+    # 0.2 W over 1,000 s are 200 J: 5 units at the first site, 10 at the second. Of each joule more 1/40 unit saves 30 J.
+    found = path_bound(two_sites(0.2))
+    assert found is not None
+    assert found.energy_j == pytest.approx(5 * 40 + 10 * 70, rel=1e-6)
+    assert found.watt_value_j["near"] == pytest.approx(1000.0 * 30 / 40, rel=1e-6)
+    free = path_bound(two_sites(100.0))
+    assert free is not None
+    assert free.energy_j == pytest.approx(15 * 40, rel=1e-6)
+    assert free.watt_value_j["near"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_nothing_comes_before_the_horizon() -> None:
+    instance = farm([5], [0], 1000.0)
+    late = replace(instance, tasks=replace(instance.tasks, release=np.array([1000.0])))
+    assert path_bound(late) is None
+    assert lower_bounds(late) == []
+    assert path_metrics(late, ob.simulate(late, "joint_nf").metrics) == {}
+
+
 @pytest.mark.parametrize("minimize", ["energy_j", "cost_usd"])
 def test_twice_the_power_twice_the_bound(minimize: str) -> None:
     instance = farm([30, 20, 40], [0, 500, 900], None, price=PRICES, minimize=minimize)

@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from optbench.bench.results import table as joined  # noqa: E402
 from optbench.bench.store import Store  # noqa: E402
 from optbench.bench.study.planning import Plan  # noqa: E402
 
@@ -68,10 +69,10 @@ def table(name: str, workspace: Path) -> tuple[str, ...]:
     if not (folder / "latest").is_file():
         return ()
     plan = Plan.from_dict(json.loads((folder / (folder / "latest").read_text()).read_text()))
-    for cell in plan.solving:
-        record = records.get(cell.key)
-        if record is not None and record.metrics:
-            groups.setdefault((cell.target, cell.label), []).append(record.metrics)
+    for row in joined(plan, records).rows:
+        if row.record is not None and row.objective is not None:
+            found = {**row.record.metrics, **({} if row.study_gap is None else {"gap": row.study_gap})}
+            groups.setdefault((row.cell.target, row.cell.label), []).append(found)
     means = {key: [mean(each.get(name) for each in found) for name, _ in COLUMNS] for key, found in groups.items()}
     kept = [k for k in range(len(COLUMNS)) if any(each[k] for each in means.values())]
     fast = [metric for metric, _ in COLUMNS].index("sojourn_censored_s")
@@ -97,6 +98,7 @@ COLUMNS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("j_per_unit", lambda value: f"{value:.4f}"),
     ("cost_usd", lambda value: f"{value:,.1f}"),
     ("carbon_g", lambda value: f"{value:,.0f}"),
+    ("gap", _percent),
     ("gap_own", _percent),
     ("gap_offered", _percent),
     ("gap_frontier", _percent),

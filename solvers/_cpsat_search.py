@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any
 
 from ortools.sat.python import cp_model
 
 from optbench.model.instance import Instance
 from optbench.model.measures import gap
+from optbench.model.objective import Objective
 from optbench.model.result import OPTIMAL_GAP
 from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build
@@ -74,6 +76,16 @@ def search(
     return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
 
 
+def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float) -> None:
+    """A first schedule where limits on metrics are hard to keep: what is limited, each by its limit, is minimised until it is."""
+    limits = instance.limits
+    prices = {metric: 1.0 / limit for metric, limit in limits.metric_max.items() if limit > 0}
+    if not prices:
+        return
+    free = replace(instance, limits=replace(limits, metric_max={}), objective=Objective.weighted(prices))
+    _Search(build(free), run, proves=False, until_found=True).run(seconds, work_share)
+
+
 class _Search(cp_model.CpSolverSolutionCallback):
     """``source`` names the bounds; schedules of any but the whole model are not reported."""
 
@@ -85,8 +97,10 @@ class _Search(cp_model.CpSolverSolutionCallback):
         workers: Sequence[str] = (),
         interleaved: bool = False,
         source: str = WHOLE,
+        until_found: bool = False,
     ) -> None:
         super().__init__()
+        self.until_found = until_found
         self.view, self.task, self.proves, self.source = view, run, proves, source
         self.solver = cp_model.CpSolver()
         self.solver.parameters.subsolvers.extend(workers)
@@ -96,6 +110,8 @@ class _Search(cp_model.CpSolverSolutionCallback):
     def on_solution_callback(self) -> None:
         if self.source == WHOLE:
             self.task.report(self.view.schedule(self.value))
+        if self.until_found and self.task.best is not None:
+            self.stop_search()
 
     def on_bound(self, total: float) -> None:
         if self.proves and math.isfinite(total):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # The first schedule and the fluid programme take at most this share of what is left, each.
 FIRST_SHARE = 0.1
+# Where limits on metrics leave none, keeping them comes first, for at most this share.
+LIMITS_SHARE = 0.25
 # A first search of this length, or share of the budget, comes before the compiled heuristics.
 PROBE_S = 1.0
 PROBE_SHARE = 0.05
@@ -74,9 +76,13 @@ class CpSat(Solver):
 
     def open(self, instance: Instance, run: Run) -> None:
         """A first schedule where there is none, and the bound of the fluid programme."""
+        from ._cpsat_search import reach_limits
+
         if run.best is None:
             for schedule in first_schedules(instance, run.time_left() * FIRST_SHARE):
                 run.report(schedule)
+        if run.best is None and instance.limits.metric_max:
+            reach_limits(instance, run, LIMITS_SHARE * run.time_left(), LIMITS_SHARE)
         if run.work_limit is None and not is_closed(run):
             report_bounds(run, min(POLISH_S, FIRST_SHARE * run.time_left()))
 

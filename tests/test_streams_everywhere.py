@@ -23,6 +23,8 @@ from optbench.model.streams import Outages, with_stream
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.policy import Policy
+from optbench.plugins.protocol import Run
+from optbench.plugins.solvers._cpsat_search import reach_limits
 from optbench.plugins.solvers._first import first_schedules
 from tests.reference.brute_force import brute_force
 
@@ -103,6 +105,19 @@ def test_exact_solvers_begin_within_a_limit_that_rules_miss(sojourn_s: int) -> N
     assert not verify(limited, least).feasible and found
     values = [verify(limited, schedule).objective for schedule in found]
     assert values == sorted(values, reverse=True) and values[-1] > verify(free, least).objective  # type: ignore[operator, type-var]
+
+
+def test_cpsat_reaches_a_limit_without_a_first_schedule() -> None:
+    """It minimises what is limited until the limit holds, proves nothing by that, and leaves the rest to the search."""
+    limited = made(f"geo_dc:jobs=6,tick_s=600,{THREE},sojourn_s=4000")
+    run = Run(limited, time_limit_s=60)
+    reach_limits(limited, run, 60, 1.0)
+    assert run.best is not None and verify(limited, run.best).feasible and run.bounds == []
+    hopeless = limited.with_limits(flow_time_s=6.0)
+    run = Run(hopeless, time_limit_s=60)
+    reach_limits(hopeless, run, 0.5, 1.0)
+    assert run.best is None and not run.proven_infeasible
+    assert ob.solve(hopeless, "cpsat", time_limit_s=60).status == "infeasible"
 
 
 @pytest.mark.parametrize("name", ["default_policy", "ucb1", "joint_nf"])

@@ -39,6 +39,7 @@ def routes_of(
     gain: float = 0.0,
     hold_s: float = 0.0,
     margin: float = 0.0,
+    reserve: float = 0.0,
 ) -> Routes:
     """Numbers for the kernel (the maths are there); one number stands for all levels, kinds, pools or modes.
 
@@ -55,7 +56,7 @@ def routes_of(
 
     return Routes(
         option=np.array([levels, kinds, queues, whole, 0], dtype=np.int64),
-        weight=np.array([*weight, hold_s, margin], dtype=np.float64),
+        weight=np.array([*weight, hold_s, margin, reserve], dtype=np.float64),
         memory=np.array([0.0, -1.0, 0.0]),
         threshold=np.array([*thresholds, math.inf]),
         allowed=flat(allowed, (levels, instance.num_modes), np.int64),

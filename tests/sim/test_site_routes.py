@@ -172,6 +172,17 @@ def test_work_waits_for_a_cheap_period_within_its_patience() -> None:
     assert played(instance, hold_s=60.0, time_w=0.5, **money).start.tolist() == [50.0]
 
 
+def test_a_job_waits_for_a_device_that_is_cheap_enough() -> None:
+    """Thrifty costs 10 a unit, fast 30; at a reserve of 1 the second job waits for the thrifty site, looking every 300 s."""
+    instance = two_sites([0.0, 1.0], prices=[0.3, 0.3])
+    money = {"rates": (0.0, 3.6e6, 0.0), "margin": 1.0}
+    assert where(instance, played(instance, hold_s=1000.0, reserve=3.0, **money)) == ["thrifty", "fast"]
+    patient = played(instance, hold_s=1000.0, reserve=1.0, **money)
+    assert where(instance, patient) == ["thrifty", "thrifty"]
+    assert sorted(patient.start.tolist()) == [0.0, 301.0]
+    assert where(instance, played(instance, hold_s=299.0, reserve=1.0, **money)) == ["thrifty", "fast"]
+
+
 def test_jobs_on_their_way_count() -> None:
     """The second arrives while the first is on its way to the only thrifty device, and goes elsewhere."""
     instance = with_stream(two_sites([0.0, 1.0]), latency_s=np.array([[5.0, 0.0]]), ingress_names=("door",))

@@ -15,7 +15,8 @@ plant) is the number of thresholds that its busy share exceeds.
 
 With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (way + wait + u T − BUDGET) after each job: what was
 spent too much is paid back. With HOLD seconds of patience a job waits for a period in which it costs less, by more than the share
-MARGIN and by more than μ for the time.
+MARGIN and by more than μ for the time; with RESERVE it begins only where it costs at most 1 + RESERVE times the least of all
+pools and periods within patience, until that is over.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
 # Entries of ``option``, of ``weight``, of ``memory``.
 LEVELS, KINDS, QUEUES, WHOLE, NUM_COMING = range(5)
-ENERGY, USD, CARBON, LOAD, LATE, BUDGET, GAIN, HOLD, MARGIN = range(9)
+ENERGY, USD, CARBON, LOAD, LATE, BUDGET, GAIN, HOLD, MARGIN, RESERVE = range(10)
 DEBT, FRESH_UNTIL, DEBT_USED = range(3)
 # Jobs on their way that are kept in mind; the share by which μ may move, and seconds that may pass, before costs are stale.
 MOST_COMING, STALE, REFRESH_S = 256, 0.01, 900.0
+# Seconds after which a job that was held for its price is looked at again.
+RETRY_S = 300.0
 
 
 class Routes(NamedTuple):
@@ -100,6 +103,11 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
     if may and units * routes.later_cost[kind] + mu * (then - now) * step < price * (1.0 - weight[MARGIN]):
         hold(plant, state, task, then)
         return
+    retry = now + RETRY_S / step
+    patient = weight[RESERVE] > 0.0 and retry <= plant.release[task] + weight[HOLD] / step and retry < plant.deadline[task]
+    if patient and price > units * (1.0 + weight[RESERVE]) * ideal_cost(plant, steering, routes, kind):
+        hold(plant, state, task, retry)
+        return
     mode = routes.choice[at]
     if weight[GAIN] > 0.0:
         highest = 0.0
@@ -112,6 +120,15 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
         routes.coming[k], routes.coming_at[k], routes.coming_to[k] = plant.devices[mode], now + way, pool
         routes.option[NUM_COMING] = k + 1
     send(plant, state, steering, task, pool, plant.devices[mode], NONE)
+
+
+@njit(cache=True)
+def ideal_cost(plant: Plant, steering: Steering, routes: Routes, kind: int) -> float:
+    """The least that a unit costs now or in a period within patience, were every device free."""
+    least, row = routes.later_cost[kind], steering.shape[WIDEST] + 1
+    for pool in range(plant.size[POOLS]):
+        least = min(least, routes.cost[(kind * plant.size[POOLS] + pool) * row + row - 1])
+    return least
 
 
 @njit(cache=True)

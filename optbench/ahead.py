@@ -11,6 +11,7 @@ Part = tuple[Callable[[], bool], Callable[[], object]]
 def parts() -> tuple[Part, ...]:
     """Each part of the compiled code: whether the cache holds it, and what compiles it."""
     from optbench.bounds import destructive
+    from optbench.learn import warm as learning
     from optbench.plugins.solvers._lp_warm import compile_ahead as compile_lp_guided
     from optbench.plugins.solvers._lp_warm import is_compiled as is_lp_guided_compiled
     from optbench.sim import primal, sampling
@@ -22,6 +23,7 @@ def parts() -> tuple[Part, ...]:
         (sampling.is_compiled, sampling.compile_ahead),
         (warm.is_compiled, warm.compile_ahead),
         (is_lp_guided_compiled, compile_lp_guided),
+        (learning.is_compiled, learning.compile_ahead),
     )
 
 

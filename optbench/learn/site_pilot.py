@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,6 @@ from optbench.sim.kernel.site_view import (
     FOR_CARBON,
     FOR_COST,
     FOR_ENERGY,
-    MEAN_UNITS,
-    PRICE_W,
     G,
     O,
     S,
@@ -51,6 +49,10 @@ class Pilot:
     @property
     def net(self) -> Ints:
         return np.array([NETS[self.kind], self.hidden, self.greedy], dtype=np.int64)
+
+    def taking_best(self) -> Pilot:
+        """The same network; it takes the best option instead of drawing one."""
+        return replace(self, greedy=True)
 
     def check(self, grid: Grid) -> None:
         """Refuse weights of another shape than the grid needs."""
@@ -131,20 +133,20 @@ def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
 
 def fly(
     instance: Instance, pilot: Pilot, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
-    until: float = math.inf, mean_units: float | None = None,
+    until: float = math.inf, *, budget_s: float = math.inf, gain: float = 0.0, range_w: tuple[float, float] = (0.0, math.inf),
 ) -> tuple[Trace, int]:
-    """Run a pilot from time 0: its trace, and how many decisions it took."""
+    """Run a pilot from time 0: its trace, and how many decisions it took.
+
+    With a budget and a gain the price follows the budget, within a range (``kernel.site_pilot``).
+    """
     grid = grid_of(instance)
     pilot.check(grid)
     plant = plant_of(instance, faults)
     state, steering, view = new_state(plant), steering_of(grid, pick_by=WISHED), view_of(grid, clock=pilot.clock, price_w=price_w)
-    if mean_units is not None:
-        view.scale[MEAN_UNITS] = mean_units
-    assert view.scale[PRICE_W] == price_w
     draws = rng.random(max(1, instance.num_tasks))
     asked = run_pilot(
         addresses(plant), addresses(state), addresses(steering), addresses(view), pilot.net, pilot.theta, draws,
-        last_moment(instance, until),
+        np.array([budget_s, gain, *range_w]), last_moment(instance, until),
     )  # fmt: skip
     return trace_of(instance, plant, state), int(asked)
 

@@ -23,7 +23,7 @@ import numpy as np
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.plant import POOLS, Plant, plant_at
-from optbench.sim.kernel.site_view import WIDEST, G, O, S, SiteView, look_around, site_view_at
+from optbench.sim.kernel.site_view import PRICE_W, WIDEST, G, O, S, SiteView, look_around, site_view_at
 from optbench.sim.kernel.sites import Steering, go_on, open_sites, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
@@ -34,28 +34,50 @@ KIND, HIDDEN, GREEDY = range(3)
 # next question: seconds, and seconds times jobs that wait.
 REGRET_J, NET_J, ENERGY_J, UNITS, DEVICES, SERVICE_S, PASSED_S, WAITED_S, LONGEST, PRICE, OVER = range(11)
 TOLD = 11
+# Entries of ``dual``: the budget in seconds (inf: none), the step of log price per relative error, the range of the price.
+BUDGET_S, GAIN, LEAST_W, MOST_W = range(4)
+# A lower limit would cut long jobs off more than short ones, and the mean would settle above the budget.
+MOST_ERROR = 10.0
 
 
 @njit(cache=True)
 def run_pilot(
-    plant_row: Ints, state_row: Ints, steering_row: Ints, view_row: Ints, net: Ints, theta: Any, draws: Floats, until: float
+    plant_row: Ints, state_row: Ints, steering_row: Ints, view_row: Ints, net: Ints, theta: Any, draws: Floats, dual: Floats,
+    until: float,
 ) -> int:
-    """From time 0 until nothing happens any more, or nothing up to ``until``; how often the network was asked."""
+    """From time 0 until nothing happens any more, or nothing up to ``until``; how often the network was asked.
+
+    The price of latency follows the budget while time goes on: after each decision its logarithm moves by the gain times the
+    relative error of service and waiting since the one before. What load the price was found at then does not matter.
+    """
     plant, state, steering, view = plant_at(plant_row), state_at(state_row), steering_at(steering_row), site_view_at(view_row)
     pools = plant.size[POOLS]
     options = pools * view.shape[WIDEST]
     row, mask = np.zeros(G + pools * S + options * O, dtype=np.float32), np.zeros(options, dtype=np.bool_)
     work, score = np.zeros(work_size(pools, view.shape[WIDEST], net), dtype=np.float32), np.zeros(options)
     open_sites(plant, state, steering)
-    asked = 0
+    asked, since, before, served_s = 0, 0.0, 0, 0.0
     while True:
         task = go_on(plant, state, steering, until)
         if task == NONE:
             return asked
+        if asked > 0 and dual[BUDGET_S] < math.inf:
+            queued = waiting(steering, pools)
+            latency_s = served_s + 0.5 * (before + queued) * (state.total[NOW] - since)
+            follow(view, dual, latency_s)
         look_around(plant, state, steering, view, task, row, mask)
         a = choose_option(plant, view, net, theta, row, mask, work, score, draws[asked % len(draws)])
         asked += 1
+        since, before, served_s = state.total[NOW], waiting(steering, pools), view.time[a] * state.remaining[task]
         send(plant, state, steering, task, a // view.shape[WIDEST], a % view.shape[WIDEST] + 1, view.clock[a])
+
+
+@njit(cache=True)
+def follow(view: SiteView, dual: Floats, latency_s: float) -> None:
+    """One step of the signed dual on the logarithm of the price; one job moves it by a few gains at most."""
+    error = max(-1.0, min(MOST_ERROR, (latency_s - dual[BUDGET_S]) / dual[BUDGET_S]))
+    price_w = view.scale[PRICE_W] * math.exp(dual[GAIN] * error)
+    view.scale[PRICE_W] = min(max(price_w, dual[LEAST_W]), dual[MOST_W])
 
 
 @njit(cache=True)

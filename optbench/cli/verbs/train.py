@@ -1,0 +1,141 @@
+"""``optbench train SOLVER --on PROBLEM -o CHECKPOINT``: make the network that a learned solver decides by."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli import exits
+from optbench.cli.live_line import LiveLine
+from optbench.cli.output import DIM, emit_json, escape, figure, length, show, table
+from optbench.cli.parser import UsageError, number, setting, settings_of
+
+if TYPE_CHECKING:
+    from optbench.plugins.training import Trainable, TrainingResult
+
+SUMMARY = "train a learned solver"
+DESCRIPTION = (
+    "Train a learned solver on instances of a problem (seeds 1000 and up) and write its checkpoint (safetensors, with what it "
+    "was trained on and what that took). Stopped or killed, the same command goes on; curves go to CHECKPOINT.curves.csv and "
+    "to MLflow."
+)
+EXAMPLES = (
+    "optbench train chsac_af --on geo_dc:days=0.05 -p decisions=2000 -p calibrate=2 -p budgets_s=[1000,2000] -o a.safetensors",
+    "optbench train chsac_af --on geo_dc:days=0.05 -p mode=paper -p decisions=800 -p envs=4 -o b.safetensors --no-track",
+)
+PATIENCE = "optbench: stopping; the network so far is kept, the same command goes on from there (Ctrl-C again to leave at once)\n"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("solver", metavar="SOLVER", help="a solver that can be trained (chsac_af)")
+    parser.add_argument(
+        "--on", metavar="PROBLEM", action="append", required=True,
+        help="the problem to train on; given several times, environments take them in turn",
+    )  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="CHECKPOINT", type=Path, required=True, help="the file to write")
+    parser.add_argument(
+        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[],
+        help="how to train (mode=paper, gamma=0.9)",
+    )  # fmt: skip
+    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="default 0")
+    parser.add_argument("--fresh", action="store_true", help="begin again where a training was stopped before")
+    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+class Progress(LiveLine):
+    """Shows how far a training is; use as a context."""
+
+    def __init__(self, solver: str, quiet: bool = False) -> None:
+        super().__init__(solver, quiet)
+        self._done, self._total, self._point = 0, 0, dict[str, float]()
+        self._began = time.monotonic()
+
+    def __call__(self, done: int, total: int, point: dict[str, float]) -> None:
+        self._done, self._total, self._point = done, total, point
+        self.now_and_then()
+
+    def has_more(self) -> bool:
+        return self._total > 0
+
+    def share(self) -> tuple[int, int | None]:
+        return self._done, self._total or None
+
+    def state(self) -> str:
+        """``120 of 450 rounds, reward -0.6, latency_s 1520, about 35.0 s left``."""
+        if self._total == 0:
+            return "making instances"
+        said = [f"{name} {figure(self._point[name])}" for name in ("reward", "latency_s") if name in self._point]
+        left = (time.monotonic() - self._began) / max(1, self._done) * (self._total - self._done)
+        return ", ".join([f"{self._done} of {self._total} rounds", *said, f"about {length(left)} left"])
+
+
+def run(args: argparse.Namespace) -> int:
+    from optbench.cli.work import interruptible
+    from optbench.plugins import specs
+    from optbench.plugins.discovery import load_problem
+    from optbench.plugins.training import TrainingRun
+
+    name, solver = _trainable(args.solver)
+    if not args.output.parent.is_dir():
+        raise UsageError(f"--output {str(args.output)!r}: the folder {str(args.output.parent)!r} does not exist")
+    settings = specs.build(solver.settings, f"training of {name}", settings_of(args.param))
+    with Progress(name, quiet=args.quiet or args.json) as progress:
+
+        def work(stop: threading.Event) -> TrainingResult:
+            problems = [load_problem(spec) for spec in args.on]
+            return solver.train(
+                TrainingRun(problems, args.output, settings, args.on, args.seed, args.fresh, progress, stop)
+            )
+
+        done = interruptible(work, patience=PATIENCE)
+    curves = args.output.with_name(f"{args.output.name}.curves.csv")
+    write_curves(curves, done)
+    tracked = None
+    if not args.no_track and not done.interrupted:
+        from optbench.bench.track.training import track_training
+
+        tracked = track_training(name, done.about, done.history, args.output)
+    told = {
+        **done.about, "checkpoint": str(args.output), "curves": str(curves), "interrupted": done.interrupted,
+        "mlflow_run": tracked,
+    }  # fmt: skip
+    if args.json:
+        emit_json(told)
+    else:
+        show_training(name, told)
+    return exits.INTERRUPTED if done.interrupted else exits.DONE
+
+
+def _trainable(spec: str) -> tuple[str, Trainable]:
+    from optbench.plugins.discovery import load_class, load_solver, names
+    from optbench.plugins.training import Trainable
+
+    name, solver = load_solver(spec)
+    if not isinstance(solver, Trainable):
+        able = [each for each in names("solver") if issubclass(load_class("solver", each), Trainable)]
+        raise UsageError(f"solver {name!r} is not trained; those that are: {', '.join(able) or 'none'}")
+    return name, solver
+
+
+def write_curves(path: Path, done: TrainingResult) -> None:
+    """One row per point; a figure that a point does not have is empty."""
+    columns = list(dict.fromkeys(name for point in done.history for name in point))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
+        writer.writerows(done.history)
+
+
+def show_training(name: str, told: dict[str, Any]) -> None:
+    """For people."""
+    end = "stopped; the same command goes on" if told["interrupted"] else "trained"
+    show(f"\n[bold]{escape(name)}[/]  [{DIM}]{end}: {escape(told['checkpoint'])}[/]")
+    figures = ("decisions", "gradient_steps", "training_s", "calibration_s")
+    rows = [(key.replace("_", " "), escape(str(told[key]))) for key in figures if key in told]
+    rows += [(f"price at {figure(budget)} s", f"{figure(price)} W") for budget, price in told.get("prices_w", {}).items()]
+    show("", table(("", "value"), rows, right=("value",)))

@@ -50,7 +50,7 @@ class Compared:
     @property
     def energy(self) -> float:
         """Relative difference."""
-        return self.done.energy_j / 1e3 / self.reference["energy_kJ"] - 1.0
+        return float(self.done.energy_j / 1e3 / self.reference["energy_kJ"] - 1.0)
 
     @property
     def cells(self) -> list[tuple[float, float]]:

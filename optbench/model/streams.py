@@ -113,25 +113,31 @@ def check_stream(instance: Instance) -> None:
 
 
 def _check_reach(instance: Instance, stream: Stream) -> None:
-    """Every task reaches some pool of its kind; where it is sent, there is a way and a mode."""
-    serves = np.zeros((len(instance.modes.kind_names), instance.num_pools), dtype=bool)
-    serves[instance.modes.kind, np.maximum(instance.modes.primary, 0)] = True
+    """Every task reaches some pool that runs it; where it is sent, there is a way and a mode."""
+    modes, kinds, pools = instance.modes, len(instance.modes.kind_names), instance.pools.names
     way = np.isfinite(stream.latency_s)
-    kind, ingress, name = instance.tasks.kind, stream.ingress, instance.tasks.name
-    pair, first = np.unique(kind * len(way) + ingress, return_index=True)
-    for task in first[~(serves[pair // len(way)] & way[pair % len(way)]).any(axis=1)].tolist():
+    # Most memory of a mode by kind and pool (the last column: modes on none), and by kind and way in.
+    room = np.full((kinds, len(pools) + 1), -np.inf)
+    np.maximum.at(room, (modes.kind, modes.primary), instance.mode_memory_gb)
+    ways = np.column_stack((way, np.ones(len(way), dtype=bool)))
+    reached = np.where(ways[None], room[:, None, :], -np.inf).max(axis=2)
+    kind, ingress, need, name = instance.tasks.kind, stream.ingress, instance.tasks.memory_gb, instance.tasks.name
+    lost = np.flatnonzero(need > reached[kind, ingress])
+    if len(lost):
+        task = int(lost[0])
+        memory = f" in {need[task]:g} GB" if need[task] else ""
         raise ModelError(
             f"task {name(task)!r} comes in at {stream.ingress_names[ingress[task]]!r}, from where no pool that runs "
-            f"{instance.modes.kind_names[kind[task]]!r} can be reached; give a finite latency"
+            f"{modes.kind_names[kind[task]]!r}{memory} can be reached; give a finite latency"
         )
     sent = np.flatnonzero(stream.sent_to >= 0)
     to = stream.sent_to[sent]
-    lost = sent[~(way[ingress[sent], to] & serves[kind[sent], to])]
+    lost = sent[~(way[ingress[sent], to] & (need[sent] <= room[kind[sent], to]))]
     if len(lost):
-        task, pool = int(lost[0]), instance.pools.names[stream.sent_to[lost[0]]]
+        task, pool = int(lost[0]), pools[stream.sent_to[lost[0]]]
         raise ModelError(
             f"task {name(task)!r} is sent to {pool!r}, which it cannot reach from {stream.ingress_names[ingress[task]]!r} "
-            f"or which does not run {instance.modes.kind_names[kind[task]]!r}"
+            f"or which does not run {modes.kind_names[kind[task]]!r}"
         )
 
 

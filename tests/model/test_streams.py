@@ -152,6 +152,26 @@ def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
         instance(**changes)
 
 
+def test_a_pool_that_can_be_reached_but_is_too_small_does_not_count() -> None:
+    m = ob.Model("memory", time="seconds")
+    small, big = m.pool("small", memory_gb=8.0), m.pool("big", memory_gb=16.0)
+    m.tasks([3.0, 3.0], modes=[m.mode(small, 1.0), m.mode(big, 1.0)], memory_gb=[8.0, 10.0])
+    m.minimize(energy_j=1.0)
+    with pytest.raises(ModelError, match=r"task 't1' comes in at 'in0', from where no pool that runs .* in 10 GB can be reached"):
+        with_stream(m.build(), latency_s=[[0.0, np.inf]])
+    with pytest.raises(ModelError, match="task 't1' is sent to 'small'"):
+        with_stream(m.build(), sent_to=[0, 0])
+
+
+def test_work_on_no_pool_needs_no_way() -> None:
+    m = ob.Model("paper", time="seconds")
+    m.pool("gpu")
+    m.tasks([3.0], modes=[m.mode(None, 1.0)])
+    m.minimize(makespan_s=1.0)
+    made = with_stream(m.build(), latency_s=[[np.inf]])
+    assert verify(made, Schedule(*(np.array([value]) for value in (0, 0, 0.0, 3.0, 3.0)))).feasible
+
+
 def test_outages_and_open_ends_ask_for_their_kind_of_instance() -> None:
     m = ob.Model("shop", horizon_s=9)
     m.task(modes=[m.mode(m.pool("gpu"), time_s=2)])

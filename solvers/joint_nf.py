@@ -15,7 +15,7 @@ from ._sites import SitePolicy, sent_or_uniform
 
 @dataclass(frozen=True)
 class JointNf(SitePolicy):
-    """Devices n, clipped to the free ones, and clock f of least P(n, f) T(n, f); jobs go where a record sends them, or anywhere."""
+    """Devices n, clipped to the free ones, and clock f of least P(n, f) T(n, f); jobs go where a record says, or anywhere."""
 
     def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
         kinds, pools, widest, clocks = grid.mode_at.shape

@@ -170,7 +170,9 @@ def test_power_over_time_integrates_to_the_energy_of_pieces(seed: int, ticks: bo
 SMALLER = {"geo_dc": "geo_dc:jobs=30,drain=yes"}
 
 
-@pytest.mark.parametrize("spec", [*(SMALLER.get(name, name) for name in names("problem")), "gpu_dag:tasks=60,gpus=9,gang=4,price=yes,shape=chains"])
+@pytest.mark.parametrize(
+    "spec", [*(SMALLER.get(name, name) for name in names("problem")), "gpu_dag:tasks=60,gpus=9,gang=4,price=yes,shape=chains"]
+)
 def test_power_over_time_integrates_to_the_energy_in_every_family(spec: str) -> None:
     instance = load_problem(spec).instance(1)
     for seed in range(3):

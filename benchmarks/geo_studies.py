@@ -29,7 +29,7 @@ from optbench.bench.results import table as joined  # noqa: E402
 from optbench.bench.store import Store  # noqa: E402
 from optbench.bench.study.planning import Plan  # noqa: E402
 
-STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_tune", "geo_ablation")
+STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_tune")
 COMMAND = "python benchmarks/geo_studies.py"
 # Of a study whose gates or claims do not hold.
 NOT_HELD = 6

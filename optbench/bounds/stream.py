@@ -45,9 +45,10 @@ LEAST_SOJOURN_S = 1e-9
 class PathBound:
     """``energy_j`` is the proven bound, ``j_per_unit`` its share of ``units``.
 
-    Duals, of an open instance: ``device_value_j[pool]`` is by how much one more device can lower the energy at most, its own
-    rest not counted; ``watt_value_j[place]`` the same of one watt more of a power cap; ``sojourn_value_j_per_s`` of one second
-    more of mean time in the system. ``certificate`` proves ``program`` again; ``constant_j`` is rest that is paid in any case.
+    Duals: ``device_value_j[pool]`` is by how much one more device can lower the energy at most, its own rest not counted;
+    ``watt_value_j[place]`` the same of one watt more of a power cap; ``sojourn_value_j_per_s`` of one second more of mean time in
+    the system. Of a drained instance, whose end they can move, they are rates at the optimum and no limits. ``certificate``
+    proves ``program`` again; ``constant_j`` is rest that is paid in any case.
     """
 
     energy_j: float
@@ -229,21 +230,26 @@ def whole(instance: Instance, work: Traffic) -> Slots:
     return Slots(np.array([first, float(instance.horizon) * instance.step_s]), True)
 
 
+def _seconds(program: StreamProgram, answer: LpSolution) -> Floats:
+    """How long a device or a watt more would be there, per slot."""
+    return program.slots.width if program.used is None else np.maximum(answer.primal[program.used], 0.0)
+
+
 def _device_values(instance: Instance, program: StreamProgram, answer: LpSolution) -> dict[str, float]:
     if answer.dual is None:
         return {}
     rows = np.flatnonzero(np.asarray(program.lp.family) == "devices")
-    width = -program.lp.right[rows] / np.maximum(1, np.repeat(instance.pools.count, len(rows) // instance.num_pools))
-    value = np.bincount(program.lp.of[rows] // (len(rows) // instance.num_pools), weights=answer.dual[rows] * width)
+    pool, slot = np.divmod(program.lp.of[rows], program.slots.count)
+    value = np.bincount(pool, weights=answer.dual[rows] * _seconds(program, answer)[slot], minlength=instance.num_pools)
     return dict(zip(instance.pools.names, value.tolist(), strict=True))
 
 
 def _watt_values(instance: Instance, program: StreamProgram, answer: LpSolution) -> dict[str, float]:
-    if answer.dual is None or not program.slots.fixed:
+    if answer.dual is None:
         return {}
     rows = np.flatnonzero(np.asarray(program.lp.family) == "watts")
     place = instance.limits.cap_place[program.lp.of[rows]]
-    value = answer.dual[rows] * float(program.slots.width[0])
+    value = answer.dual[rows] * float(_seconds(program, answer)[0])
     return {instance.places.names[p]: float(value[place == p].sum()) for p in np.unique(place).tolist()}
 
 

@@ -74,7 +74,8 @@ class Slots:
 class StreamProgram:
     """The programme with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value.
 
-    ``few`` units are a small part of what is offered and of what the devices can process, each at its ``cheapest``.
+    ``used`` are the columns of the seconds used of each slot, None where time is fixed. ``few`` units are a small part of what is
+    offered and of what the devices can process, each at its ``cheapest``.
     """
 
     lp: LinearProgram
@@ -87,6 +88,7 @@ class StreamProgram:
     offered: float
     few: float
     cheapest: float
+    used: Ints | None
 
 
 def tolerance_s(instance: Instance) -> float:
@@ -129,8 +131,9 @@ class _Builder:
         lp = assemble(columns, rows)
         few = LEAST_SHARE * min(offered, self._processable(mode))
         return StreamProgram(
-            lp, self._constant(), cls, mode, slot, self.slots, work.num_classes, offered, few, float(cost.min(initial=np.inf))
-        )
+            lp, self._constant(), cls, mode, slot, self.slots, work.num_classes, offered, few,
+            float(cost.min(initial=np.inf)), used,
+        )  # fmt: skip
 
     def _choices(self) -> tuple[Ints, Ints, Ints]:
         """Class, mode and slot of each x: modes that no other of the same pool beats, slots in which something has come."""
@@ -230,7 +233,8 @@ class _Builder:
         instance, slots, limits = self.instance, self.slots, self.instance.limits
         time, s = instance.modes.time_per_unit_s[mode], np.arange(slots.count)
         for number, (place, cap) in enumerate(zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True)):
-            net, left = net_power_w(instance, place), (cap - resting_power_w(instance, place)) * (1 + MARGIN) + MARGIN * cap
+            net, forgiven = net_power_w(instance, place), MARGIN * max(1.0, cap)
+            left = (cap - resting_power_w(instance, place)) * (1 + MARGIN) + forgiven
             if left < 0 or (instance.domain == "ticks" and net.min(initial=0.0) < 0):
                 continue  # a whole tick of a mode that draws less than rest takes more off than its units do
             spare = 3 * tolerance_s(instance) * segments(instance) * float(np.abs(net).max(initial=0.0))

@@ -114,6 +114,23 @@ def test_one_more_device_saves_no_more_than_its_value() -> None:
     assert b.energy_j - 1000.0 >= a.energy_j - value - 1e-3  # its own rest is 1,000 J
 
 
+def test_a_device_that_is_never_away_is_worth_all_of_the_time() -> None:
+    # One of two devices is away for 500 s: 1,500 s do 75 units at the low clock; a device-second more moves 0.1 units by 5 J.
+    away = Outages(np.array([200.0, 700.0]), np.array([0, 0]), np.array([1, -1]), np.array([True, True]))
+    found = path_bound(farm([50, 50], [0, 0], 1000.0, preemptive=True, outages=away))
+    assert found is not None
+    assert found.device_value_j["site"] == pytest.approx(1000.0 * 0.5, rel=1e-4)
+
+
+def test_of_drained_work_one_more_device_ends_the_rest_sooner() -> None:
+    # 100 units on n devices: 1,000 / n s at the high clock, in which nothing rests: 40 J each. One more device would rest for as
+    # long if it did nothing, and saves just that: 1 W over 500 s.
+    found = path_bound(farm([1] * 100, [0] * 100, None))
+    assert found is not None
+    assert found.energy_j == pytest.approx(100 * 40.0, rel=1e-6)
+    assert found.device_value_j["site"] == pytest.approx(500.0, rel=1e-4)
+
+
 def test_drained_rest_is_paid_until_the_last_end() -> None:
     # One task of 10 units, one device: 100 s at the high clock cost 400 J, 200 s at the low one 450 J; nothing rests beside it.
     instance = farm([10], [0], None, count=1)

@@ -174,6 +174,7 @@ def steering_of(
         arm_count=np.zeros(kinds * p * clocks), arm_mean=np.zeros(kinds * p * clocks),
         head=np.zeros(p * num_classes, dtype=np.int64), tail=np.zeros(p * num_classes, dtype=np.int64),
         behind=np.zeros(n, dtype=np.int64), waiting=np.zeros(p, dtype=np.int64), waiting_units=np.zeros(p),
+        coming=np.zeros(p, dtype=np.int64),
         fit=flat(grid.fit), levels=flat((~np.isnan(grid.clocks)).sum(axis=2)), column=flat(grid.column),
         moves=np.array([how, moves], dtype=np.int64), scratch=np.zeros(n, dtype=np.int64),
     )  # fmt: skip

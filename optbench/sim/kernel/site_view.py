@@ -10,7 +10,7 @@ cost is
 
 and that clock is the option's (or the clock of least energy per unit, where μ has no say in it); a job with a deadline takes the
 lowest clock from there on that meets it. Costs are relative to the mean least energy, regrets are costs above the least one.
-Legal are options with devices free; where no site has any, every site that can be reached, to wait there.
+Legal are options with devices free that no job on its way wants; where no site has any, every site that can be reached, to wait.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ def look_around(plant: Plant, state: State, steering: Steering, view: SiteView, 
     """Fill a row of features and the mask of legal options for one job."""
     row[:] = 0.0
     pools, widest = plant.size[POOLS], view.shape[WIDEST]
-    anywhere = price_options(plant, state, view, task)
+    anywhere = price_options(plant, state, steering, view, task)
     least, legal_least = math.inf, math.inf
     for pool in range(pools):
         for a in range(pool * widest, (pool + 1) * widest):
-            here = view.cost[a] < math.inf and (not anywhere or state.free[pool] > a - pool * widest)
+            here = view.cost[a] < math.inf and (not anywhere or left_at(state, steering, pool) > a - pool * widest)
             mask[a] = here
             least = min(least, view.cost[a])
             if here:
@@ -88,7 +88,7 @@ def look_around(plant: Plant, state: State, steering: Steering, view: SiteView, 
 
 
 @njit(cache=True)
-def price_options(plant: Plant, state: State, view: SiteView, task: int) -> bool:
+def price_options(plant: Plant, state: State, steering: Steering, view: SiteView, task: int) -> bool:
     """Cost and clock of every option (inf: none); whether any has a device free for it."""
     pools, widest, clocks = plant.size[POOLS], view.shape[WIDEST], view.shape[CLOCKS]
     price_w, anywhere, kind = view.scale[PRICE_W], False, plant.kind[task]
@@ -118,8 +118,14 @@ def price_options(plant: Plant, state: State, view: SiteView, task: int) -> bool
             view.clock[a], view.net[a], view.time[a] = chosen, view.net_j[at + chosen], view.time_s[at + chosen]
             view.cost[a] = view.tariff[pool] * view.net[a] + price_w * view.time[a]
             view.least[pool] = min(view.least[pool], view.cost[a])
-            anywhere = anywhere or state.free[pool] > n
+            anywhere = anywhere or left_at(state, steering, pool) > n
     return anywhere
+
+
+@njit(cache=True)
+def left_at(state: State, steering: Steering, pool: int) -> int:
+    """Devices free at a pool, less those that jobs on their way want."""
+    return int(state.free[pool] - steering.coming[pool])
 
 
 @njit(cache=True)

@@ -54,8 +54,8 @@ GIVEN, ASKED = range(2)
 class Steering(NamedTuple):
     """A policy's numbers, and what it remembers. ``order`` lists tasks as they are met: by the time they reach a given pool, else
     by release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order. ``levels``
-    counts the clocks of a kind at a pool, ``column`` is the clock of a mode. ``moves`` says what may change while it runs
-    (``site_moves``).
+    counts the clocks of a kind at a pool, ``column`` is the clock of a mode, ``coming`` counts devices that jobs on their way
+    want. ``moves`` says what may change while it runs (``site_moves``).
     """
 
     shape: Ints
@@ -77,6 +77,7 @@ class Steering(NamedTuple):
     behind: Ints
     waiting: Ints
     waiting_units: Floats
+    coming: Ints
     fit: Ints
     levels: Ints
     column: Ints
@@ -105,6 +106,7 @@ def open_sites(plant: Plant, state: State, steering: Steering) -> None:
         steering.head[queue], steering.tail[queue] = NONE, NONE
     for pool in range(pools):
         steering.waiting[pool], steering.waiting_units[pool], steering.clock_of[pool] = 0, 0.0, 0
+        steering.coming[pool] = 0
     for at in range(steering.shape[KINDS] * pools):
         steering.clock_of[at % pools] = max(steering.clock_of[at % pools], steering.levels[at] - 1)
         for arm in range(at * clocks, (at + 1) * clocks):
@@ -165,7 +167,9 @@ def happen(plant: Plant, state: State, steering: Steering) -> int:
     elif state.queue[code - n] == plant.size[POOLS]:
         return int(code - n)
     else:
-        reach_pool(plant, state, steering, code - n, state.queue[code - n])
+        pool = state.queue[code - n]
+        steering.coming[pool] -= steering.wish_devices[code - n]
+        reach_pool(plant, state, steering, code - n, pool)
     return NONE
 
 
@@ -203,6 +207,7 @@ def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, d
     way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[WAYS] else 0.0
     if way > 0.0:
         state.queue[task] = pool
+        steering.coming[pool] += devices
         expect_at(plant, state, task, state.total[NOW] + way)
     else:
         reach_pool(plant, state, steering, task, pool)

@@ -61,8 +61,7 @@ def drawn(
 ) -> Arrivals:
     """Poisson training and sinusoidal inference at each ingress, up to a time."""
     rows = []
-    changes = [0.0, *(burst.begin_s for burst in bursts), *(burst.end_s for burst in bursts)]
-    peak = float(_factor(bursts, np.array(changes)).max())
+    peak = peak_of(bursts)
     for g in range(ingresses):
         t = _poisson(rng, rate * peak, end_s)
         if bursts:
@@ -85,6 +84,12 @@ def drawn(
 
 def _poisson(rng: np.random.Generator, rate: float, end_s: float) -> Floats:
     return np.sort(rng.random(rng.poisson(rate * end_s))) * end_s
+
+
+def peak_of(bursts: Sequence[Burst]) -> float:
+    """By how much bursts raise the rate at most."""
+    changes = [0.0, *(burst.begin_s for burst in bursts), *(burst.end_s for burst in bursts)]
+    return float(_factor(bursts, np.array(changes)).max())
 
 
 def _factor(bursts: Sequence[Burst], time_s: Floats) -> Any:

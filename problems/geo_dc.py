@@ -30,7 +30,7 @@ from optbench.model.streams import Outages, with_stream
 from optbench.plugins.protocol import Problem
 
 from ._files import local_file, require
-from ._geo_arrivals import Arrivals, Sizes, drawn
+from ._geo_arrivals import Arrivals, Sizes, drawn, peak_of
 from ._geo_outages import bursts_of, outages_of
 from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
 from ._geo_traces import Record, nothing_left, recorded, summary, within
@@ -38,6 +38,8 @@ from ._geo_traces import Record, nothing_left, recorded, summary, within
 NAME = "geo_dc"
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 DRAIN_HOURS = 25
+# A century; and arrivals drawn, bursts and swings at their peak all the time: some 40 GB.
+MOST_DAYS, MOST_ARRIVALS = 36_525.0, 100_000_000
 AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
 
 
@@ -103,6 +105,7 @@ class GeoDc(Problem):
         for field in ("deadline_s", "cap_w"):
             value = getattr(self, field)
             require(value is None or 0 < value < np.inf, NAME, field, value, "none, or positive")
+        require(self.days <= MOST_DAYS, NAME, "days", self.days, f"{MOST_DAYS:g} at most")
 
     @property
     def horizon_s(self) -> float:
@@ -132,6 +135,11 @@ class GeoDc(Problem):
 
     def _drawn(self, net: Network, rng: np.random.Generator) -> Arrivals:
         bursts = bursts_of(NAME, "burst", self.burst)
+        expected = self.horizon_s * len(net.ingresses) * (self.rate + self.inference) * peak_of(bursts)
+        field = "rate" if self.rate >= self.inference else "inference"
+        weaker = ", or bursts weaker" if bursts else ""
+        few = f"lower, or days fewer{weaker}: {expected:.3g} arrivals are more than {MOST_ARRIVALS:,}"
+        require(expected <= MOST_ARRIVALS, NAME, field, getattr(self, field), few)
         work = drawn(rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes, bursts)
         work = replace(work, units=np.where(work.kind == 1, work.units * self.inference_units, work.units))
         require(len(work.time_s) > 0, NAME, "days", self.days, "long enough for one arrival (or raise rate)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optbench.errors import ParameterError
 from optbench.sim.kernel.site_moves import SINGLY
 from optbench.sim.kernel.site_routes import Routes
 from optbench.sim.sites import Grid
@@ -27,6 +28,8 @@ class CapGreedy(CappedRouter):
         require_at_least("cap_greedy", "time_w", self.time_w, 0)
         require_at_least("cap_greedy", "gpus", self.gpus, 1)
         require_at_least("cap_greedy", "floor", self.floor, 0)
+        if self.floor > 1:
+            raise ParameterError(f"cap_greedy: floor is {self.floor!r}; it must be at most 1, a share of the top clock")
 
     @property
     def how(self) -> int:

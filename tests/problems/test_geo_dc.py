@@ -146,6 +146,10 @@ def test_every_variant_is_valid_and_the_same_for_the_same_seed(spec: str) -> Non
     ("spec", "message"),
     [
         ("days=0", "days is 0.0; it must be positive"),
+        ("days=1e9", "days is 1000000000.0; it must be 36525 at most"),
+        ("rate=1e9", "rate is 1000000000.0; it must be lower, or days fewer: 4.84e.15 arrivals are more than 100,000,000"),
+        ("inference=1e9", "inference is 1000000000.0; it must be lower, or days fewer"),
+        ("rate=1,burst=1000@1h+1h", "rate is 1.0; it must be lower, or days fewer, or bursts weaker"),
         ("rate=-1", "rate is -1.0; it must be at least 0"),
         ("rate=0", "rate is 0.0; it must be above 0, or inference is"),
         ("only=[us-wets]", "only is 'us-wets'; it must be a site: us-west"),

@@ -57,6 +57,8 @@ def test_a_site_that_fails_loses_no_job(solver: str) -> None:
         ("eco_route", {"time_w": "-3"}, "time_w is -3"),
         ("cheap_hours", {"hold_h": "-4"}, "hold_h is -4"),
         ("cap_greedy", {"floor": "-0.5"}, "floor is -0.5"),
+        ("cap_greedy", {"floor": "1.5"}, "floor is 1.5; it must be at most 1"),
+        ("cap_uniform", {"floor": "2"}, "floor is 2.0; it must be at most 1"),
         ("lp_guided", {"price_share": "-1"}, "price_share is -1"),
     ],
 )

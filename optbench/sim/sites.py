@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from optbench.errors import UnsupportedError
+from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.sites import ASKED, GIVEN, TABLE, WIDEST, Steering, hold_until, next_choice, run_sites, send_to
+from optbench.sim.kernel.sites import ASKED, CLOCKS, GIVEN, TABLE, WIDEST, Steering, hold_until, next_choice, run_sites, send_to
 from optbench.sim.kernel.state import NONE, NOW, TROUBLE, State, last_moment, new_state, schedule_of
 from optbench.sim.rules import Trace, TroubleError
 
@@ -75,7 +75,6 @@ class Grid:
         """``best_clock[k, p, n]``: the clock of least energy per unit on n devices (row 0 is empty)."""
         best = self.energy_j.argmin(axis=3)
         return np.concatenate((np.zeros((*best.shape[:2], 1), dtype=np.int64), best), axis=2)
-
 
     @cached_property
     def fit(self) -> Ints:
@@ -202,12 +201,29 @@ class SiteRun:
 
     def send(self, task: int, pool: int, devices: int | None = None, clock: int | None = None) -> None:
         """Where the mode is WISHED: on at most so many devices, at that column of clocks (None: the cheapest)."""
-        wanted = int(self.steering.shape[WIDEST]) if devices is None else devices
-        send_to(*self._rows, task, pool, wanted, NONE if clock is None else clock)
+        widest, clocks = int(self.steering.shape[WIDEST]), int(self.steering.shape[CLOCKS])
+        if not self._can_go(task, pool, widest):
+            raise ParameterError(f"{self._named(task)} is sent to pool {pool!r}; it must be one that it reaches and that runs it")
+        if clock is not None and not 0 <= clock < clocks:
+            raise ParameterError(f"{self._named(task)} is sent with clock {clock!r}; it must be None, or 0 to {clocks - 1}")
+        send_to(*self._rows, task, pool, widest if devices is None else devices, NONE if clock is None else clock)
 
     def hold(self, task: int, until: float) -> None:
         """Ask again at a later time."""
+        if not self.now < until < math.inf or (self.instance.domain == "ticks" and until != int(until)):
+            ticks = ", in whole ticks" if self.instance.domain == "ticks" else ""
+            raise ParameterError(f"{self._named(task)} is held until {until!r}; it must be a time after {self.now:g}{ticks}")
         hold_until(self._rows[0], self._rows[1], task, until)
+
+    def _can_go(self, task: int, pool: int, widest: int) -> bool:
+        instance, stream = self.instance, self.instance.stream
+        if not 0 <= pool < instance.num_pools:
+            return False
+        runs = self.steering.fit[(instance.tasks.kind[task] * instance.num_pools + pool) * (widest + 1) + widest] > 0
+        return bool(runs and (stream is None or math.isfinite(stream.latency_s[stream.ingress[task], pool])))
+
+    def _named(self, task: int) -> str:
+        return f"{self.instance.name}: task {self.instance.tasks.name(task)!r}"
 
     def trace(self) -> Trace:
         return trace_of(self.instance, self.plant, self.state)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optbench as ob
+from optbench.errors import ParameterError
 from optbench.model.instance import Instance, Ints
 from optbench.model.streams import Outages, with_stream
 from optbench.model.verify import verify
@@ -292,6 +293,36 @@ def test_jobs_that_are_asked_about_sent_and_held(seed: int, cheapest: bool) -> N
         else:
             run.hold(task, answer)
     same(instance, run.trace(), sites)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda run, task: run.send(task, 1), "task 't0' is sent to pool 1; it must be one that it reaches and that runs it"),
+        (lambda run, task: run.send(task, 2), "task 't0' is sent to pool 2"),
+        (lambda run, task: run.send(task, -1), "task 't0' is sent to pool -1"),
+        (lambda run, task: run.send(task, 0, 1, 1), "is sent with clock 1; it must be None, or 0 to 0"),
+        (lambda run, task: run.hold(task, 2.0), "task 't0' is held until 2.0; it must be a time after 2"),
+        (lambda run, task: run.hold(task, np.inf), "task 't0' is held until inf"),
+    ],
+)
+def test_a_job_that_would_be_lost_is_not_sent(act: Callable[[SiteRun, int], None], message: str) -> None:
+    """Pool 1 is out of reach, pool 2 does not run it, pool -1 does not exist."""
+    m = ob.Model("lost", time="seconds")
+    near, far, other = (m.pool(name) for name in ("near", "far", "other"))
+    m.tasks([1.0], modes=[m.mode(near, 1.0), m.mode(far, 1.0)], release_s=[2.0])
+    m.tasks([1.0], modes=[m.mode(other, 1.0)], release_s=[3.0])
+    m.minimize(energy_j=1.0)
+    instance = with_stream(m.build(), latency_s=[[0.0, np.inf, 0.0]])
+    run = SiteRun(instance, steering_of(grid_of(instance), pick_by=WISHED))
+    task = run.asked()
+    assert task == 0
+    with pytest.raises(ParameterError, match=message):
+        act(run, task)
+    run.send(task, 0)  # nothing has happened to it
+    assert run.asked() == 1
+    run.send(1, 2)
+    assert run.asked() is None and run.trace().schedule is not None
 
 
 @given(seeds)

@@ -68,7 +68,8 @@ def _groups(instance: Instance) -> tuple[Ints, Bools, Floats]:
     """Tasks that may use the same modes: group of each task, modes of each group, and each task's shortest way in."""
     tasks, modes, stream = instance.tasks, instance.modes, instance.stream
     ingress = np.zeros(instance.num_tasks, dtype=np.int64) if stream is None else stream.ingress
-    first, of = _codes(tasks.kind, ingress, tasks.memory_gb)
+    # What fits the same devices is alike, however much memory it needs.
+    first, of = _codes(tasks.kind, ingress, np.searchsorted(np.unique(instance.mode_memory_gb), tasks.memory_gb))
     fits = (modes.kind[None, :] == tasks.kind[first][:, None]) & (tasks.memory_gb[first][:, None] <= instance.mode_memory_gb)
     if stream is None:
         return of, fits, np.zeros(instance.num_tasks)

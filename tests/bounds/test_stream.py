@@ -355,6 +355,16 @@ def test_the_certificate_proves_the_bound_again() -> None:
     assert float(again) + found.constant_j == pytest.approx(found.energy_j, rel=1e-15)
 
 
+def test_tasks_that_fit_the_same_devices_are_one_class() -> None:
+    m = ob.Model("memory", time="seconds")
+    modes = [m.mode(m.pool(f"{gb:g}", memory_gb=gb), 1.0) for gb in (8.0, 16.0)]
+    m.tasks(np.ones(5), modes=modes, memory_gb=[0.0, 3.0, 8.0, 8.5, 16.0])
+    m.minimize(energy_j=1.0)
+    found = traffic(with_stream(m.build()))
+    assert found.of.tolist() in ([0, 0, 0, 1, 1], [1, 1, 1, 0, 0])
+    assert found.allowed[found.of].tolist() == [[True, True]] * 3 + [[False, True]] * 2
+
+
 def test_beaten_modes_are_left_out() -> None:
     instance = farm([5], [0], 1000.0, slow_j=80.0)  # 60 J above rest in 20 s: the high clock is better in everything
     assert undominated(instance, np.arange(2), times=True).tolist() == [0]

@@ -101,6 +101,7 @@ class ChsacAf(SitePolicy, Trainable):
         from optbench.learn.site_training import train_sites
 
         settings: SiteTraining = run.settings
+        _spare_finished(run)
         seeds = range(FIRST_SEED + 100 * run.seed, FIRST_SEED + 100 * run.seed + settings.envs)
         instances = [run.problems[k % len(run.problems)].instance(seed) for k, seed in enumerate(seeds)]
         for instance in instances:
@@ -109,8 +110,9 @@ class ChsacAf(SitePolicy, Trainable):
             run.kept.unlink(missing_ok=True)
         first = instances[:: len(run.problems)][:MOST_CALIBRATED]
         done = train_sites(
-            instances, settings, seed=run.seed, calibrate_on=first, kept=run.kept, on_point=run.on_point, stop=run.stop
-        )
+            instances, settings, seed=run.seed, names=run.names, calibrate_on=first, kept=run.kept, on_point=run.on_point,
+            stop=run.stop,
+        )  # fmt: skip
         about = {
             "solver": "chsac_af", "trained_on": list(run.names), "instance_seeds": [seeds.start, seeds.stop - 1],
             "optbench": __version__, "at": datetime.now(UTC).isoformat(timespec="seconds"), **done.checkpoint.provenance,
@@ -120,6 +122,14 @@ class ChsacAf(SitePolicy, Trainable):
         write_checkpoint(run.output, done.checkpoint)
         prices = dict(zip(done.checkpoint.budgets_s.tolist(), done.checkpoint.prices_w.tolist(), strict=True))
         return TrainingResult(done.history, {**about, "prices_w": prices}, done.interrupted)
+
+
+def _spare_finished(run: TrainingRun) -> None:
+    """A finished network, or a file of something else, is replaced only when that is asked for."""
+    if run.fresh or run.kept.exists() or not run.output.exists():
+        return
+    if read_checkpoint(run.output).provenance.get("complete", True):
+        raise ParameterError(f"{run.output} is the checkpoint of a finished training; --fresh trains anew and replaces it")
 
 
 @lru_cache(maxsize=4)

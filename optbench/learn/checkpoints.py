@@ -38,7 +38,7 @@ class SiteCheckpoint:
         if not low <= budget_s <= high:
             raise ParameterError(
                 f"{solver}: latency_budget_s is {budget_s:g}; its network knows prices for {low:g} s to {high:g} s. "
-                f"Train one for it: optbench train {solver} -p budgets_s=[...]"
+                f"Train one for it: optbench train {solver} --on PROBLEM -p budgets_s=[...] -o FILE, then -p checkpoint=FILE"
             )
 
 
@@ -71,7 +71,8 @@ def read_checkpoint(path: Path) -> SiteCheckpoint:
             about = json.loads((file.metadata() or {}).get("optbench", "null"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except FileNotFoundError:
-        raise FileFormatError(f"{path}: there is no such checkpoint; `optbench train chsac_af -o {path}` makes one") from None
+        make = f"optbench train chsac_af --on PROBLEM -o {path}"
+        raise FileFormatError(f"{path}: there is no such checkpoint; `{make}` makes one") from None
     except (OSError, SafetensorError, ValueError) as error:
         raise FileFormatError(f"{path}: no readable safetensors file ({error})") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:

@@ -59,9 +59,12 @@ class SiteTraining:
     paper_budget_s: float = 1490.0
 
     def __post_init__(self) -> None:
-        for name in ("envs", "steps", "updates", "batch", "quantiles", "decisions"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"training: {name} is {getattr(self, name)!r}; it must be at least 1")
+        for name in ("envs", "steps", "updates", "batch", "quantiles", "decisions", "hidden", "replay"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ParameterError(f"training: {name} is {value!r}; it must be at least 1")
+        if self.calibrate < 0:
+            raise ParameterError(f"training: calibrate is {self.calibrate!r}; it must be at least 0")
         for name in ("learning_rate", "reward_scale", "lowest_w", "paper_budget_s"):
             if not getattr(self, name) > 0:
                 raise ParameterError(f"training: {name} is {getattr(self, name)!r}; it must be positive")

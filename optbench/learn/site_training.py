@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 import torch
 
+from optbench.errors import FileFormatError, ParameterError
 from optbench.learn.checkpoints import SiteCheckpoint
 from optbench.learn.duals import ClippedDual, SignedDual
 from optbench.learn.replay import Replay
@@ -41,6 +43,8 @@ from optbench.sim.kernel.site_view import LEAST_J
 
 # Rolls between two points of the curves; transitions before the first step of gradient; decisions in a roll of calibration.
 EVERY, WARM, CALIBRATION_STEPS = 10, 4_000, 400
+# Where the multipliers are not seen, networks learn at a price of nothing, and are run at it; a table of prices is logarithmic.
+NO_PRICE_W = 1e-9
 # The learning rate falls in a line to this share of itself.
 LAST_RATE = 0.1
 
@@ -57,8 +61,9 @@ class Trained:
 class SiteTrainer:
     """Everything that changes while a policy is trained; ``save`` and ``load`` keep it in a file."""
 
-    def __init__(self, instances: Sequence[Instance], settings: SiteTraining, seed: int = 0) -> None:
+    def __init__(self, instances: Sequence[Instance], settings: SiteTraining, seed: int = 0, names: Sequence[str] = ()) -> None:
         self.settings = full = settings.full
+        self.names = list(names)
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.mean_units = float(np.mean([instance.tasks.units.mean() for instance in instances]))
         self.fleet = SiteFleet([instances[b % len(instances)] for b in range(full.envs)], str(full.clock), self.mean_units)
@@ -161,7 +166,7 @@ class SiteTrainer:
         """Budgets and their prices for the network as it is: own environments, duals with falling gains, their late mean."""
         full = self.settings
         if full.dual == "clipped":
-            return np.array([full.paper_budget_s]), np.array([1.0])
+            return np.array([full.paper_budget_s]), np.array([NO_PRICE_W])
         budgets = np.array(full.budgets_s)
         start = SiteCheckpoint(self.pilot, 0, 0, 1.0, *self._known_prices())
         duals = [SignedDual(start.price_w(float(budget)), proportional=0.0) for budget in budgets]
@@ -200,14 +205,23 @@ class SiteTrainer:
             "steps": [step.state_dict() for step in (sac.actor_step, sac.critic_step, sac.alpha_step)],
             "rolled": self.rolled, "spent_s": self.spent_s, "history": self.history, "prices": torch.from_numpy(self.prices),
             "clipped": {name: dual.value for name, dual in self.clipped.items()}, "settings": repr(self.settings),
-            "seed": self.seed, "gradient_steps": self.gradient_steps,
+            "seed": self.seed, "trained on": self.names, "gradient_steps": self.gradient_steps,
         }  # fmt: skip
 
-    def load(self, path: Path) -> bool:
-        """Go on from a file; False where it is of another training."""
-        kept = torch.load(path, weights_only=True)
-        if (kept["settings"], kept["seed"]) != (repr(self.settings), self.seed):
-            return False
+    def load(self, path: Path) -> None:
+        """Go on from a file; one of another training is left alone, and said."""
+        try:
+            kept = torch.load(path, weights_only=True)
+        except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
+            said = str(error).partition("\n")[0][:80]
+            raise FileFormatError(f"{path}: no readable state of a training ({said}). --fresh begins again without it") from None
+        mine = {"seed": self.seed, "trained on": self.names, "settings": repr(self.settings)}
+        for name, value in mine.items():
+            if kept.get(name) != value:
+                raise ParameterError(
+                    f"{path} is the state of a training with another {name}:\n  there: {kept.get(name)}\n  here:  {value}\n"
+                    f"Go on with its own, write to another file, or begin again with --fresh, which deletes it"
+                )
         sac = self.sac
         sac.actor.load_state_dict(kept["actor"])
         for nets, states in ((sac.critics, kept["critics"]), (sac.targets, kept["targets"])):
@@ -225,7 +239,6 @@ class SiteTrainer:
         for name, dual_value in kept["clipped"].items():
             self.clipped[name].value = dual_value
         self.rng = np.random.default_rng((self.seed, self.rolled))
-        return True
 
 
 def train_sites(
@@ -233,16 +246,20 @@ def train_sites(
     settings: SiteTraining,
     *,
     seed: int = 0,
+    names: Sequence[str] = (),
     calibrate_on: Sequence[Instance] = (),
     kept: Path | None = None,
     on_point: Callable[[int, int, dict[str, float]], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Trained:
-    """Train to the end, or until told to stop; ``kept`` is where the state is saved on the way, and is gone on from."""
+    """Train to the end, or until told to stop; ``kept`` is where the state is saved on the way, and is gone on from.
+
+    ``names`` says what the instances are of: a state of other problems is not gone on from.
+    """
     torch.set_num_threads(1)
-    trainer = SiteTrainer(instances, settings, seed)
-    if kept is not None and kept.exists() and not trainer.load(kept):
-        kept.unlink()
+    trainer = SiteTrainer(instances, settings, seed, names)
+    if kept is not None and kept.exists():
+        trainer.load(kept)
     while trainer.rolled < trainer.settings.rolls and not (stop is not None and stop.is_set()):
         before = len(trainer.history)
         trainer.round()

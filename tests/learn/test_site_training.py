@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from optbench.errors import ParameterError
+from optbench.errors import FileFormatError, ParameterError
 from optbench.learn.duals import ClippedDual, SignedDual
 from optbench.learn.replay import Replay
 from optbench.learn.site_settings import SiteTraining
@@ -28,6 +28,7 @@ from optbench.sim.kernel.site_pilot import (
     UNITS,
     WAITED_S,
 )
+from optbench.sim.kernel.site_view import GLOBAL_FEATURES
 
 SMALL = "geo_dc:days=0.05,rate=0.01,only=[us-west,ap-southeast],max_gpus=2"
 
@@ -136,11 +137,49 @@ def test_a_training_that_is_stopped_goes_on(tmp_path: Path) -> None:
     second = solver.train(TrainingRun(problems, output, settings, [SMALL], on_point=once))
     assert not second.interrupted and rounds == [10, 20, 25]
     assert second.about["decisions"] == 2500 and not (tmp_path / "a.safetensors.state").exists()
+    finished = output.read_bytes()
+    with pytest.raises(ParameterError, match=r"a\.safetensors is the checkpoint of a finished training; --fresh"):
+        solver.train(TrainingRun(problems, output, settings, [SMALL]))
+    assert output.read_bytes() == finished
+
+
+def test_the_state_of_another_training_is_left_alone(tmp_path: Path) -> None:
+    kept, stop = tmp_path / "a.state", threading.Event()
+    stop.set()
+    train_sites([small(1000)], quick(gamma=0.9), names=[SMALL], kept=kept, stop=stop)
+    before = kept.read_bytes()
+    others = ((quick(gamma=0.8), [SMALL], "another settings"), (quick(gamma=0.9), ["geo_dc"], "another trained on"))
+    for settings, names, words in others:
+        with pytest.raises(ParameterError, match=rf"(?s)a\.state is the state of a training with {words}.*--fresh"):
+            train_sites([small(1000)], settings, names=names, kept=kept)
+    assert kept.read_bytes() == before
+    kept.write_bytes(before[:300])
+    with pytest.raises(FileFormatError, match=r"a\.state: no readable state of a training"):
+        train_sites([small(1000)], quick(gamma=0.9), names=[SMALL], kept=kept)
+
+
+def test_the_papers_network_is_run_at_the_price_it_learned_at() -> None:
+    """It learns beside multipliers that are not seen: the price among its inputs is nothing, then and later."""
+    made = train_sites([small(1000)], quick(mode="paper", decisions=100, hidden=8, batch=16)).checkpoint
+    trainer = SiteTrainer([small(1000)], quick(mode="paper", hidden=8))
+    seen = []
+    for price_w in (float(trainer.prices[0]), made.price_w(1490.0)):
+        trainer.fleet.set_price(0, price_w)
+        rolled = trainer.fleet.roll(made.pilot, 1, np.random.default_rng(0))
+        seen.append(rolled.rows[0, 0, GLOBAL_FEATURES.index("latency_price")])
+    assert seen[0] == pytest.approx(seen[1], abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"gamma": 1.0}, "gamma is 1.0"), ({"envs": 0}, "envs is 0"), ({"budgets_s": (5.0, 2.0)}, r"budgets_s is \[5.0, 2.0\]")],
+    [
+        ({"gamma": 1.0}, "gamma is 1.0"),
+        ({"envs": 0}, "envs is 0"),
+        ({"hidden": 0}, "hidden is 0"),
+        ({"replay": -3}, "replay is -3"),
+        ({"calibrate": -1}, "calibrate is -1"),
+        ({"budgets_s": (5.0, 2.0)}, r"budgets_s is \[5.0, 2.0\]"),
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how to train (mode=paper, gamma=0.9)",
     )  # fmt: skip
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="default 0")
-    parser.add_argument("--fresh", action="store_true", help="begin again where a training was stopped before")
+    parser.add_argument("--fresh", action="store_true", help="begin again, in place of what was stopped before or has finished")
     parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
@@ -83,6 +83,9 @@ def run(args: argparse.Namespace) -> int:
     name, solver = _trainable(args.solver)
     if not args.output.parent.is_dir():
         raise UsageError(f"--output {str(args.output)!r}: the folder {str(args.output.parent)!r} does not exist")
+    if args.output.is_dir():
+        inside = str(args.output / "mine.safetensors")
+        raise UsageError(f"--output {str(args.output)!r} is a folder; give a file, such as {inside!r}")
     settings = specs.build(solver.settings, f"training of {name}", settings_of(args.param))
     with Progress(name, quiet=args.quiet or args.json) as progress:
 

@@ -82,6 +82,7 @@ def frontier(
             svg.tag("path", d=f"M{path}L{svg.num(points[-1][0])} {base:g}L{svg.num(points[0][0])} {base:g}Z", class_="below")
         )
         parts.append(svg.tag("path", d=f"M{path}", class_="frontier"))
+        parts += [svg.tag("circle", cx=a, cy=b, r=2.5, class_="proved") for a, b in points[:-1]]
         parts.append(svg.text(points[-1][0] + 8, points[-1][1] + 4, "certified least", class_="run-name"))
     marks = [("record", *record, False), *shown]
     taken: list[tuple[float, float]] = []

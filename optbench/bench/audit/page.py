@@ -40,8 +40,8 @@ def render(done: Audit) -> str:
 
 
 FRONTIER_NOTE = (
-    "No scheduler can be below the line: the energy there is proved in exact arithmetic, for each mean time in the system. "
-    "Points with an arrow lie further out."
+    "No scheduler can be below the dots of the line: the energy there is proved in exact arithmetic, for each mean time in the "
+    "system. Between them the line is straight, and the least may lie a little below it. Points with an arrow lie further out."
 )
 POLICIES_NOTE = (
     "Each schedule was made run by run, in order of arrival, and verified. The gap is to the least energy at the policy's own "
@@ -69,9 +69,22 @@ def cards(done: Audit) -> str:
         words = f"saved by {found.whole.policy} on the half of the runs that it was not chosen on"
         shown.append((f"{100 * found.later_saving:.1f} %", words))
     else:
-        shown.append(("none", "of the policies is known to draw less than the record in the same mean time"))
+        shown.append(("no advice", no_advice(done)))
     inside = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in shown)
     return f'<section class="cards">{inside}</section>'
+
+
+def no_advice(done: Audit) -> str:
+    """Why there is none; a policy that did well on all runs was not chosen beforehand, and is no advice for that."""
+    record = done.record
+    better = [p for p in done.policies if p.error is None and p.energy_j < record.energy_j and p.sojourn_s <= record.sojourn_s]
+    if not better:
+        return "no policy drew less than the record in the same mean time"
+    best = min(better, key=lambda p: p.energy_j)
+    least = f"{best.policy} drew {100 * (1 - best.energy_j / record.energy_j):.1f} % less than the record in its mean time"
+    none = done.choice is None
+    why = "nothing was to be chosen on the first half" if none else "the choice of the first half does not hold beyond it"
+    return f"{least}, but {why}"
 
 
 def section(title: str, *parts: str) -> str:

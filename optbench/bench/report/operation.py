@@ -31,7 +31,8 @@ NOTES = (
     "In system: mean over all arrivals, of what is undone up to the end."
 )
 FRONTIER = (
-    "Means over instances. The line joins the certified least of each at its own units and its own time: nobody gets below."
+    "Means over instances. "
+    "The dots are the certified least of anybody with a solver's units and its time; the line between is only drawn."
 )
 PICTURES = (
     ("Power over time", f"Means over 1/{BINS} of the time watched each, an hour of a week."),

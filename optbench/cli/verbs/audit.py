@@ -155,6 +155,7 @@ def show_refusal(record: Record) -> None:
 
 def show_audit(done: Audit, written: str | None) -> None:
     """For people."""
+    from optbench.bench.audit.page import no_advice
     from optbench.bench.page.scale import amount, clock
 
     record, mean = done.record, clock(round(done.record.sojourn_s))
@@ -177,7 +178,7 @@ def show_audit(done: Audit, written: str | None) -> None:
     ]
     show("", f"[{DIM}]least energy with[/] {escape('; '.join(worth))}")
     if done.choice is None:
-        show("none of the policies draws less than the record in the same mean time")
+        show(f"no advice: {escape(no_advice(done))}")
     elif done.choice.holds:
         less = f"{100 * done.choice.later_saving:.1f} % less than the record on the half of the runs that it was not chosen on"
         show(f"[{GOOD}]take[/] [bold]{escape(done.choice.whole.label)}[/]: {less}")

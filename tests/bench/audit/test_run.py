@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from optbench.bench.audit import Audit, AuditOptions, audit
 from optbench.bench.audit.advice import envelope
 from optbench.bench.audit.document import document
-from optbench.bench.audit.page import render
+from optbench.bench.audit.page import cards, render
 from optbench.bench.audit.policies import Played, played, resting_after
 from optbench.model.formats.imported import Options
 from optbench.model.schedule import Schedule
@@ -128,4 +129,15 @@ def test_a_log_of_one_run(tmp_path: Path) -> None:
     path.write_text(HEAD + line(1, 0, 0, 10))
     found = audit(path, options_of(profile_file(tmp_path)))
     assert isinstance(found, Audit) and found.choice is None
-    assert "is known to draw less" in render(found)
+    assert "no policy drew less than the record" in render(found)
+
+
+def test_without_advice_the_page_does_not_deny_what_a_policy_saved(tmp_path: Path) -> None:
+    path = tmp_path / "log.sacct"
+    path.write_text(HEAD + line(1, 0, 0, 10))
+    done = audit(path, options_of(profile_file(tmp_path)))
+    assert isinstance(done, Audit) and done.choice is None
+    assert "no policy drew less than the record" in cards(replace(done, policies=()))
+    saved = Played("p", {}, energy_j=0.75 * done.record.energy_j, sojourn_s=done.record.sojourn_s)
+    told = cards(replace(done, policies=(saved,)))
+    assert "p drew 25.0 % less than the record in its mean time, but nothing was to be chosen" in told

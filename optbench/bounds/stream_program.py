@@ -31,14 +31,12 @@ from optbench.bounds.stream_rates import ROUNDING, Rates, rates_of
 from optbench.bounds.stream_traffic import Traffic
 from optbench.bounds.stream_waiting import add_waiting
 from optbench.model.caps import net_power_w, resting_power_w
-from optbench.model.checks import missing_devices
+from optbench.model.checks import SEGMENTS, missing_devices
 from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
 
 # Rounding errors of sums of a million floats stay far below this share.
 MARGIN = 1e-9
-# Segments per task for which the verifier's tolerance is counted, where work may be interrupted.
-SEGMENTS = 16
 # Work per schedule is at least this share of what is offered; what does less is bounded apart (``per_unit``).
 LEAST_SHARE = 1e-3
 

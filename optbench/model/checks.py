@@ -33,6 +33,8 @@ CONSTRAINTS = {
 
 # Rows described one by one in a violation's message.
 SHOWN = 3
+# A task cut into more segments than this is forgiven no more in all.
+SEGMENTS = 16
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,13 @@ def _tolerance(instance: Instance, times: Floats) -> Floats:
     return np.zeros(len(times)) if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(times))
 
 
+def _forgiven(instance: Instance, s: Schedule) -> Floats:
+    """The tolerance of each segment: thousands of segments shorter than it would do their work in no time."""
+    tolerance = _tolerance(instance, s.end.astype(float))
+    segments = np.bincount(s.task, minlength=instance.num_tasks)[s.task]
+    return np.asarray(tolerance * np.minimum(1.0, SEGMENTS / np.maximum(1, segments)), dtype=float)
+
+
 def _add(found: list[Violation], name: str, bad: Bools, amount: Any, describe: Any) -> None:
     """Record a constraint broken in the rows where ``bad`` holds."""
     rows = np.flatnonzero(bad)
@@ -128,7 +137,7 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
     _add(
         found,
         "duration",
-        off > tolerance,
+        off > _forgiven(instance, s),
         off,
         lambda r: f"task {name(s.task[r])} runs from {start[r]:g} to {end[r]:g}, its units take {length[r]:g}",
     )
@@ -195,7 +204,7 @@ def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool
         _add(
             found,
             "self_overlap",
-            over > _tolerance(instance, end[1:]),
+            over > _forgiven(instance, s)[order][1:],
             over,
             lambda r: f"task {tasks.name(task[r])} runs twice at {start[r + 1]:g}",
         )
@@ -282,7 +291,7 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
 def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     row, pool, count = requirements(instance, s.mode)
     start, end = s.start.astype(float)[row], s.end.astype(float)[row]
-    end = end - _tolerance(instance, end)
+    end = end - _forgiven(instance, s)[row]
     keep = end > start
     pool, start, end, count = pool[keep], start[keep], end[keep], count[keep]
     if instance.stream is not None and len(instance.stream.outages.time):

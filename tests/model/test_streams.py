@@ -120,6 +120,22 @@ def test_what_has_begun_runs_on_to_the_horizon_where_it_cannot_be_interrupted() 
     assert named(made, [*whole, [2, ONE, 14, 19, 5]]) == ["assignment"]
 
 
+def test_many_segments_shorter_than_the_tolerance_are_no_way_to_work_in_no_time() -> None:
+    m = ob.Model("dust", time="seconds", horizon_s=600_000.0, preemptive=True)
+    m.tasks([1.0], modes=[m.mode(m.pool("gpu"), 1.0)], release_s=500_000.0)
+    m.minimize(energy_j=1.0)
+    made = with_stream(m.build(), opens=0.0)
+    n = 4096  # of 0.24 ms each; 0.5 ms are forgiven
+    zero, units, all_at_once = np.zeros(n, dtype=np.int64), np.full(n, 1 / n), np.full(n, 500_000.0)
+    at_once = verify(made, Schedule(zero, zero, all_at_once, all_at_once, units))
+    assert [violation.constraint for violation in at_once.violations] == ["duration"]
+    half = 500_000.0 + np.arange(n) * 0.5 / n  # each begins when half of the one before is done
+    overlapping = verify(made, Schedule(zero, zero, half, half + 1 / n, units))
+    assert {violation.constraint for violation in overlapping.violations} == {"capacity", "self_overlap"}
+    one_by_one = 500_000.0 + np.arange(n + 1) / n
+    assert verify(made, Schedule(zero, zero, one_by_one[:-1], one_by_one[1:], units)).feasible
+
+
 def test_a_pool_without_a_way_cannot_be_used() -> None:
     made = instance(latency_s=[[1.0, np.inf]])
     whole: Rows = [ROWS[0], [1, FAR, 5, 11, 6]]

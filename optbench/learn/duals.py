@@ -1,9 +1,10 @@
 """Multipliers of constraints E[c] ≤ τ: how much a unit of cost is worth.
 
-    clipped (the paper's)   λ ← [λ + η (c − τ)₊]₊                     the positive part: λ can never fall
+    projected (the paper's) λ ← [λ + η (c − τ)]₊
+    clipped                 λ ← [λ + η (c − τ)₊]₊                     the positive part of the error too: λ can never fall
     signed                  log λ ← log λ + K_p (e − e') + K_i e      e = (c − τ) / τ, e' the error before
 
-The second is a PI controller in its velocity form, on the logarithm: λ stays positive, falls where there is room, and a step
+The last is a PI controller in its velocity form, on the logarithm: λ stays positive, falls where there is room, and a step
 is relative, so that one pair of gains serves prices from 1 W to 100 W.
 """
 
@@ -14,14 +15,16 @@ from dataclasses import dataclass
 
 
 @dataclass
-class ClippedDual:
-    """The projected step on the positive part of the error, as printed."""
+class ProjectedDual:
+    """The projected step on the mean error, as printed; ``clipped``: on its positive part."""
 
     value: float = 0.0
     rate: float = 0.01
+    clipped: bool = False
 
     def update(self, cost: float, threshold: float) -> float:
-        self.value = max(0.0, self.value + self.rate * max(0.0, cost - threshold))
+        error = cost - threshold
+        self.value = max(0.0, self.value + self.rate * (max(0.0, error) if self.clipped else error))
         return self.value
 
 

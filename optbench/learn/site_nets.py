@@ -58,6 +58,10 @@ class SharedNet(nn.Module):
         return torch.relu(torch.relu(first) @ self.second + self.bias_second) @ self.last + self.bias_last
 
 
+# What of a flat network actor and critics share.
+ENCODER = ("first", "bias_first", "second", "bias_second", "third", "bias_third")
+
+
 class FlatNet(nn.Module):
     """The paper's encoder on the whole and all sites; heads for sites and numbers of devices, or one for options."""
 

@@ -4,11 +4,12 @@
     reward  −E_unit + α_n / n                       −(u / ū) (c − least c) / least e: energy above rest and time, relative to the
                                                     best option of all, weighed by the work of the job
     penalty −Σ λ_k (c_k − τ_k)₊, per decision       λ c, signed, inside of the reward and of what is seen
-    λ       clipped: can never fall                 PI on the relative error, on log λ
+    λ       projected: [λ + η (c − τ)]₊             PI on the relative error, on log λ
     credit  the latency that is decided             service when it is decided, waiting as it accrues (Little)
     seen    the sites                               the sites and every option, with its regret at the λ of now
     clock   of least energy per unit                of least energy + λ time
-    network flat, two factorised heads              one network shared by all options
+    network flat, two factorised heads; one         one network shared by all options; critics of their own
+            encoder for actor and critics
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class SiteTraining:
     mode: Literal["corrected", "paper"] = "corrected"
     network: Literal["shared", "flat"] | None = None
     reward: Literal["regret", "paper"] | None = None
-    dual: Literal["signed", "clipped"] | None = None
+    dual: Literal["signed", "projected", "clipped"] | None = None
     clock: Literal["balanced", "cheapest"] | None = None
     masks: bool = True
     quantiles: int = 16
@@ -83,7 +84,7 @@ class SiteTraining:
             self,
             network=self.network or ("flat" if paper else "shared"),
             reward=self.reward or ("paper" if paper else "regret"),
-            dual=self.dual or ("clipped" if paper else "signed"),
+            dual=self.dual or ("projected" if paper else "signed"),
             clock=self.clock or ("cheapest" if paper else "balanced"),
             hidden=self.hidden or (256 if paper else 32),
             replay=self.replay or (200_000 if paper else 60_000),

@@ -20,7 +20,7 @@ import torch
 
 from optbench.errors import FileFormatError, ParameterError
 from optbench.learn.checkpoints import SiteCheckpoint
-from optbench.learn.duals import ClippedDual, SignedDual
+from optbench.learn.duals import ProjectedDual, SignedDual
 from optbench.learn.replay import Replay
 from optbench.learn.site_fleet import Rolled, SiteFleet
 from optbench.learn.site_nets import theta_of
@@ -69,7 +69,7 @@ class SiteTrainer:
         self.fleet = SiteFleet([instances[b % len(instances)] for b in range(full.envs)], str(full.clock), self.mean_units)
         self.sac = SoftActorCritic(
             SacSettings(
-                kind=str(full.network), hidden=int(full.hidden or 32), critic_hidden=256 if full.network == "flat" else 64,
+                kind=str(full.network), hidden=int(full.hidden or 32), critic_hidden=64,
                 quantiles=full.quantiles, gamma=full.gamma, learning_rate=full.learning_rate,
                 target_entropy=full.target_entropy, masks=full.masks,
             ),
@@ -82,12 +82,12 @@ class SiteTrainer:
         self.prices = self._first_prices()
         self.tied = {b: full.budgets_s[b % len(full.budgets_s)] for b in range(0, full.envs, 2)} if full.dual == "signed" else {}
         self.duals = {b: SignedDual(float(self.prices[b]), integral=0.02, proportional=0.0) for b in self.tied}
-        self.clipped = {name: ClippedDual(0.0, full.dual_rate) for name in ("latency", "queue")}
+        self.multipliers = {name: ProjectedDual(0.0, full.dual_rate, full.dual == "clipped") for name in ("latency", "queue")}
 
     def _first_prices(self) -> Floats:
         """Spread evenly, in ratio, over the range; in the paper's way there is one multiplier, which begins at nothing."""
         full = self.settings
-        if full.dual == "clipped":
+        if full.dual != "signed":
             return np.zeros(full.envs)
         spread = np.geomspace(full.lowest_w, full.highest_w, full.envs)
         return np.asarray(spread[self.rng.permutation(full.envs)])
@@ -137,8 +137,8 @@ class SiteTrainer:
             cost = told[:, :, UNITS] * told[:, :, REGRET_J] + told[:, :, PRICE] * told[:, :, WAITED_S]
             return np.asarray(-full.reward_scale * cost / (self.mean_units * self.least_j))
         latency, queue = told[:, :, SERVICE_S] + told[:, :, WAITED_S], told[:, :, LONGEST]
-        over = self.clipped["latency"].value * np.maximum(0.0, latency - full.paper_budget_s)
-        over += self.clipped["queue"].value * np.maximum(0.0, queue - full.queue_max)
+        over = self.multipliers["latency"].value * np.maximum(0.0, latency - full.paper_budget_s)
+        over += self.multipliers["queue"].value * np.maximum(0.0, queue - full.queue_max)
         return np.asarray(-told[:, :, ENERGY_J] + full.alpha_n / told[:, :, DEVICES] - over)
 
     def _follow_duals(self, told: Floats) -> None:
@@ -146,26 +146,27 @@ class SiteTrainer:
         latency = (told[:, :, SERVICE_S] + told[:, :, WAITED_S]).mean(axis=1)
         for b, dual in self.duals.items():
             self.prices[b] = dual.update(float(latency[b]), self.tied[b])
-        if self.settings.dual == "clipped":
+        if self.settings.dual != "signed":
             full = self.settings
-            self.clipped["latency"].update(float(latency.mean()), full.paper_budget_s)
-            self.clipped["queue"].update(float(told[:, :, LONGEST].mean()), full.queue_max)
+            self.multipliers["latency"].update(float(latency.mean()), full.paper_budget_s)
+            self.multipliers["queue"].update(float(told[:, :, LONGEST].mean()), full.queue_max)
 
     def _point(self, told: Floats, figures: dict[str, float]) -> dict[str, float]:
         """One point of the curves."""
         latency = told[:, :, SERVICE_S] + told[:, :, WAITED_S]
         prices = {f"price_w_{self.tied[b]:g}s": float(self.prices[b]) for b in self.duals}
-        clipped = {f"lambda_{name}": dual.value for name, dual in self.clipped.items()} if self.settings.dual == "clipped" else {}
+        multipliers = {} if self.settings.dual == "signed" else self.multipliers
+        lambdas = {f"lambda_{name}": dual.value for name, dual in multipliers.items()}
         return {
             "decisions": float(self.rolled * told.shape[0] * told.shape[1]), "reward": float(self.rewards(told).mean()),
             "energy_j_per_unit": float((told[:, :, ENERGY_J] * told[:, :, UNITS]).sum() / told[:, :, UNITS].sum()),
-            "latency_s": float(latency.mean()), "spent_s": self.spent_s, **figures, **prices, **clipped,
+            "latency_s": float(latency.mean()), "spent_s": self.spent_s, **figures, **prices, **lambdas,
         }  # fmt: skip
 
     def calibrated(self, instances: Sequence[Instance]) -> tuple[Floats, Floats]:
         """Budgets and their prices for the network as it is: own environments, duals with falling gains, their late mean."""
         full = self.settings
-        if full.dual == "clipped":
+        if full.dual != "signed":
             return np.array([full.paper_budget_s]), np.array([NO_PRICE_W])
         budgets = np.array(full.budgets_s)
         start = SiteCheckpoint(self.pilot, 0, 0, 1.0, *self._known_prices())
@@ -204,7 +205,7 @@ class SiteTrainer:
             "targets": [net.state_dict() for net in sac.targets], "log_alpha": sac.log_alpha.detach(),
             "steps": [step.state_dict() for step in (sac.actor_step, sac.critic_step, sac.alpha_step)],
             "rolled": self.rolled, "spent_s": self.spent_s, "history": self.history, "prices": torch.from_numpy(self.prices),
-            "clipped": {name: dual.value for name, dual in self.clipped.items()}, "settings": repr(self.settings),
+            "multipliers": {name: dual.value for name, dual in self.multipliers.items()}, "settings": repr(self.settings),
             "seed": self.seed, "trained on": self.names, "gradient_steps": self.gradient_steps,
         }  # fmt: skip
 
@@ -236,8 +237,8 @@ class SiteTrainer:
         self.prices = kept["prices"].numpy().copy()
         for b, dual in self.duals.items():
             dual.value = float(self.prices[b])
-        for name, dual_value in kept["clipped"].items():
-            self.clipped[name].value = dual_value
+        for name, dual_value in kept["multipliers"].items():
+            self.multipliers[name].value = dual_value
         self.rng = np.random.default_rng((self.seed, self.rolled))
 
 

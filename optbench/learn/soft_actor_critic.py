@@ -17,14 +17,17 @@ from dataclasses import dataclass
 import torch
 
 from optbench.learn.replay import Batch
-from optbench.learn.site_nets import Net, make_net
+from optbench.learn.site_nets import ENCODER, Net, make_net
 
 NEVER = -1e9
 
 
 @dataclass(frozen=True)
 class SacSettings:
-    """``target_entropy`` is in nats. ``masks`` off: the actor may choose what is not legal, and then waits."""
+    """``target_entropy`` is in nats. ``masks`` off: the actor may choose what is not legal, and then waits.
+
+    ``critic_hidden`` is of shared networks; flat ones have one encoder for actor and critics.
+    """
 
     kind: str = "shared"
     hidden: int = 32
@@ -62,12 +65,18 @@ class SoftActorCritic:
             self.actor = make_net(settings.kind, pools, widest, settings.hidden)
             # A head of one output would be factorised in the flat network: critics have at least two columns there.
             outputs = max(settings.quantiles, 2 if settings.kind == "flat" else 1)
-            self.critics: list[Net] = [make_net(settings.kind, pools, widest, settings.critic_hidden, outputs) for _ in range(2)]
+            width = settings.hidden if settings.kind == "flat" else settings.critic_hidden
+            self.critics: list[Net] = [make_net(settings.kind, pools, widest, width, outputs) for _ in range(2)]
+        # The paper's encoder is one for actor and critics; the critics' loss trains it.
+        encoder = ENCODER if settings.kind == "flat" else ()
+        for critic in self.critics:
+            for name in encoder:
+                setattr(critic, name, getattr(self.actor, name))
         self.targets = [copy.deepcopy(critic) for critic in self.critics]
         self.log_alpha = torch.tensor(-3.0, requires_grad=True)
         rate = settings.learning_rate
-        self.actor_step = torch.optim.Adam(self.actor.parameters(), lr=rate)
-        self.critic_step = torch.optim.Adam([p for critic in self.critics for p in critic.parameters()], lr=rate)
+        self.actor_step = torch.optim.Adam([p for name, p in self.actor.named_parameters() if name not in encoder], lr=rate)
+        self.critic_step = torch.optim.Adam(dict.fromkeys(p for critic in self.critics for p in critic.parameters()), lr=rate)
         self.alpha_step = torch.optim.Adam([self.log_alpha], lr=rate)
 
     def set_rate(self, share: float) -> None:

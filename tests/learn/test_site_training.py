@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.learn.duals import ClippedDual, SignedDual
+from optbench.learn.duals import ProjectedDual, SignedDual
 from optbench.learn.replay import Replay
+from optbench.learn.site_nets import FlatNet
 from optbench.learn.site_settings import SiteTraining
 from optbench.learn.site_training import SiteTrainer, train_sites
 from optbench.learn.soft_actor_critic import masked_log_softmax, quantile_loss
@@ -43,9 +44,12 @@ def quick(**more: object) -> SiteTraining:
 
 
 def test_a_clipped_dual_can_never_fall_a_signed_one_can() -> None:
-    clipped, signed = ClippedDual(1.0, rate=0.5), SignedDual(10.0, integral=0.1, proportional=0.0)
+    clipped, signed = ProjectedDual(1.0, rate=0.5, clipped=True), SignedDual(10.0, integral=0.1, proportional=0.0)
     assert clipped.update(cost=3.0, threshold=2.0) == 1.5
     assert clipped.update(cost=0.0, threshold=2.0) == 1.5
+    projected = ProjectedDual(1.0, rate=0.5)
+    assert [projected.update(cost=c, threshold=2.0) for c in (3.0, 2.5, 1.0, 0.0)] == [1.5, 1.75, 1.25, 0.25]
+    assert projected.update(cost=0.0, threshold=2.0) == 0.0
     # e = (1 − 2) / 2 = −0.5: the logarithm falls by 0.05.
     assert signed.update(cost=1.0, threshold=2.0) == pytest.approx(10.0 * np.exp(-0.05))
     assert SignedDual(10.0, integral=0.0, proportional=0.2, before=0.0).update(3.0, 2.0) == pytest.approx(10.0 * np.exp(0.1))
@@ -89,9 +93,9 @@ def test_rewards_by_hand() -> None:
     assert corrected.rewards(told)[0, 0] == pytest.approx(-10.0 * 30.0 * 2.0 / (corrected.mean_units * corrected.least_j))
     paper = SiteTrainer([small(1000)], quick(mode="paper"))
     full = paper.settings
-    assert (full.network, full.hidden, full.replay, full.dual) == ("flat", 256, 200_000, "clipped")
+    assert (full.network, full.hidden, full.replay, full.dual) == ("flat", 256, 200_000, "projected")
     assert paper.rewards(told)[0, 0] == pytest.approx(-9.0 + 0.05 / 2.0)
-    paper.clipped["latency"].value, paper.clipped["queue"].value = 0.01, 0.1
+    paper.multipliers["latency"].value, paper.multipliers["queue"].value = 0.01, 0.1
     assert paper.rewards(told)[0, 0] == pytest.approx(-9.0 + 0.025 - 0.01 * 110.0 - 0.1 * 10.0)
 
 
@@ -156,6 +160,22 @@ def test_the_state_of_another_training_is_left_alone(tmp_path: Path) -> None:
     kept.write_bytes(before[:300])
     with pytest.raises(FileFormatError, match=r"a\.state: no readable state of a training"):
         train_sites([small(1000)], quick(gamma=0.9), names=[SMALL], kept=kept)
+
+
+def test_actor_and_critics_of_the_paper_share_their_encoder() -> None:
+    """One step moves it, for all of them alike; the targets follow in copies of their own."""
+    trainer = SiteTrainer([small(1000)], quick(mode="paper", hidden=8, batch=16, decisions=400))
+    sac = trainer.sac
+    actor = sac.actor
+    assert isinstance(actor, FlatNet)
+    before = actor.first.detach().clone()
+    while trainer.gradient_steps == 0:
+        trainer.round()
+    assert not torch.equal(actor.first, before)
+    for critic, target in zip(sac.critics, sac.targets, strict=True):
+        assert isinstance(critic, FlatNet) and isinstance(target, FlatNet)
+        assert critic.first is actor.first and critic.third is actor.third
+        assert target.first is not critic.first and not torch.equal(target.first, critic.first)
 
 
 def test_the_papers_network_is_run_at_the_price_it_learned_at() -> None:

@@ -58,7 +58,7 @@ def recorded(path: Path, record: Record, findings: Findings) -> tuple[Arrivals, 
         jobs = read_gavel(text, where, throughputs_beside(path), findings, WORKER)
         return _of_trace(jobs, record, findings, WORKER), "Gavel trace", len(text.splitlines())
     table = read_table(text, where)
-    if looks_like_pods(table):
+    if looks_like_pods(table.columns):
         return _of_trace(read_pods(table, findings), record, findings, "the trace"), "Alibaba GPU 2023 pods", table.size
     return _own(table, record, findings), "CSV of arrivals", table.size
 

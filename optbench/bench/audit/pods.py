@@ -9,8 +9,6 @@ any). No row says on which node a pod ran, and none has power.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +19,11 @@ from optbench.bench.audit.log import AuditOptions, recorded_clocks
 from optbench.errors import FileFormatError
 from optbench.model.files.reading import read_text, shown
 from optbench.model.formats.imported import Findings, Report
+from optbench.model.formats.tables import Table, read_table, require_columns
+from optbench.model.formats.traces import pod_rows
 from optbench.model.instance import Floats, Ints
 from optbench.power.profiles import Profile
 
-POD_COLUMNS = ("name", "num_gpu", "gpu_milli", "gpu_spec", "creation_time", "deletion_time", "scheduled_time")
 NODE_COLUMNS = ("sn", "gpu", "model")
 
 
@@ -60,25 +59,8 @@ class Pods:
         return sum(group.pods for group in self.groups)
 
 
-def looks_like_pods(text: str) -> bool:
-    head = text.lstrip("\ufeff\r\n ")[:4096].partition("\n")[0]
-    return {"num_gpu", "gpu_milli"} <= {name.strip() for name in head.split(",")}
-
-
-def rows_of(path: Path, wanted: tuple[str, ...]) -> list[dict[str, str]]:
-    """Rows by column; a missing column or a row of another length is an error with its line."""
-    table = csv.reader(io.StringIO(read_text(path)))
-    head = [name.strip().lstrip("\ufeff") for name in next(table, [])]
-    missing = [name for name in wanted if name not in head]
-    if missing:
-        raise FileFormatError(f"{shown(path)}: column {missing[0]!r} is missing; needed: {', '.join(wanted)}")
-    out = []
-    for row in table:
-        if row and len(row) != len(head):
-            raise FileFormatError(f"{shown(path)}, line {table.line_num}: {len(row)} fields, the header has {len(head)}")
-        if row:
-            out.append(dict(zip(head, row, strict=True)))
-    return out
+def table_of(path: Path) -> Table:
+    return read_table(read_text(path), shown(path))
 
 
 def read_pods(path: Path, options: AuditOptions) -> Pods:
@@ -88,11 +70,12 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
     findings = Findings()
     models: Counter[str] = Counter()
     widest: dict[str, int] = {}
-    for row in rows_of(nodes, NODE_COLUMNS):
-        gpus = whole(nodes, row, "gpu", "sn")
+    table = table_of(nodes)
+    require_columns(table, NODE_COLUMNS, f"a list of nodes has {', '.join(NODE_COLUMNS)}")
+    for gpus, model in zip(table.whole("gpu").tolist(), table.columns["model"], strict=True):
         if gpus:
-            models[row["model"]] += gpus
-            widest[row["model"]] = max(widest.get(row["model"], 0), gpus)
+            models[model] += gpus
+            widest[model] = max(widest.get(model, 0), gpus)
     types = tuple(sorted(models))
     given = {kind.lower(): shape for kind, shape in options.records.loaded(findings).items()}
     for kind in types:
@@ -128,41 +111,22 @@ def held_by(
     """Pods and seconds by what they held and may have run on; seconds in the system; first release, last end, last release."""
     held: Held = {}
     sojourn_s, releases, ends = 0.0, [], []
-    for row in rows_of(path, POD_COLUMNS):
-        gpus, milli = whole(path, row, "num_gpu", "name"), whole(path, row, "gpu_milli", "name")
-        if gpus == 0:
-            findings.add("dropped", "pods without a GPU")
+    pods = pod_rows(table_of(path), findings)
+    columns = (pods.gpus, pods.share, pods.created_s, pods.start_s, pods.end_s)
+    for row, (gpus, share, release, start, end) in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
+        name = pods.table.columns["name"][row]
+        if start < release:
+            findings.add("dropped", "starts before it is created", name)
             continue
-        if not row["scheduled_time"] or not row["deletion_time"]:
-            findings.add("dropped", "pods that never started or have no end", row["name"])
-            continue
-        release, start, end = (
-            whole(path, row, column, "name") for column in ("creation_time", "scheduled_time", "deletion_time")
-        )
-        if end <= start or start < release:
-            findings.add("dropped", "pods that end before they start, or start before they are created", row["name"])
-            continue
-        listed = {word for word in row["gpu_spec"].split("|") if word}
+        listed = {word for word in pods.models[row].split("|") if word}
         on = tuple(t for t, kind in enumerate(types) if widest[kind] >= gpus and (not listed or kind in listed))
         if not on:
-            findings.add("dropped", "pods that no listed model can hold", row["name"])
+            findings.add("dropped", "no listed model can hold it", name)
             continue
-        share = min(milli, 1000) / 1000 if gpus == 1 and milli else 1.0
-        pods, work = held.get((gpus, share, on), (0, 0.0))
-        held[gpus, share, on] = pods + 1, work + end - start
+        key = gpus, share or 1.0, on
+        count, work = held.get(key, (0, 0.0))
+        held[key] = count + 1, work + end - start
         sojourn_s += end - release
         releases.append(release)
         ends.append(end)
-    censored = sum(end == max(ends) for end in ends)
-    if censored > 1:
-        findings.add("assumed", f"{censored:,} pods that run to the end of the trace end there")
-    return held, sojourn_s, min(releases, default=0), max(ends, default=0), max(releases, default=0)
-
-
-def whole(path: Path, row: dict[str, str], column: str, name: str) -> int:
-    text = row[column].strip()
-    if not (text.isascii() and text.isdigit() and len(text) < 12):
-        raise FileFormatError(
-            f"{shown(path)}: {column} of {row[name]!r:.60} is {text!r:.40}; it must be a whole number, at least 0"
-        )
-    return int(text)
+    return held, sojourn_s, min(releases, default=0.0), max(ends, default=0.0), max(releases, default=0.0)

@@ -14,10 +14,10 @@ from optbench.bench.audit.causes import causes_of
 from optbench.bench.audit.cluster import Cluster, cluster_of, on_nodes
 from optbench.bench.audit.least import Least, least_energy
 from optbench.bench.audit.log import AuditOptions, Log, read_log
-from optbench.bench.audit.pods import looks_like_pods
 from optbench.bench.audit.policies import Played, candidates, played, recommended
 from optbench.bench.audit.ranges import Ranges, ranges
 from optbench.model.files.reading import read_text
+from optbench.model.formats.traces import looks_like_pods
 from optbench.model.instance import TOLERANCE
 from optbench.model.measures import check_bound
 from optbench.model.verify import verify
@@ -129,7 +129,8 @@ def audit(
     began = time.perf_counter()
     options = options or AuditOptions()
     tell("reading the log")
-    if looks_like_pods(read_text(Path(path))):
+    head = read_text(Path(path)).lstrip("\ufeff\r\n ")[:4096].partition("\n")[0]
+    if looks_like_pods(head.split(",")):
         return ranges(Path(path), options)
     log = read_log(Path(path), options)
     cluster = cluster_of(log, options.keep)

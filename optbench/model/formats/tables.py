@@ -53,6 +53,14 @@ class Table:
             raise self.wrong(int(bad[0]), f"{name} is {shorten(values[bad[0]])}; it must be finite and at least {least:g}")
         return out
 
+    def whole(self, name: str) -> Ints:
+        """A column of whole numbers, none below 0."""
+        out = self.numbers(name)
+        bad = np.flatnonzero(out != np.floor(out))
+        if len(bad):
+            raise self.wrong(int(bad[0]), f"{name} is {shorten(self.columns[name][bad[0]])}; it must be a whole number")
+        return out.astype(np.int64)
+
     def in_order(self, name: str) -> Floats:
         """``numbers`` that do not fall."""
         out = self.numbers(name)

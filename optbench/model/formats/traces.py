@@ -9,7 +9,7 @@ was created, scheduled and deleted. Neither the node of a pod nor its power is o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from optbench.errors import FileFormatError, nearest
 from optbench.model.formats.imported import Findings
 from optbench.model.formats.tables import Table, read_table, require_columns
-from optbench.model.instance import Bools, Floats
+from optbench.model.instance import Bools, Floats, Ints
 
 GAVEL_COLUMNS = {
     10: ("job_type", "command", "directory", "steps_argument", "needs_data", "total_steps", "gpus", "priority", "slo",
@@ -45,9 +45,9 @@ def looks_like_gavel(text: str) -> bool:
     return text.partition("\n")[0].count("\t") + 1 in GAVEL_COLUMNS
 
 
-def looks_like_pods(table: Table) -> bool:
+def looks_like_pods(names: Iterable[str]) -> bool:
     """Whether the header is that of a list of pods, or nearly."""
-    return len({"gpu_milli", "creation_time", "scheduled_time", "num_gpu"} & table.columns.keys()) >= 2
+    return len({"gpu_milli", "creation_time", "scheduled_time", "num_gpu"} & {name.strip() for name in names}) >= 2
 
 
 def read_gavel(text: str, where: str, throughputs: Any, findings: Findings, worker: str = "v100") -> TraceJobs:
@@ -87,25 +87,49 @@ def _rates(throughputs: Any, worker: str) -> dict[str, float]:
     return out
 
 
-def read_pods(table: Table, findings: Findings) -> TraceJobs:
-    """Pods that ran on GPUs: those without a GPU, never scheduled, or of no length are dropped."""
+@dataclass(frozen=True, eq=False)
+class PodRows:
+    """Pods that ran on GPUs: ``gpus`` whole ones, or the ``share`` of one; ``models`` they may run on (empty: any)."""
+
+    table: Table
+    gpus: Ints
+    share: Floats
+    created_s: Floats
+    start_s: Floats
+    end_s: Floats
+    models: tuple[str, ...]
+
+
+def pod_rows(table: Table, findings: Findings) -> PodRows:
+    """The pods of a list: those without a GPU, never scheduled, or of no length are dropped."""
     require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
-    table.in_order("creation_time")
     table = _without(table, table.numbers("num_gpu") <= 0, "asks for no GPU", findings)
     for column in ("scheduled_time", "deletion_time"):
         table = _without(table, ~table.filled(column), f"never ran ({column} is empty)", findings)
     table = _without(table, table.numbers("deletion_time") <= table.numbers("scheduled_time"), "takes no time", findings)
-    start_s, end_s = table.numbers("scheduled_time"), table.numbers("deletion_time")
-    gpus = table.numbers("num_gpu") * table.numbers("gpu_milli") / 1000.0
-    name = table.columns["name"]
+    end_s, name = table.numbers("deletion_time"), table.columns["name"]
+    at_end = np.flatnonzero(end_s == end_s.max(initial=0.0)).tolist()
+    findings.add_rows("assumed", "is there at the end of the trace: taken to end then", (name[i] for i in at_end), len(at_end))
+    gpus, milli = table.whole("num_gpu"), np.minimum(table.numbers("gpu_milli"), 1000.0)
+    return PodRows(
+        table, gpus, np.where(gpus == 1, milli / 1000.0, 1.0), table.numbers("creation_time"), table.numbers("scheduled_time"),
+        end_s, tuple(table.columns.get("gpu_spec", [""] * table.size)),
+    )  # fmt: skip
+
+
+def read_pods(table: Table, findings: Findings) -> TraceJobs:
+    """Pods as work that arrives."""
+    require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
+    table.in_order("creation_time")
+    pods = pod_rows(table, findings)
+    gpus, name = pods.gpus * pods.share, pods.table.columns["name"]
     for what, rows in (
         ("shares a GPU: that part of its run time is its work", gpus < 1),
-        ("has failed: what it ran is its work", np.array([each == "Failed" for each in table.columns.get("pod_phase", ())])),
-        ("is there at the end of the trace: taken to end then", end_s == end_s.max(initial=0.0)),
+        ("has failed: what it ran is its work", np.array([each == "Failed" for each in pods.table.columns.get("pod_phase", ())])),
     ):
         findings.add_rows("assumed", what, (name[i] for i in np.flatnonzero(rows).tolist()), int(rows.sum()))
     names = tuple(name) if len(set(name)) == len(name) else None
-    return TraceJobs(table.numbers("creation_time"), gpus, (end_s - start_s) * gpus, start_s, end_s, names)
+    return TraceJobs(pods.created_s, gpus, (pods.end_s - pods.start_s) * gpus, pods.start_s, pods.end_s, names)
 
 
 def _without(table: Table, which: Bools, why: str, findings: Findings) -> Table:

@@ -83,8 +83,9 @@ def test_documents(tmp_path: Path) -> None:
     ("pods", "nodes", "message"),
     [
         ("p,1,1000,,0,100,0\n", "sn,gpu\nn1,1\n", "column 'model' is missing"),
-        ("p,one,1000,,0,100,0\n", NODES, "num_gpu of 'p' is 'one'"),
-        ("p,1,1000,,0,100\n", NODES, "line 2: 6 fields, the header has 7"),
+        ("p,one,1000,,0,100,0\n", NODES, "line 2: num_gpu is 'one'"),
+        ("p,1.5,1000,,0,100,0\n", NODES, "line 2: num_gpu is '1.5'; it must be a whole number"),
+        ("p,1,1000,,0,100\n", NODES, "line 2: 6 fields, where there are 7"),
         ("p,1,1000,,0,,\n", NODES, "no pod that held a GPU and has ended"),
         ("p,1,1000,,0,100,0\n", NODES + "n3,8,C\n", "'C' has no profile"),
     ],

@@ -38,6 +38,7 @@ COMMAND = "OMP_NUM_THREADS=1 .venv/bin/python benchmarks/tiny_cmdp.py"
 SEEDS, FIRST_TRAINING_SEED = range(5), 1000
 MEAN_UNITS, DAYS, ALLOWED = 50_000.0, 100.0, 0.05
 RULES = ("default_policy", "ucb1", "joint_nf", "greedy", "least_loaded")
+NETWORK_PRICES_W = (5.0, 30.0, 100.0)
 # 97.5 % quantile of Student's t with four degrees of freedom.
 T_4 = 2.776
 SHIPPED = ROOT / "problems" / "_geo_paper.json"
@@ -123,8 +124,8 @@ def in_kernel(plant: Plant, programme: OccupancyProgramme, share: Floats) -> Mea
     return measure(found)
 
 
-def rule(plant: Plant, name: str) -> Measured:
-    _, player = load_solver(name, {})
+def rule(plant: Plant, name: str, given: dict[str, object] | None = None) -> Measured:
+    _, player = load_solver(name, given or {})
     assert isinstance(player, Policy)
     found = []
     for seed in SEEDS:
@@ -228,6 +229,20 @@ def rules_table(page: Page, plant: Plant, programme: OccupancyProgramme) -> None
         )
 
 
+def network_table(page: Page, plant: Plant, programme: OccupancyProgramme) -> None:
+    """The network that ships with chsac_af, trained on the whole network of sites and never on this plant."""
+    page.lines += ["| price of latency | J/unit | sojourn | programme there | above |", "| ---: | ---: | ---: | ---: | ---: |"]
+    for price_w in NETWORK_PRICES_W:
+        found = rule(plant, "chsac_af", {"price_w": price_w, "greedy": True})
+        best = programme.minimum(found.sojourn_s, max_lost=1e-3)
+        there = "overloaded" if best is None else f"{best.j_per_unit:.4f}"
+        above = "" if best is None else f"{100 * (found.j_per_unit / best.j_per_unit - 1):.1f} %"
+        page.lines.append(
+            f"| {price_w:g} W | {found.j_per_unit:.4f} ± {found.j_half:.4f} | {found.sojourn_s:.0f} ± {found.sojourn_half:.0f} s "
+            f"| {there} | {above} |"
+        )
+
+
 def room_table(page: Page, plant: Plant) -> None:
     """How much the finite room of the queues matters."""
     budget = plant.budgets[len(plant.budgets) // 2]
@@ -278,6 +293,8 @@ def main() -> int:
         worst = max(worst, learner_table(page, plant, programme, 200 if options.quick else 400))
         page.lines += ["", "Rules, beside the programme at the sojourn that each reaches:", ""]
         rules_table(page, plant, programme)
+        page.lines += ["", "chsac_af as it ships, at fixed prices of latency, its best option each time:", ""]
+        network_table(page, plant, programme)
         page.lines.append("")
     room_table(page, PLANTS[0])
     minutes = (time.perf_counter() - began) / 60

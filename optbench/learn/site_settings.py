@@ -22,6 +22,9 @@ from optbench.errors import ParameterError
 # Budgets whose price is stored with the network; others lie between.
 BUDGETS_S = (700.0, 800.0, 900.0, 1000.0, 1200.0, 1490.0, 1800.0, 2190.0, 2600.0, 3100.0, 3600.0, 4200.0)
 
+# At 1e-3 the encoder that actor and critics share collapses: one option, whatever is seen.
+LEARNING_RATE = {"flat": 3e-4, "shared": 1e-3}
+
 
 @dataclass(frozen=True)
 class SiteTraining:
@@ -47,7 +50,7 @@ class SiteTraining:
     updates: int = 6
     batch: int = 256
     replay: int | None = None
-    learning_rate: float = 1e-3
+    learning_rate: float | None = None
     target_entropy: float = 0.3
     reward_scale: float = 10.0
     lowest_w: float = 3.0
@@ -67,8 +70,9 @@ class SiteTraining:
         if self.calibrate < 0:
             raise ParameterError(f"training: calibrate is {self.calibrate!r}; it must be at least 0")
         for name in ("learning_rate", "reward_scale", "lowest_w", "paper_budget_s"):
-            if not getattr(self, name) > 0:
-                raise ParameterError(f"training: {name} is {getattr(self, name)!r}; it must be positive")
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ParameterError(f"training: {name} is {value!r}; it must be positive")
         if not 0 <= self.gamma < 1:
             raise ParameterError(f"training: gamma is {self.gamma!r}; it must be at least 0 and below 1")
         if not self.budgets_s or min(self.budgets_s) <= 0 or list(self.budgets_s) != sorted(set(self.budgets_s)):
@@ -80,12 +84,14 @@ class SiteTraining:
     def full(self) -> SiteTraining:
         """With every switch set."""
         paper = self.mode == "paper"
+        network = self.network or ("flat" if paper else "shared")
         return replace(
             self,
-            network=self.network or ("flat" if paper else "shared"),
+            network=network,
             reward=self.reward or ("paper" if paper else "regret"),
             dual=self.dual or ("projected" if paper else "signed"),
             clock=self.clock or ("cheapest" if paper else "balanced"),
+            learning_rate=self.learning_rate or LEARNING_RATE[network],
             hidden=self.hidden or (256 if paper else 32),
             replay=self.replay or (200_000 if paper else 60_000),
         )

@@ -70,7 +70,7 @@ class SiteTrainer:
         self.sac = SoftActorCritic(
             SacSettings(
                 kind=str(full.network), hidden=int(full.hidden or 32), critic_hidden=64,
-                quantiles=full.quantiles, gamma=full.gamma, learning_rate=full.learning_rate,
+                quantiles=full.quantiles, gamma=full.gamma, learning_rate=float(full.learning_rate or 0.0),
                 target_entropy=full.target_entropy, masks=full.masks,
             ),
             self.fleet.pools, self.fleet.widest, seed,

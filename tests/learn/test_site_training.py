@@ -94,6 +94,7 @@ def test_rewards_by_hand() -> None:
     paper = SiteTrainer([small(1000)], quick(mode="paper"))
     full = paper.settings
     assert (full.network, full.hidden, full.replay, full.dual) == ("flat", 256, 200_000, "projected")
+    assert (full.learning_rate, corrected.settings.learning_rate) == (3e-4, 1e-3)
     assert paper.rewards(told)[0, 0] == pytest.approx(-9.0 + 0.05 / 2.0)
     paper.multipliers["latency"].value, paper.multipliers["queue"].value = 0.01, 0.1
     assert paper.rewards(told)[0, 0] == pytest.approx(-9.0 + 0.025 - 0.01 * 110.0 - 0.1 * 10.0)

@@ -9,8 +9,9 @@ import numpy as np
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.sim.compiled import in_cache
-from optbench.sim.kernel import dispatch, moments, site_routes, sites
+from optbench.sim.kernel import dispatch, moments, site_plans, site_routes, sites
 from optbench.sim.moments import Decision, Moment, run_decisions
+from optbench.sim.plans import board_of, plans_of, play_plans
 from optbench.sim.routes import play_routes, routes_of
 from optbench.sim.rules import list_rule, run_rule
 from optbench.sim.sites import SiteRun, grid_of, play_sites, steering_of
@@ -18,7 +19,7 @@ from optbench.sim.sites import SiteRun, grid_of, play_sites, steering_of
 ENTRIES = (
     dispatch.run, moments.open_desk, moments.take_up, moments.wait, moments.will_happen, moments.end_run,
     sites.run_sites, sites.next_choice, sites.send_to, sites.hold_until,
-    site_routes.run_routes,
+    site_routes.run_routes, site_plans.run_plans,
 )  # fmt: skip
 
 
@@ -36,6 +37,8 @@ def load_kernel() -> None:
     grid = grid_of(instance)
     play_sites(instance, steering_of(grid, pools=np.zeros(instance.num_tasks, dtype=np.int64)))
     play_routes(grid, routes_of(grid))
+    board = board_of(instance)
+    play_plans(board, plans_of(board, np.zeros_like(board.rate), mu=0.0, kappa=0.0, patience_h=0.0, room=1.0))
     run = SiteRun(instance, steering_of(grid))
     while (task := run.asked()) is not None:
         if run.now < 1.0:

@@ -3,23 +3,29 @@
 Each job books the site and the time at which its energy, the devices at their learned price and its wait cost least
 (``optbench.sim.plans``), and is held until then. The network (``optbench.learn.site_prices``) sees tariffs, sites and the length
 of the stream, nothing of jobs that are to come. It imitates what devices were worth in hindsight, by the programme behind
-the slotted bound, on training seeds; evolution strategies go on from there on simulated days.
+the slotted bound, on training seeds; evolution strategies go on from there on simulated days (``optbench.learn.site_evolution``,
+``optbench train learned_prices``).
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from optbench.learn.site_prices import features, plans_by
+from optbench import __version__
+from optbench.errors import ParameterError
+from optbench.learn.site_price_settings import PriceTraining
+from optbench.learn.site_prices import features, plans_by, read_prices, write_prices
 from optbench.model.instance import Floats, Instance
+from optbench.plugins.protocol import Problem
+from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.plans import board_of, play_plans
 from optbench.sim.rules import Trace
@@ -28,19 +34,32 @@ from optbench.sim.sites import grid_of, why_no_grid
 from ._sites import SITES, SitePolicy
 
 SHIPPED = Path(__file__).with_name("_learned_prices.json")
+# Seeds 500 to 599 are those of validation.
+FIRST_VALIDATION = 500
 
 
-@lru_cache(maxsize=1)
-def shipped() -> Floats:
-    """What was learned, with its provenance in the same file."""
-    return np.asarray(json.loads(SHIPPED.read_text())["theta"], dtype=float)
+@lru_cache(maxsize=4)
+def _read(path: Path, _modified_ns: int) -> Floats:
+    return read_prices(path)[0]
+
+
+def learned(checkpoint: str | None = None) -> Floats:
+    """Parameters of a checkpoint, or those that ship."""
+    path = SHIPPED if checkpoint is None else Path(checkpoint)
+    return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
 
 
 @dataclass(frozen=True)
-class LearnedPrices(SitePolicy):
-    """Holds work for cheap hours by booking devices at prices that a network has learned; for drained streams with tariffs."""
+class LearnedPrices(SitePolicy, Trainable):
+    """Holds work for cheap hours by booking devices at prices that a network has learned; for drained streams with tariffs.
+
+    ``checkpoint`` is a file of ``optbench train``.
+    """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES - {"outages", "preemption", "open_end", "per_unit"}
+    settings: ClassVar[type] = PriceTraining
+
+    checkpoint: str | None = None
 
     def refuse(self, instance: Instance) -> str | None:
         reason = why_no_grid(instance)
@@ -54,4 +73,37 @@ class LearnedPrices(SitePolicy):
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         board = board_of(instance)
-        return play_plans(board, plans_by(shipped(), board, *features(board)), faults, until)
+        return play_plans(board, plans_by(learned(self.checkpoint), board, *features(board)), faults, until)
+
+    def train(self, run: TrainingRun) -> TrainingResult:
+        """Each generation plays a day of every problem."""
+        from optbench.learn.site_evolution import Day, Evolution, evolve
+
+        settings: PriceTraining = run.settings
+        if run.fresh:
+            run.kept.unlink(missing_ok=True)
+        elif run.output.exists() and not run.kept.exists() and read_prices(run.output)[1].get("complete", True):
+            raise ParameterError(f"{run.output} is the checkpoint of a finished training; --fresh trains anew and replaces it")
+        first = FIRST_SEED + 100 * run.seed
+
+        def days(begin: int, count: int) -> list[list[Day]]:
+            return [[Day(self._made(problem, seed)) for seed in range(begin, begin + count)] for problem in run.problems]
+
+        evolution = Evolution(
+            days(first, settings.envs), days(FIRST_VALIDATION, settings.validation), settings, run.seed, run.names
+        )
+        done = evolve(evolution, kept=run.kept, on_point=run.on_point, stop=run.stop)
+        about = {
+            "solver": "learned_prices", "trained_on": list(run.names), "instance_seeds": [first, first + settings.envs - 1],
+            "validation_seeds": [FIRST_VALIDATION, FIRST_VALIDATION + settings.validation - 1], "optbench": __version__,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"), **done.about,
+        }  # fmt: skip
+        write_prices(run.output, done.theta, about)
+        return TrainingResult(done.history, about, done.interrupted)
+
+    def _made(self, problem: Problem, seed: int) -> Instance:
+        instance = problem.instance(seed)
+        reason = self.refuse(instance)
+        if reason is not None:
+            raise ParameterError(f"learned_prices cannot be trained on {instance.name!r}: {reason}")
+        return instance

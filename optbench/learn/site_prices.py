@@ -9,8 +9,14 @@ Three more numbers are learned: the price of waiting, of working on after the la
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
+from optbench.errors import FileFormatError
 from optbench.model.instance import Floats
 from optbench.sim.kernel.site_plans import Plans
 from optbench.sim.plans import HOUR_S, SLOT_S, Board, plans_of
@@ -71,3 +77,27 @@ def plans_by(theta: Floats, board: Board, x: Floats, unit: float) -> Plans:
         board, fees(theta, x, unit), mu=unit * float(np.exp(mu)), kappa=unit * float(np.exp(kappa)), patience_h=PATIENCE_H,
         room=float(1.0 - 0.2 / (1.0 + np.exp(-room))),
     )  # fmt: skip
+
+
+def write_prices(path: Path, theta: Floats, about: Mapping[str, Any]) -> None:
+    """Parameters as JSON, after what they were trained on and how."""
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(json.dumps({**about, "theta": [round(float(each), 5) for each in theta]}) + "\n", encoding="utf-8")
+    fresh.replace(path)
+
+
+def read_prices(path: Path) -> tuple[Floats, dict[str, Any]]:
+    """Parameters, and what stands beside them; what is wrong with the file is named."""
+    make = f"`optbench train learned_prices --on PROBLEM -o {path}` makes one"
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileFormatError(f"{path}: there is no such checkpoint; {make}") from None
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{path}: no readable JSON file ({error}); {make}") from None
+    theta = about.pop("theta", None) if isinstance(about, dict) else None
+    if not isinstance(theta, list) or not all(type(each) in (int, float) for each in theta):
+        raise FileFormatError(f"{path}: 'theta' is no list of numbers; {make}")
+    if len(theta) != SIZE + EXTRA or not np.isfinite(theta).all():
+        raise FileFormatError(f"{path}: 'theta' has {len(theta)} numbers; it must have {SIZE + EXTRA}, all finite; {make}")
+    return np.asarray(theta, dtype=float), about

@@ -13,7 +13,7 @@ from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.policy import Policy
 from optbench.sim.plans import board_of, plans_of, play_plans
-from solvers.learned_prices import shipped
+from solvers.learned_prices import learned
 
 DAY = "geo_dc:days=1,shrink=0.25,rate=0.005,drain=yes,minimize=cost,local_hours=yes,sojourn_s=4h"
 
@@ -40,7 +40,7 @@ def test_it_pays_less_than_rules_that_do_not_wait(day: Instance) -> None:
 def test_random_weights_pay_more(day: Instance) -> None:
     """With the same plans and the same limit, so that it is the network that saves."""
     board = board_of(day)
-    theta = np.concatenate((np.random.default_rng(0).normal(size=SIZE), shipped()[SIZE:]))
+    theta = np.concatenate((np.random.default_rng(0).normal(size=SIZE), learned()[SIZE:]))
     schedule = play_plans(board, plans_by(theta, board, *features(board))).schedule
     assert schedule is not None
     made = verify(day, schedule)
@@ -48,7 +48,7 @@ def test_random_weights_pay_more(day: Instance) -> None:
 
 
 def test_what_was_learned_has_the_size_of_the_network() -> None:
-    assert shipped().shape == (SIZE + EXTRA,)
+    assert learned().shape == (SIZE + EXTRA,)
 
 
 def test_without_patience_and_prices_each_job_begins_where_its_energy_costs_least(day: Instance) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "train a learned solver"
 DESCRIPTION = (
-    "Train a learned solver on instances of a problem (seeds 1000 and up) and write its checkpoint (safetensors, with what it "
+    "Train a learned solver on instances of a problem (seeds 1000 and up) and write its checkpoint (with what it "
     "was trained on and what that took). Stopped or killed, the same command goes on; curves go to CHECKPOINT.curves.csv and "
     "to MLflow."
 )
@@ -31,7 +31,7 @@ PATIENCE = "optbench: stopping; the network so far is kept, the same command goe
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("solver", metavar="SOLVER", help="a solver that can be trained (chsac_af)")
+    parser.add_argument("solver", metavar="SOLVER", help="a solver that can be trained (chsac_af, learned_prices)")
     parser.add_argument(
         "--on", metavar="PROBLEM", action="append", required=True,
         help="the problem to train on; given several times, environments take them in turn",
@@ -69,7 +69,7 @@ class Progress(LiveLine):
         """``120 of 450 rounds, reward -0.6, latency_s 1520, about 35.0 s left``."""
         if self._total == 0:
             return "making instances"
-        said = [f"{name} {figure(self._point[name])}" for name in ("reward", "latency_s") if name in self._point]
+        said = [f"{name} {figure(self._point[name])}" for name in ("reward", "latency_s", "loss") if name in self._point]
         left = (time.monotonic() - self._began) / max(1, self._done) * (self._total - self._done)
         return ", ".join([f"{self._done} of {self._total} rounds", *said, f"about {length(left)} left"])
 
@@ -138,7 +138,7 @@ def show_training(name: str, told: dict[str, Any]) -> None:
     """For people."""
     end = "stopped; the same command goes on" if told["interrupted"] else "trained"
     show(f"\n[bold]{escape(name)}[/]  [{DIM}]{end}: {escape(told['checkpoint'])}[/]")
-    figures = ("decisions", "gradient_steps", "training_s", "calibration_s")
+    figures = ("decisions", "gradient_steps", "generations", "plays", "validation_loss", "training_s", "calibration_s")
     rows = [(key.replace("_", " "), escape(str(told[key]))) for key in figures if key in told]
     rows += [(f"price at {figure(budget)} s", f"{figure(price)} W") for budget, price in told.get("prices_w", {}).items()]
     show("", table(("", "value"), rows, right=("value",)))

@@ -65,8 +65,8 @@ class LearnedPrices(SitePolicy, Trainable):
         reason = why_no_grid(instance)
         if reason is not None:
             return reason
-        if instance.tariffs is None or instance.stream is None or instance.is_open:
-            return "it plans around tariffs, on drained streams (geo_dc:drain=yes,minimize=cost); -s carbon_cost routes others"
+        if instance.tariffs is None or instance.is_open:
+            return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); -s carbon_cost routes others"
         if not (grid_of(instance).mode_at[:, :, 0] >= 0).any(axis=2).all():
             return "some kind of task has no mode on one device of some pool; it plans one device per task"
         return None

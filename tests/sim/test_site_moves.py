@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +37,7 @@ def rows(instance: Instance, schedule: Schedule) -> list[Row]:
     return [tuple(column[k].item() for column in columns) for k in order.tolist()]
 
 
-def site(devices: int, long: list[float], short: list[float] = (), *, preemptive: bool = True) -> Instance:  # type: ignore[assignment]
+def site(devices: int, long: Sequence[float], short: Sequence[float] = (), *, preemptive: bool = True) -> Instance:
     """Long work takes 12 s on one device, 6 on two, 3 on four; short work one device and a second. They come at these times."""
     m = ob.Model("one site", time="seconds", preemptive=preemptive)
     pool = m.pool("site", count=devices, idle_w=0.0)

@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 import optbench as ob  # noqa: E402
 from optbench.api import load_target  # noqa: E402
 from optbench.model.instance import Instance  # noqa: E402
+from optbench.model.progress import whole_durations  # noqa: E402
 from optbench.model.schedule import Schedule  # noqa: E402
 from optbench.simulation import Simulation  # noqa: E402
 
@@ -88,7 +89,8 @@ def jobs(instance: Instance, schedule: Schedule, rows: dict[str, dict[str, str]]
     """Finished jobs with another site, number of GPUs or clock, or in one of the two only; the largest difference of times."""
     modes, names = instance.modes, instance.tasks.names
     assert names is not None
-    whole = schedule.units == instance.tasks.units[schedule.task]
+    whole = schedule.end - schedule.start == whole_durations(instance, schedule)
+    start_s, end_s = schedule.start * instance.tick_s, schedule.end * instance.tick_s
     differing, worst_s, seen = 0, 0.0, set()
     for k in whole.nonzero()[0].tolist():
         name, mode = names[schedule.task[k]], int(schedule.mode[k])
@@ -99,7 +101,7 @@ def jobs(instance: Instance, schedule: Schedule, rows: dict[str, dict[str, str]]
             continue
         ours = (instance.pools.names[modes.primary[mode]], int(modes.devices[mode]), float(modes.clock[mode]))
         differing += ours != (row["site"], int(row["gpus"]), float(row["frequency"]))
-        worst_s = max(worst_s, abs(schedule.start[k] - float(row["start_s"])), abs(schedule.end[k] - float(row["finish_s"])))
+        worst_s = max(worst_s, abs(start_s[k] - float(row["start_s"])), abs(end_s[k] - float(row["finish_s"])))
     return differing + len(rows.keys() - seen), float(worst_s)
 
 

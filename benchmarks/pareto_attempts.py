@@ -64,7 +64,7 @@ def measure(case: tuple[str, str, int, float, float]) -> dict[str, Any]:
     energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
     constant = combinatorial_bounds(energy)[0].value
     (least, *_) = lower_bounds(instance.with_objective(Objective.weighted({"makespan_s": 1.0})), "fluid")
-    limit = math.floor(factor * least.value / instance.step_s) * instance.step_s
+    limit = math.floor(factor * least.value / instance.tick_s) * instance.tick_s
     with ExitStack() as stack:
         variant(attempt, stack)
         result = solve(energy.with_limits(makespan_s=limit), "cpsat", time_limit_s=time_limit_s)

@@ -15,10 +15,12 @@ from optbench.api import load_target, peak_memory_mb
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.stream import path_metrics
 from optbench.errors import ParameterError, UnsupportedError
-from optbench.model.instance import Floats, Instance, round_down
+from optbench.model.instance import Floats, Instance
 from optbench.model.measures import Value, check_bound, gap
+from optbench.model.progress import progress
 from optbench.model.result import Bound
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.policy import Policy
@@ -119,7 +121,7 @@ def simulate(
         instance, horizon_s = watched_until(instance, horizon_s), None
     name, player = policy_of(policy, dict(params or {}))
     check_supported(player, name, instance)
-    until = math.inf if horizon_s is None else _in_domain(instance, horizon_s)
+    until = math.inf if horizon_s is None else _in_ticks(instance, horizon_s)
     load_kernel()
     began = time.perf_counter()
     trace = player.play(instance, np.random.default_rng(seed), faults, until)
@@ -166,16 +168,15 @@ def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[
     return getattr(policy, "__name__", type(policy).__name__), DecideFunction(policy)
 
 
-def _in_domain(instance: Instance, horizon_s: float) -> float:
+def _in_ticks(instance: Instance, horizon_s: float) -> int:
     if not 0 < horizon_s < math.inf:
         raise ParameterError(f"horizon_s is {horizon_s!r}; it must be a positive finite number of seconds, or None")
-    time = horizon_s / instance.step_s
-    return float(round_down(time)) if instance.domain == "ticks" else time
+    return int(min(float(grid_down(horizon_s / instance.tick_s)), HORIZON_TICKS))
 
 
 def watched_until(instance: Instance, horizon_s: float) -> Instance:
     """An open instance with another horizon."""
-    horizon = _in_domain(instance, horizon_s)
+    horizon = _in_ticks(instance, horizon_s)
     if horizon <= instance.opens:
         raise ParameterError(
             f"horizon_s is {horizon_s:g}; {instance.name} is watched from {instance.opens:g} s on, its first arrival: give more"
@@ -193,8 +194,8 @@ def _report(
     wrong = tuple(str(each) for each in verdict.violations if complete or each.constraint != "assignment")
     arrivals, done, running = _counts(instance, trace, verdict)
     sites = site_report(instance, state, schedule, arrivals - done - running)
-    energy_j = verdict.metrics["energy_j"] if complete and verdict.metrics else _energy_so_far(trace)
-    units = float(schedule.units.sum())
+    energy_j = verdict.metrics["energy_j"] if complete and verdict.metrics else _energy_so_far(instance, trace)
+    units = float(progress(instance, schedule).units_done(instance).sum())
     bounds = _bounds(instance, verdict, bound_time_s) if complete else ()
     floors = path_metrics(instance, verdict.metrics) if bound_time_s > 0 and verdict.feasible else {}
     lows = [max((b.value for b in bounds if b.level == k), default=None) for k in range(instance.objective.num_levels)]
@@ -209,7 +210,7 @@ def _report(
         seed=seed,
         threads=threads,
         end="horizon" if stopped else "complete" if complete else "dead_end",
-        now_s=(float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW])) * instance.step_s,
+        now_s=(float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW])) * instance.tick_s,
         arrivals=arrivals,
         completed=done,
         in_progress=running,
@@ -250,20 +251,21 @@ def _counts(instance: Instance, trace: Trace, verdict: Verdict) -> tuple[int, in
     return arrivals, int((state.status == DONE).sum()), int((state.status == RUNNING).sum())
 
 
-def _energy_so_far(trace: Trace) -> float:
+def _energy_so_far(instance: Instance, trace: Trace) -> float:
     """Energy up to now: what runs is booked whole when it begins, and counts here for the share that has gone by."""
     plant, state = trace.plant, trace.state
     total = state.total
     running = np.flatnonzero(state.status == RUNNING)
-    length, left = state.end[running] - state.start[running], state.end[running] - total[NOW]
-    booked = state.remaining[running] * plant.energy_j[state.mode[running]]
-    ahead_j = float((booked * np.where(length > 0, left / np.where(length > 0, length, 1.0), 0.0)).sum())
+    left = state.end[running] - total[NOW]
+    whole_j = plant.units[running] * plant.energy_j[state.mode[running]]
+    whole = np.maximum(1.0, instance.duration(state.mode[running], plant.units[running]))
+    ahead_j = float((whole_j * left / whole).sum())
     return float(total[BUSY_J] + total[TRANSFER_J] + total[REST_J]) - ahead_j
 
 
 def _latencies(instance: Instance, trace: Trace) -> dict[str, dict[str, float | None]]:
     """Of the tasks that have ended: from release to end, and at work."""
-    state, step = trace.state, instance.step_s
+    state, step = trace.state, instance.tick_s
     done = np.flatnonzero(state.status == DONE)
     service = state.end - state.start
     parts = int(state.tally[NUM_PARTS])

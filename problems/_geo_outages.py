@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from optbench.errors import nearest
-from optbench.model.streams import Outages
+from optbench.model.instance import Bools, Floats, Ints
 
 from ._files import require
 from ._geo_arrivals import Burst
@@ -42,8 +42,11 @@ def bursts_of(family: str, parameter: str, entries: Sequence[str]) -> tuple[Burs
 
 def outages_of(
     family: str, sites: Sequence[tuple[str, int]], groups: Sequence[tuple[str, tuple[str, ...], bool]]
-) -> Outages:
-    """The outages of whole sites, in order of time; each group is a parameter's name, its entries, and whether announced."""
+) -> tuple[Floats, Ints, Ints, Bools]:
+    """Outages of whole sites in order of time: seconds, pool, devices, announced.
+
+    Each group is a parameter's name, its entries, and whether they are announced.
+    """
     names = [name for name, _ in sites]
     rows: list[tuple[float, int, int, bool]] = []
     for parameter, entries, announced in groups:
@@ -55,7 +58,7 @@ def outages_of(
             rows += [(begin, pool, sites[pool][1], announced), (begin + length, pool, -sites[pool][1], announced)]
     rows.sort(key=lambda row: (row[0], row[2]))
     time, pool_idx, devices, known = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return Outages(
+    return (
         np.array(time, dtype=float), np.array(pool_idx, dtype=np.int64), np.array(devices, dtype=np.int64),
         np.array(known, dtype=bool),
     )  # fmt: skip

@@ -26,7 +26,7 @@ def within_time(instance: Instance, multiple: float) -> Instance:
     """The instance with its makespan limited, no longer priced, and rest until a horizon that is the same for every limit."""
     ticks = math.floor(multiple * fast_ticks(instance) + 1e-9)
     weights = {metric: weight for metric, weight in instance.objective.levels[0] if metric not in MAKESPANS}
-    limited = replace(instance, horizon=rest_until(instance)).with_limits(makespan_s=max(1, ticks) * instance.step_s)
+    limited = replace(instance, horizon=int(rest_until(instance))).with_limits(makespan_s=max(1, ticks) * instance.tick_s)
     return limited.with_objective(Objective.weighted(weights))
 
 

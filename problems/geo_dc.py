@@ -26,7 +26,7 @@ from optbench.model.formats import Import
 from optbench.model.formats.imported import Findings
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
-from optbench.model.streams import Outages, with_stream
+from optbench.model.streams import Outages, outages_in_seconds, with_stream
 from optbench.plugins.protocol import Problem
 
 from ._files import local_file, require
@@ -146,10 +146,9 @@ class GeoDc(Problem):
         return work.rows(np.arange(len(work.time_s))[: self.jobs])
 
     def _made(self, net: Network, work: Arrivals, seed: int) -> Instance:
-        ticks = self.tick_s is not None
         preemptive = self.preemptive or bool(self.outage or self.maintenance)
         m = Model(
-            f"geo_dc-{len(work.time_s)}-{seed}", time="ticks" if ticks else "seconds", tick_s=self.tick_s or 1.0,
+            f"geo_dc-{len(work.time_s)}-{seed}", tick_s="auto" if self.tick_s is None else self.tick_s,
             horizon_s=None if self.drain else self.horizon_s, preemptive=preemptive,
         )  # fmt: skip
         pools = [self._pool(m, site, net) for site in net.sites]
@@ -173,8 +172,8 @@ class GeoDc(Problem):
             ingress=work.ingress,
             latency_s=np.array(net.latency_s),
             sent_to=work.site,
-            outages=self._outages(net),
-            opens=None if self.drain else float(work.time_s[0]),
+            outages=self._outages(net, built),
+            opens=None if self.drain else int(tasks.release.min()),
             ingress_names=net.ingresses,
         )
         return made if self.drain else made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
@@ -217,6 +216,7 @@ class GeoDc(Problem):
                 deadline_s=due, hard=None if due is None else False,
             )  # fmt: skip
 
-    def _outages(self, net: Network) -> Outages:
+    def _outages(self, net: Network, built: Instance) -> Outages:
         sites = [(site.name, site.count) for site in net.sites]
-        return outages_of(NAME, sites, (("outage", self.outage, False), ("maintenance", self.maintenance, True)))
+        kinds = (("outage", self.outage, False), ("maintenance", self.maintenance, True))
+        return outages_in_seconds(built, *outages_of(NAME, sites, kinds))

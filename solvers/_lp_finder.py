@@ -99,7 +99,7 @@ class Finder:
     def compromises(self) -> Iterator[tuple[Ints, Floats]]:
         """Every task in the mode of the best compromise between energy and time, or device-time, from thrifty to fast."""
         pairs, modes = self.instance.pairs, self.instance.modes
-        seconds = pairs.duration * self.instance.step_s
+        seconds = pairs.duration * self.instance.tick_s
         net_j = pairs.energy_j - self.instance.mode_rest_w[pairs.mode] * seconds
         watts = float(np.mean(np.abs(net_j)) / max(1e-12, float(np.mean(seconds))))
         for devices in (1.0, np.maximum(1, modes.devices)[pairs.mode]):
@@ -110,7 +110,7 @@ class Finder:
         """List rules that choose modes by the programme's prices as they go."""
         instance, known = self.instance, self.guide
         weights = dict(instance.objective.levels[0])
-        late = weights.get("tardiness_s", 0.0) * instance.step_s
+        late = weights.get("tardiness_s", 0.0) * instance.tick_s
         joule, price = joule_price(instance), float(known.end_price.mean()) if instance.num_tasks else 0.0
         for lookahead in (True, False):
             for time_factor in TIME_FACTORS:

@@ -50,7 +50,7 @@ def play(
     weights = dict(instance.objective.levels[0])
     rule = list_rule(
         instance, base=np.asarray(instance.tasks.release, dtype=float), depth=max(1, instance.num_tasks), end_weight=1.0,
-        energy_weight=joule_price(instance), late_weight=weights.get("tardiness_s", 0.0) * instance.step_s,
+        energy_weight=joule_price(instance), late_weight=weights.get("tardiness_s", 0.0) * instance.tick_s,
     )  # fmt: skip
     rows = addresses(plant), addresses(state), addresses(rule)
     until = last_moment(instance, until)

@@ -40,11 +40,10 @@ def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
     length = np.maximum(1e-300, state.end[busy] - state.start[busy])
     units[here[busy]] *= (state.end[busy] - now) / length
     late = _arrivals(instance, state, task, here)
-    whole = instance.domain == "ticks"
     release = np.maximum(0.0, np.maximum(np.asarray(tasks.release[task], dtype=float), late) - now)
     deadline = np.maximum(0.0, tasks.deadline[task] - now)
     tasks_left = Tasks(
-        kind=kind, units=units, release=np.ceil(release).astype(np.int64) if whole else release, deadline=deadline,
+        kind=kind, units=units, release=np.ceil(release).astype(np.int64), deadline=deadline,
         deadline_hard=tasks.deadline_hard[task], weight=tasks.weight[task], memory_gb=tasks.memory_gb[task],
     )  # fmt: skip
     pools = replace(instance.pools, count=np.maximum(1, instance.pools.count - state.gone))
@@ -53,7 +52,7 @@ def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
         modes=_modes(instance.modes, state.mode[busy]),
         edges=Edges(here[edges.source[kept]], here[edges.target[kept]], edges.data_gb[kept]),
         limits=Limits(instance.limits.cap_place, instance.limits.cap_w), tariffs=_tariffs(instance.tariffs, now),
-        horizon=None if instance.horizon is None else max(1.0, instance.horizon - now),
+        horizon=None if instance.horizon is None else max(1, instance.horizon - int(now)),
         stream=None if instance.stream is None else at_the_door(instance.stream, task),
     )  # fmt: skip
     return Rest(left, task, here[busy])

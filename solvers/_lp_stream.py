@@ -65,7 +65,7 @@ def follow(instance: Instance, price_share: float, budget_s: float | None) -> Up
     """
 
     def update(now: float, state: State, routes: Routes) -> None:
-        elapsed = now * instance.step_s
+        elapsed = now * instance.tick_s
         if elapsed <= 0 or not routes.num_seen.any():
             return
         devices = np.maximum(instance.pools.count - state.gone, 0).astype(float)

@@ -51,7 +51,7 @@ COMPILE_S = 40.0
 class CpSat(Solver):
     """Google's CP-SAT: proves optima of small instances, finds good schedules of large ones."""
 
-    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "seconds", "outages", "open_end", "per_unit"}
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "outages", "open_end", "per_unit"}
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         from optbench.sim.primal import is_searchable
@@ -141,7 +141,7 @@ def report_bounds(run: Run, seconds: float) -> None:
 def improve(improver: Improver, run: Run, seconds: float, chunks: int | None = None, spared: int = 0) -> None:
     """Some time of the compiled heuristics, unless they meet the bound, on all threads but those spared."""
     metric, weight = run.instance.objective.levels[0][0]
-    unit = weight * (run.instance.step_s if metric == "makespan_s" else 1.0)
+    unit = weight * (run.instance.tick_s if metric == "makespan_s" else 1.0)
 
     def target() -> float:
         return -math.inf if run.bound is None else math.ceil(run.bound / unit - 1e-6)

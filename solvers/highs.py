@@ -11,7 +11,7 @@ import numpy as np
 
 from optbench.errors import OptbenchError, ParameterError, UnsupportedError
 from optbench.model.features import FEATURES
-from optbench.model.instance import TOLERANCE, Floats, Instance
+from optbench.model.instance import Floats, Instance
 from optbench.model.result import Termination
 from optbench.plugins.protocol import Run, Solver
 from optbench.views.milp import Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
@@ -25,6 +25,8 @@ ROUTES = ("array", "pyomo")
 # HiGHS 1.14.0 drops a node whose whole solution misses the tolerance by rounding, and its bound then exceeds the optimum.
 ABS_GAP = 1e-3
 FEASIBILITY = 1e-7
+# Above the rounding of the sums behind a bound of HiGHS, as a share of it.
+ROUNDING = 1e-9
 # HiGHS whose MIP presolve calls too dear a solution optimal: singleton columns are stuffed against row activities that were
 # computed for other columns (HiGHS issues 2957, 3043, 3073, 3094; not in 1.13.1, mended in 1.15).
 WRONG_PRESOLVE = ("1.14.0",)
@@ -126,8 +128,8 @@ def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:
 def known_end(instance: Instance, objective: float | None) -> float | None:
     """A schedule no worse than ``objective`` ends by this: all metrics are non-negative, so weight · makespan <= objective."""
     weights = dict(instance.objective.levels[0])
-    weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.step_s
-    return None if objective is None or weight == 0 else objective / weight * (1 + TOLERANCE)
+    weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.tick_s
+    return None if objective is None or weight == 0 else objective / weight * (1 + ROUNDING)
 
 
 @dataclass
@@ -150,9 +152,6 @@ class Session:
         self.bounding = True
         self.slack = dual_slack(self.formulation, self.scale)
         self.grain = grain_of(self.formulation)
-        # In seconds the verifier forgives each task a relative 1e-9, which a chain of tasks can add up; in ticks nothing.
-        instance = self.formulation.instance
-        self.drift = TOLERANCE * instance.num_tasks if instance.domain == "seconds" else 0.0
 
     def solve(self, point: Floats | None) -> None:
         highs = self._prepared()
@@ -223,7 +222,7 @@ class Session:
     def _report_bound(self, dual: float) -> None:
         if self.bounding and math.isfinite(dual):
             dual /= self.scale
-            value = safe_bound(dual, self.slack + self.drift * abs(dual), self.grain)
+            value = safe_bound(dual, self.slack, self.grain)
             self.run.report_bound(value + self.formulation.arrays.constant, "highs", "solver")
 
     def _guarded(self, event: Any, act: Any) -> None:
@@ -280,16 +279,14 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
 
 def safe_bound(dual: float, slack: float, grain: float | None) -> float:
     """The dual bound less the slack and a relative 1e-9; raised to the next value an objective can have, where that is known."""
-    value = dual - slack - TOLERANCE * abs(dual)
+    value = dual - slack - ROUNDING * abs(dual)
     if grain is None or grain < 8 * (dual - value):
         return value
     return math.ceil(value / grain) * grain
 
 
 def grain_of(formulation: Formulation) -> float | None:
-    """Some optimum is the constant plus a multiple of this: in ticks every variable with a cost is whole there."""
-    if formulation.instance.domain != "ticks":
-        return None
+    """Some optimum is the constant plus a multiple of this: every variable with a cost is whole there."""
     costs = np.unique(np.abs(formulation.arrays.cost))
     out = Fraction(0)
     for cost in costs[costs > 0].tolist():

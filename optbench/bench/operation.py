@@ -8,8 +8,8 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import power_trace
+from optbench.model.progress import progress
 from optbench.model.schedule import Schedule
-from optbench.model.stream_metrics import progress
 
 # Means of power over so many parts of the time that is watched: hours of a week.
 BINS = 168
@@ -34,9 +34,9 @@ def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Opera
     edges, watts = _power(instance, schedule, bins)
     found = progress(instance, schedule)
     release = np.asarray(instance.tasks.release, dtype=float)
-    sojourn = np.sort((found.last - release)[found.done]) * instance.step_s
+    sojourn = np.sort((found.last - release)[found.complete]) * instance.tick_s
     arrivals = int((release < instance.horizon).sum()) if instance.is_open and instance.horizon is not None else len(release)
-    return Operation(edges * instance.step_s, watts, sojourn, arrivals, routing_shares(instance, schedule))
+    return Operation(edges * instance.tick_s, watts, sojourn, arrivals, routing_shares(instance, schedule))
 
 
 def routing_shares(instance: Instance, schedule: Schedule) -> Floats:

@@ -11,9 +11,10 @@ from optbench.bounds.destructive import LOAD_S
 from optbench.bounds.fluid_bound import MAX_PAIRS, fluid_bound
 from optbench.bounds.stream import stream_bounds
 from optbench.errors import UnknownNameError
-from optbench.model.instance import Instance, round_up
+from optbench.model.instance import Instance
 from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
+from optbench.model.timegrid import grid_up
 
 METHODS = {
     "auto": "combinatorial bounds, the fluid programme, and destructive bounds with what is left of the time",
@@ -56,6 +57,6 @@ def makespan_of(instance: Instance, value: float) -> float:
     level = instance.objective.levels[0]
     if len(level) != 1 or level[0][0] not in MAKESPANS:
         return 0.0
-    scale = instance.step_s if level[0][0] == "makespan_s" else 1.0
+    scale = instance.tick_s if level[0][0] == "makespan_s" else 1.0
     makespan = value / (level[0][1] * scale)
-    return float(round_up(makespan)) if instance.domain == "ticks" else makespan
+    return float(grid_up(makespan))

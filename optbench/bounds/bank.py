@@ -32,10 +32,11 @@ from optbench.bounds.fluid_bound import FluidProof, fluid_bound, recheck_fluid
 from optbench.errors import FileFormatError, ParameterError
 from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_dict
 from optbench.model.files.strict_json import parse_json, render
-from optbench.model.instance import TOLERANCE, Instance
+from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Proof
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.verify import verify
 
 VERSION = 2
@@ -65,7 +66,7 @@ class Recheck:
         """Whether the proof was repeated in full; None where there is nothing to repeat."""
         if self.proof == "solver":
             return None
-        slack = TOLERANCE * max(1.0, abs(self.value))
+        slack = RELATIVE_TOLERANCE * abs(self.value)
         if self.proven is None:
             return False
         return self.proven <= self.value + slack if self.proof == "schedule" else self.proven >= self.value - slack

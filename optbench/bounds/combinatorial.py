@@ -1,7 +1,7 @@
 """Combinatorial bounds: what critical paths, pool loads and cheapest choices say about one level of the objective.
 
-A weighted sum of metrics is at least the weighted sum of their lower bounds. Values are exact where time is ticks; in
-seconds they are lowered by what the verifier forgives (``forgiven``), sums of floats by more than their rounding error.
+A weighted sum of metrics is at least the weighted sum of their lower bounds. Times are
+exact, sums of floats are lowered by more than their rounding error.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 import numpy as np
 
 from optbench.bounds.destructive import destructive_bound
-from optbench.bounds.forgiven import allowance
 from optbench.bounds.makespan import makespan_bounds
 from optbench.bounds.merging import merge_pools
 from optbench.bounds.metric_floors import low_sum, metric_floors
@@ -25,16 +24,16 @@ def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan
     """Bounds on the first level of the objective, best first.
 
     The cheap bounds always run (0.1 s for 2,000 operations). What is left of ``time_limit_s`` goes to destructive
-    bounds on the makespan, where time is ticks; they start from ``makespan``, a bound on it that is proved already.
+    bounds on the makespan; they start from ``makespan``, a bound on it that is proved already.
     """
     began = time.perf_counter()
     if instance.num_tasks == 0:
         return [Bound(0.0, "no_tasks", "combinatorial")]
     if instance.is_open:  # everything below takes all work to be done
         return []
-    # The floors of other metrics take a task to run in one piece; in seconds the verifier forgives each piece anew.
+    # The floors of other metrics take a task to run in one piece.
     alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
-    if instance.preemptive and not (alone and instance.domain == "ticks"):
+    if instance.preemptive and not alone:
         return []
     relaxation = relax(merge_pools(instance).instance)
     # An edge between tasks that no link joins makes heads infinite: nothing finite bounds an infeasible instance.
@@ -50,14 +49,14 @@ def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan
 
 def _bounds(relaxation: Relaxation, makespans: list[tuple[float, str]]) -> list[Bound]:
     instance = relaxation.instance
-    level, allowed = instance.objective.levels[0], allowance(instance)
+    level = instance.objective.levels[0]
     makespans = sorted(makespans, key=lambda found: -found[0])
     if len(level) == 1 and level[0][0] in MAKESPANS:
         name, weight = level[0]
-        scale = instance.step_s if name == "makespan_s" else 1.0
-        return [Bound(allowed.lowered(level, weight * (value * scale)), source, "combinatorial") for value, source in makespans]
+        scale = instance.tick_s if name == "makespan_s" else 1.0
+        return [Bound(weight * (value * scale), source, "combinatorial") for value, source in makespans]
     value, source = makespans[0]
     floors = metric_floors(relaxation, value)
-    total = allowed.lowered(level, low_sum(weight * floors[metric] for metric, weight in level))
+    total = low_sum(weight * floors[metric] for metric, weight in level)
     sources = [source if metric in MAKESPANS else f"cheapest:{metric}" for metric, _ in level]
     return [Bound(total, "+".join(sources), "combinatorial")]

@@ -54,7 +54,7 @@ def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float)
     """Largest bound proved in time, at least ``lower``; only where time is ticks."""
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
-    if instance.domain != "ticks" or instance.num_tasks > MAX_TASKS or instance.preemptive:
+    if instance.num_tasks > MAX_TASKS or instance.preemptive:
         return lower
     if time_limit_s < (LOAD_S if is_compiled() else COMPILE_S):
         return lower

@@ -32,20 +32,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.bounds.fluid_tariffs import add_tariffs
-from optbench.bounds.forgiven import Allowance, allowance
 from optbench.bounds.grouping import Groups, group_tasks, sending_costs
 from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
 from optbench.bounds.makespan import makespan_bounds
 from optbench.bounds.metric_floors import low_sum, metric_floors, transfer_floor
 from optbench.bounds.relaxation import Relaxation, relax
-from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
+from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
 from optbench.model.objective import MAKESPANS
-from optbench.model.windows import time_horizon
+from optbench.model.timegrid import widened
+from optbench.model.windows import makespan_limit, time_horizon
 
 # Entries the capacity rows may have together: more thresholds on small instances, one per pool on large ones.
 CAPACITY_ENTRIES = 300_000
 MAX_THRESHOLDS = 8
+EXACT = 2.0**53
 
 
 @dataclass(eq=False)
@@ -64,7 +65,6 @@ class Fluid:
     rest: dict[str, int]
     slot: Ints
     slot_begins: Floats
-    allowed: Allowance
     sent_j: Floats
     sent_least_j: float = 0.0
 
@@ -103,22 +103,21 @@ def down(value: Floats) -> Floats:
     return value - 4 * np.finfo(float).eps * np.abs(value)
 
 
+def exact_or_down(ticks: Floats) -> Floats:
+    """Products and sums of whole numbers: exact in floats below 2^53, a little less than they are beyond."""
+    return np.where(np.abs(ticks) < EXACT, ticks, down(ticks))
+
+
 def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     instance = relaxation.instance
-    # A verified schedule may overstep a limit by the verifier's tolerance.
-    allowed = allowance(instance)
-    top = max(makespan, time_horizon(instance)) * (1 + 4 * TOLERANCE) + 4 * TOLERANCE + allowed.time
+    top = max(makespan, min(time_horizon(instance), makespan_limit(instance)))
     level = dict(instance.objective.levels[0])
     floors = metric_floors(relaxation, makespan)
-    limits = {name: limit + 2 * TOLERANCE * max(1.0, abs(limit)) + allowed.metric[name]
-              for name, limit in instance.limits.metric_max.items()}
-    for name, scale in (("makespan", 1.0), ("makespan_s", instance.step_s)):
-        top = min(top, max(makespan, limits.get(name, np.inf) / scale * (1 + TOLERANCE)))
+    limits = {name: widened(limit) for name, limit in instance.limits.metric_max.items()}
     columns = Columns()
     share = columns.add(len(groups.pair), 0.0, groups.size[groups.of])
-    earliest = groups.size * groups.head
-    start = columns.add(len(groups.size), earliest if instance.domain == "ticks" else down(earliest), groups.size * top)
-    cost = level.get("makespan", 0.0) + float(down(np.asarray(level.get("makespan_s", 0.0) * instance.step_s)))
+    start = columns.add(len(groups.size), exact_or_down(groups.size * groups.head), groups.size * top)
+    cost = level.get("makespan", 0.0) + float(down(np.asarray(level.get("makespan_s", 0.0) * instance.tick_s)))
     end = int(columns.add(1, makespan, top, cost)[0])
     metric = {}
     for name in sorted((set(level) | set(limits)) - set(MAKESPANS)):
@@ -130,7 +129,7 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     due = "tardiness_s" in metric
     late = columns.add(len(groups.size) if due else 0, 0.0, groups.size[: len(groups.size) if due else 0] * top)
     none = np.zeros(0, dtype=np.int64)
-    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, none, np.zeros(0), allowed,
+    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, none, np.zeros(0),
                  np.zeros(len(share)))
 
 
@@ -148,8 +147,7 @@ def _capacity(fluid: Fluid) -> None:
         here = np.flatnonzero(uses[groups.mode, p] > 0)
         if len(here) == 0:
             continue
-        time = uses[groups.mode[here], p] * groups.duration[here]
-        time = time if instance.domain == "ticks" else down(time)
+        time = exact_or_down(uses[groups.mode[here], p].astype(float) * groups.duration[here])
         seen: set[bytes] = set()
         for a in _levels(head[here], side):
             for b in _levels(tail[here], side):
@@ -160,7 +158,7 @@ def _capacity(fluid: Fluid) -> None:
                 # The least head and tail of those inside are the tightest thresholds for them.
                 a_in, b_in = head[here][inside].min(), tail[here][inside].min()
                 count = float(instance.pools.count[p])
-                right = count * (a_in + b_in) if instance.domain == "ticks" else down(count * (a_in + b_in))
+                right = float(exact_or_down(np.asarray(count * (a_in + b_in))))
                 fluid.rows.add("capacity", right, (0, fluid.makespan, count), (0, fluid.share[here[inside]], -time[inside]),
                                of=p)
 
@@ -187,7 +185,7 @@ def _starts(fluid: Fluid) -> Floats:
         lag, energy = sending_costs(instance, groups, np.flatnonzero(heavy))
         at = heavy[row]
         time = time.copy()
-        time[at] = time[at] + lag if instance.domain == "ticks" else down(time[at] + lag)
+        time[at] = exact_or_down(time[at] + lag)
         np.add.at(sent_j, entry[at], energy)
     edge = np.arange(len(source))
     fluid.rows.add("start", np.zeros(len(source)),
@@ -203,8 +201,7 @@ def _completion(fluid: Fluid, keep_edges: bool) -> None:
         sink[groups.group[edges.source]] = False
     _ends(fluid, "completion", np.flatnonzero(sink), groups.size * groups.tail, groups.size)
     due = np.flatnonzero(np.isfinite(groups.latest))
-    allowed = groups.size * (groups.latest + 2 * TOLERANCE * np.maximum(1.0, np.abs(groups.latest)) + fluid.allowed.time)
-    _ends(fluid, "deadline", due, -allowed, np.zeros(len(groups.size)))
+    _ends(fluid, "deadline", due, -groups.size * groups.latest, np.zeros(len(groups.size)))
 
 
 def _ends(fluid: Fluid, family: str, which: Ints, right: Floats, makespans: Floats) -> None:
@@ -214,7 +211,7 @@ def _ends(fluid: Fluid, family: str, which: Ints, right: Floats, makespans: Floa
     position[which] = np.arange(len(which))
     entry = np.flatnonzero(position[groups.of] >= 0)
     row = np.arange(len(which))
-    fluid.rows.add(family, down(right[which]) if fluid.instance.domain == "seconds" else right[which],
+    fluid.rows.add(family, exact_or_down(right[which]),
                    (row, fluid.makespan, makespans[which]), (row, fluid.start[which], -1.0),
                    (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]), of=which)
 
@@ -227,23 +224,19 @@ def _power(fluid: Fluid) -> None:
         own = np.where((primary >= 0) & below[np.maximum(primary, 0)], instance.modes.power_w, 0.0)
         freed = uses[:, below] @ rest[below]
         base = float((rest * instance.pools.count)[below].sum())
-        room = cap + 2 * TOLERANCE * max(1.0, abs(cap)) - base * (1 - TOLERANCE)
+        room = widened(cap) - base * (1 - 1e-13)
         power = (own - freed - 1e-14 * (own + freed))[groups.mode]
-        # In seconds each segment may be seen 2ε shorter than it is, and κε is at least that.
-        most = np.zeros(len(groups.size))
-        np.maximum.at(most, groups.of, np.abs(power))
-        seen = -fluid.allowed.time * float(groups.size @ most)
-        fluid.rows.add("power", seen, (0, fluid.makespan, room), (0, fluid.share, -down(power * groups.duration)), of=place)
+        fluid.rows.add("power", 0.0, (0, fluid.makespan, room), (0, fluid.share, -down(power * groups.duration)), of=place)
 
 
 def _energy(fluid: Fluid) -> None:
     if "energy_j" not in fluid.metric:
         return
     instance, groups, sent_j = fluid.instance, fluid.groups, fluid.sent_j
-    replaced = instance.mode_rest_w[groups.mode] * groups.duration * instance.step_s
+    replaced = instance.mode_rest_w[groups.mode] * groups.duration * instance.tick_s
     net = groups.energy_j - replaced + sent_j
     net = net - 1e-14 * (np.abs(groups.energy_j) + replaced + sent_j)
-    rest_w = float((instance.pools.rest_w * instance.pools.count).sum()) * instance.step_s * (1 - 1e-13)
+    rest_w = float((instance.pools.rest_w * instance.pools.count).sum()) * instance.tick_s * (1 - 1e-13)
     column, terms = fluid.metric["energy_j"], (0, fluid.share, -net)
     if instance.horizon is None:
         fluid.rows.add("energy", fluid.sent_least_j, (0, column, 1.0), (0, fluid.makespan, -rest_w), terms)
@@ -255,7 +248,7 @@ def _energy(fluid: Fluid) -> None:
 def _due(fluid: Fluid) -> None:
     """Flow time and tardiness."""
     instance, groups = fluid.instance, fluid.groups
-    weight = instance.tasks.weight[groups.member] * instance.step_s
+    weight = instance.tasks.weight[groups.member] * instance.tick_s
     if "flow_time_s" in fluid.metric:
         released = weight * groups.size * np.asarray(instance.tasks.release, dtype=float)[groups.member]
         right = -float(released.sum()) * (1 + 1e-13)

@@ -48,7 +48,7 @@ def _tariff_part(fluid: Fluid, schedule: Schedule, point: Floats) -> None:
     horizon = point[fluid.makespan] if instance.horizon is None else float(instance.horizon)
     for name, column in fluid.rest.items():
         rates = tariffs.price_usd_per_kwh if name == "cost_usd" else tariffs.carbon_g_per_kwh
-        watts = instance.pools.rest_w * instance.pools.count * instance.step_s
+        watts = instance.pools.rest_w * instance.pools.count * instance.tick_s
         point[column] = sum(
             watts[p] * float(integral(tariffs.times, rates[p], np.asarray([horizon]))[0]) for p in range(instance.num_pools)
         )

@@ -45,7 +45,7 @@ def add_tariffs(fluid: Fluid) -> None:
     top = float(np.concatenate(fluid.columns.upper)[fluid.makespan])
     periods = max(1, int((tariffs.times < top).sum()))
     merged = np.arange(0, periods, -(-periods * instance.num_modes // MAX_SLOTS))
-    begins = fluid.slot_begins = tariffs.times[merged]
+    begins = fluid.slot_begins = tariffs.times[merged].astype(float)
     ends = np.minimum(np.append(begins[1:], np.inf), max(top, float(begins[-1])))
     _slots(fluid, begins, ends)
     for name in wanted:
@@ -67,16 +67,16 @@ def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
     for p in range(instance.num_pools):
         here = np.flatnonzero(uses[:, p] > 0)
         if len(here):
-            room = instance.pools.count[p] * (ends - begins + fluid.allowed.time)
+            room = instance.pools.count[p] * (ends - begins)
             terms = ((np.arange(num_slots), slot[k], -float(uses[k, p])) for k in here)
             fluid.rows.add("room", -room * (1 + MARGIN), *terms, of=p)
     if num_slots * (len(fluid.share) + num_modes * num_slots) > WINDOW_ENTRIES:
         return
     for u in range(num_slots - 1):
-        can = groups.head[groups.of] < ends[u] + fluid.allowed.time
+        can = groups.head[groups.of] < ends[u]
         fluid.rows.add("early", np.zeros(num_modes), (np.repeat(mode, u + 1), slot[:, : u + 1].ravel(), -1.0),
                        (groups.mode[can], fluid.share[can], groups.duration[can]))
-        can = groups.latest[groups.of] * (1 + 1e-8) + fluid.allowed.time > begins[u + 1]
+        can = groups.latest[groups.of] > begins[u + 1]
         fluid.rows.add("late", np.zeros(num_modes), (np.repeat(mode, num_slots - u - 1), slot[:, u + 1 :].ravel(), -1.0),
                        (groups.mode[can], fluid.share[can], groups.duration[can]))
 
@@ -85,7 +85,7 @@ def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
     """Column and rows of the rest of all devices, in J times the rate."""
     instance = fluid.instance
     assert instance.tariffs is not None
-    times, watts = instance.tariffs.times, instance.pools.rest_w * instance.pools.count * instance.step_s
+    times, watts = instance.tariffs.times, instance.pools.rest_w * instance.pools.count * instance.tick_s
     low = float(np.concatenate(fluid.columns.lower)[fluid.makespan])
     if instance.horizon is not None:
         low = top = float(instance.horizon)
@@ -127,7 +127,7 @@ def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints) -> None:
     primary = instance.modes.primary
     placed = primary >= 0
     own = np.where(placed[:, None], rates[np.maximum(primary, 0)], 0.0)
-    rest = mode_uses(instance) * (instance.pools.rest_w * instance.step_s)
+    rest = mode_uses(instance) * (instance.pools.rest_w * instance.tick_s)
     price = power[:, None] * own - rest @ rates
     price = price - MARGIN * (power[:, None] * np.abs(own) + rest @ np.abs(rates))
     price = np.minimum.reduceat(price, merged, axis=1)

@@ -1,13 +1,13 @@
-"""Lower bounds on the makespan, in the instance's own time.
+"""Lower bounds on the makespan, in ticks.
 
 Pool set S, thresholds a on the heads and b on the tails: the tasks with head ≥ a and tail ≥ b all run within [a, C − b], so
 
-    C ≥ a + Σ work_i(S) / capacity(S) + b          (the quotient rounded up where time is ticks)
+    C ≥ a + Σ work_i(S) / capacity(S) + b          (the quotient rounded up)
 
 On one device (Jackson's preemptive schedule) the maximum over all thresholds is the length of the schedule that always
 runs the released task of longest tail, interrupting at will; it is computed directly.
 
-In seconds the sums are rounded; ``forgiven`` lowers every bound by far more.
+Sums of ticks are exact in floats up to 2^53; loads beyond are lowered by more than their rounding.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from optbench.model.instance import Floats
 
 # Thresholds tried per pool set and side: any subset of them is valid, all of them is exact.
 MAX_THRESHOLDS = 300
+# Whole numbers below this are exact in floats; sums of a million larger ones lose less than this share.
+EXACT, SUM_MARGIN = 2.0**53, 1e-9
 # More tasks than this on one device: the threshold grid instead of Jackson's schedule.
 MAX_JACKSON = 20_000
 
@@ -33,11 +35,11 @@ def makespan_bounds(relaxation: Relaxation) -> list[tuple[float, str]]:
         if pools.capacity == 1 and len(pools.task) <= MAX_JACKSON:
             found.append((jackson(pools.head, pools.length, pools.tail), f"jackson:{pools.name}"))
         else:
-            found.append((load_bound(pools, relaxation.integral), f"pool_load:{pools.name}"))
+            found.append((load_bound(pools), f"pool_load:{pools.name}"))
     return found
 
 
-def load_bound(pools: PoolSet, integral: bool) -> float:
+def load_bound(pools: PoolSet) -> float:
     """Best head + work / capacity + tail over the thresholds."""
     heads, tails = _thresholds(pools.head), _thresholds(pools.tail)
     shape = (len(heads), len(tails))
@@ -46,7 +48,9 @@ def load_bound(pools: PoolSet, integral: bool) -> float:
     cell = row * shape[1] + column
     work = _from_above(np.bincount(cell, weights=pools.work, minlength=shape[0] * shape[1]).reshape(shape))
     some = _from_above(np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)) > 0
-    share = -np.floor_divide(-work, pools.capacity) if integral else work / pools.capacity
+    if work.max(initial=0.0) >= EXACT:
+        work = work * (1.0 - SUM_MARGIN)
+    share = -np.floor_divide(-work, pools.capacity)
     return float(np.max(heads[:, None] + share + tails[None, :], where=some, initial=0.0))
 
 

@@ -86,19 +86,19 @@ def changes(instance: Instance, weight: Floats) -> Iterator[Change]:
         cap_w[k] += 1
         name = f"power cap of {instance.places.names[place]}"
         yield Change(name, 1, "W", replace(instance, limits=replace(limits, cap_w=cap_w)))
-    step = float(instance.to_domain(1.0))
+    step = int(instance.to_ticks(1.0))
     for metric, limit in sorted(limits.metric_max.items()):
         amount, unit = LIMIT_STEPS[metric]
-        amount = step * instance.step_s if metric == "makespan_s" else amount
+        amount = step * instance.tick_s if metric == "makespan_s" else amount
         more = {**limits.metric_max, metric: limit + amount}
         yield Change(f"limit on {metric}", amount, unit, replace(instance, limits=replace(limits, metric_max=more)))
     if instance.horizon is not None:
-        yield Change("horizon", step * instance.step_s, "s", replace(instance, horizon=instance.horizon + step))
+        yield Change("horizon", step * instance.tick_s, "s", replace(instance, horizon=instance.horizon + step))
     dated = np.isfinite(tasks.deadline)
     for name, which in (("hard deadlines", dated & tasks.deadline_hard), ("due dates", dated & ~tasks.deadline_hard)):
         if which.any():
             later = replace(tasks, deadline=np.where(which, tasks.deadline + step, tasks.deadline))
-            yield Change(name, step * instance.step_s, "s", replace(instance, tasks=later))
+            yield Change(name, step * instance.tick_s, "s", replace(instance, tasks=later))
 
 
 def floor_by_duals(change: Change, program: LinearProgram, proof: FluidProof) -> MarginalValue | None:

@@ -32,7 +32,7 @@ def metric_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
     """A lower bound on every metric an objective or a limit may name, given one on the makespan."""
     instance = relaxation.instance
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
-    floors = {"makespan": makespan, "makespan_s": makespan * instance.step_s}
+    floors = {"makespan": makespan, "makespan_s": makespan * instance.tick_s}
     if "energy_j" in wanted:
         floors["energy_j"] = energy_floor(instance, makespan)
     if "flow_time_s" in wanted:
@@ -54,9 +54,9 @@ def low_sum(terms: Iterable[float]) -> float:
 def energy_floor(instance: Instance, makespan: float) -> float:
     """Resting power of everything over the horizon, plus the cheapest mode of each task net of the rest it replaces."""
     horizon = makespan if instance.horizon is None else float(instance.horizon)
-    rest = (instance.pools.rest_w * instance.pools.count * horizon * instance.step_s).tolist()
+    rest = (instance.pools.rest_w * instance.pools.count * horizon * instance.tick_s).tolist()
     pairs = instance.pairs
-    replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.step_s
+    replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
     # The difference of two large numbers keeps their rounding error: the margin is taken before it.
     net = pairs.energy_j - replaced - SUM_MARGIN * (np.abs(pairs.energy_j) + replaced)
     return low_sum([*rest, *least_per_task(instance, net).tolist(), *transfer_floor(instance).tolist()])
@@ -108,7 +108,7 @@ def _flow_by(relaxation: Relaxation, order: list[PoolSet]) -> float:
             left[mine] = False
             terms.append(max(low_sum(by_head[mine].tolist()), busy_time_floor(pools, weight[mine])))
     terms += by_head[left].tolist()
-    return low_sum(terms) * instance.step_s
+    return low_sum(terms) * instance.tick_s
 
 
 def busy_time_floor(pools: PoolSet, weight: Floats) -> float:
@@ -125,4 +125,4 @@ def tardiness_floor(relaxation: Relaxation) -> float:
     tasks, w = relaxation.instance.tasks, relaxation.windows
     soft = np.isfinite(tasks.deadline) & ~tasks.deadline_hard
     late = np.maximum(0.0, (w.head + w.shortest)[soft] - tasks.deadline[soft])
-    return low_sum((tasks.weight[soft] * late).tolist()) * relaxation.instance.step_s
+    return low_sum((tasks.weight[soft] * late).tolist()) * relaxation.instance.tick_s

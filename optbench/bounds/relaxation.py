@@ -9,7 +9,7 @@ A task that has a mode outside S needs nothing of S. No schedule does more than 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from optbench.model.windows import Windows, windows
 
 # Sets of pools that tasks choose among; beyond this many, the rarest are left out.
 MAX_SETS = 48
-# Relative rounding error allowed for in a sum of durations along a path (thousands of terms).
-PATH_MARGIN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,25 +43,13 @@ class Relaxation:
     windows: Windows
     sets: tuple[PoolSet, ...]
 
-    @property
-    def integral(self) -> bool:
-        return self.instance.domain == "ticks"
-
 
 def relax(instance: Instance) -> Relaxation:
     """Windows and pool sets of an instance."""
-    w = safe_windows(instance)
+    w = windows(instance)
     uses = mode_uses(instance)
     sets = (pool_set(instance, w, uses, pools) for pools in candidate_sets(instance, uses))
     return Relaxation(instance, w, tuple(s for s in sets if len(s.task)))
-
-
-def safe_windows(instance: Instance) -> Windows:
-    """Windows as they are in ticks; in seconds, where a path's length is a rounded sum, a trifle earlier and shorter."""
-    w = windows(instance)
-    if instance.domain == "ticks":
-        return w
-    return replace(w, head=w.head * (1 - PATH_MARGIN), tail=w.tail * (1 - PATH_MARGIN))
 
 
 def pool_set(instance: Instance, w: Windows, uses: Ints, pools: tuple[int, ...]) -> PoolSet:

@@ -24,7 +24,7 @@ import numpy as np
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
 from optbench.bounds.linear_program import LinearProgram, LpSolution
 from optbench.bounds.stream_duals import repaired, solve_scaled
-from optbench.bounds.stream_program import Demand, Slots, StreamProgram, per_unit, stream_program, tolerance_s
+from optbench.bounds.stream_program import Demand, Slots, StreamProgram, per_unit, stream_program
 from optbench.bounds.stream_traffic import Traffic, traffic
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance
@@ -68,15 +68,13 @@ def path_bound(
 ) -> PathBound | None:
     """Least energy to process ``units`` (all that are offered) with a mean time in the system of at most ``sojourn_s``.
 
-    None when no schedule can, for want of devices or time, when nothing comes, and where interrupted work is rounded to ticks.
+    None when no schedule can, for want of devices or time, when nothing comes, and where running on after the end could pay.
     A drained instance processes everything.
     """
     if units is not None and not units > 0:
         raise ParameterError(f"units is {units!r}; it must be positive")
     if sojourn_s is not None and not sojourn_s > 0:
         raise ParameterError(f"sojourn_s is {sojourn_s!r}; it must be a positive number of seconds")
-    if instance.preemptive and instance.domain == "ticks":
-        return None
     work = traffic(instance) if work is None else work
     offered = float(work.units.sum())
     if not offered > 0:
@@ -84,6 +82,8 @@ def path_bound(
     wanted = offered if units is None or not instance.is_open else units
     energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
     program = stream_program(energy, work, whole(instance, work), Demand(wanted, sojourn_s))
+    if program.unbounded_waste:
+        return None
     answer = solve_scaled(program.lp, TIME_LIMIT_S)
     if answer.dual is None or answer.status not in ("Optimal", "Time limit reached"):
         return None
@@ -162,7 +162,7 @@ def slotted_bound(
 
 
 def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_s: float, source: str) -> Bound | None:
-    if instance.num_tasks == 0 or (instance.preemptive and instance.domain == "ticks"):
+    if instance.num_tasks == 0:
         return None
     work = traffic(instance)
     if not work.units.sum() > 0:
@@ -196,11 +196,13 @@ def _changes(instance: Instance) -> Floats:
     """When a tariff or an outage changes, in seconds."""
     turns = [np.zeros(0) if instance.tariffs is None else instance.tariffs.times]
     turns.append(np.zeros(0) if instance.stream is None else instance.stream.outages.time)
-    return np.asarray(np.concatenate(turns) * instance.step_s, dtype=float)
+    return np.asarray(np.concatenate(turns) * instance.tick_s, dtype=float)
 
 
 def _least(instance: Instance, program: StreamProgram, time_limit_s: float) -> float | None:
     """The proven least objective; of J per unit over all amounts of work."""
+    if program.unbounded_waste:
+        return None
     if "j_per_unit" not in instance.objective.metrics:
         proven = _proven(program, program.lp, time_limit_s)
         return None if proven is None else round_down(proven + Fraction(program.constant))
@@ -224,10 +226,10 @@ def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> F
 
 def whole(instance: Instance, work: Traffic) -> Slots:
     """One slot from when the first task is there to the horizon, or to the end, whenever that is."""
-    first = max(0.0, float(work.there_s[work.here].min()) - 4 * tolerance_s(instance))
+    first = max(0.0, float(work.there_s[work.here].min()))
     if instance.horizon is None:
         return Slots(np.array([first, math.inf]), False)
-    return Slots(np.array([first, float(instance.horizon) * instance.step_s]), True)
+    return Slots(np.array([first, float(instance.horizon) * instance.tick_s]), True)
 
 
 def _seconds(program: StreamProgram, answer: LpSolution) -> Floats:

@@ -1,13 +1,12 @@
 """The linear programme over a stream: time averages of any schedule, per slot of time.
 
 Time is cut at b_0 < ... < b_S, where b_0 is when the first task is there. x_cks is how many units of class c (``stream_traffic``)
-mode k processes in slot s, q_cs the units that are there and undone at its end, y_qs how far capacity is overdrawn within the
-tolerance of the verifier. With A_cs the units that come in slot s, n_kq the devices of pool q in mode k, t_k and e_k time
+mode k processes in slot s, q_cs the units that are there and undone at its end. With A_cs the units that come in slot s, n_kq the devices of pool q in mode k, t_k and e_k time
 and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts (1, a price, an intensity) and C_qs the devices:
 
     min    Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks + Σ_q r_q count_q ∫ρ_q        (+ weight · flow time, makespan)
     s.t.   q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0                          nothing is done before it has come
-           Σ_ck n_kq t_k x_cks ≤ C_qs (b_s+1 − b_s) + y_qs                     devices
+           Σ_ck n_kq t_k x_cks ≤ C_qs (b_s+1 − b_s)                            devices
            Σ_ck (w_k − Σ_q r_q n_kq) t_k x_cks ≤ (cap − Σ_q r_q count_q) (b_s+1 − b_s)      below a place with a power cap
            Σ_cks t_k x_cks ≤ N τ − Σ_j min(way_j, H − release_j)               mean time in the system at most τ
            q_cs ≤ Σ_s'≤s A_cs' − (units of c due by b_s+1)                     hard deadlines, where all must be done
@@ -27,13 +26,14 @@ from typing import Any
 import numpy as np
 
 from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
-from optbench.bounds.stream_rates import ROUNDING, Rates, rates_of
+from optbench.bounds.stream_rates import ROUNDING, Rates, rates_of, waste_may_pay
 from optbench.bounds.stream_traffic import Traffic
 from optbench.bounds.stream_waiting import add_waiting
 from optbench.model.caps import net_power_w, resting_power_w
-from optbench.model.checks import SEGMENTS, missing_devices
-from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
+from optbench.model.checks import missing_devices
+from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
+from optbench.model.timegrid import widened
 
 # Rounding errors of sums of a million floats stay far below this share.
 MARGIN = 1e-9
@@ -73,7 +73,8 @@ class StreamProgram:
     """The programme with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value.
 
     ``used`` are the columns of the seconds used of each slot, None where time is fixed. ``few`` units are a small part of what is
-    offered and of what the devices can process, each at its ``cheapest``.
+    offered and of what the devices can process, each at its ``cheapest``. ``unbounded_waste``:
+    schedules may do better than the programme, by running on after tasks are complete.
     """
 
     lp: LinearProgram
@@ -87,19 +88,7 @@ class StreamProgram:
     few: float
     cheapest: float
     used: Ints | None
-
-
-def tolerance_s(instance: Instance) -> float:
-    """What one comparison of the verifier forgives, in seconds."""
-    if instance.domain == "ticks":
-        return 0.0
-    last = float(instance.horizon) if instance.horizon is not None else float(np.max(instance.tasks.release, initial=1.0))
-    return TOLERANCE * max(1.0, 2 * last)
-
-
-def segments(instance: Instance) -> int:
-    """Segments of a schedule for which tolerances are counted."""
-    return instance.num_tasks * (SEGMENTS if instance.preemptive else 1)
+    unbounded_waste: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +109,7 @@ class _Builder:
         x = columns.add(len(cls), 0.0, high[cls], cost)
         self._backlog(columns, rows, x, cls, slot, come)
         used = None if self.slots.fixed else self._used(columns, rows)
-        self._devices(columns, rows, x, mode, slot, used)
+        self._devices(rows, x, mode, slot, used)
         self._watts(rows, x, mode, slot, used)
         self._times(columns, rows, x, cls, mode, slot)
         offered = float(work.units.sum())
@@ -130,14 +119,13 @@ class _Builder:
         few = LEAST_SHARE * min(offered, self._processable(mode))
         return StreamProgram(
             lp, self._constant(), cls, mode, slot, self.slots, work.num_classes, offered, few,
-            float(cost.min(initial=np.inf)), used,
+            float(cost.min(initial=np.inf)), used, waste_may_pay(instance, self.rates, mode, slot),
         )  # fmt: skip
 
     def _choices(self) -> tuple[Ints, Ints, Ints]:
         """Class, mode and slot of each x: modes that no other of the same pool beats, slots in which something has come."""
         first = np.full(self.work.num_classes, self.slots.count)
-        there = self.work.there_s - 2 * tolerance_s(self.instance)
-        slot = self._slot_of(there[self.work.here])
+        slot = self._slot_of(self.work.there_s[self.work.here])
         np.minimum.at(first, self.work.of[self.work.here], slot)
         parts = []
         for c in range(self.work.num_classes):
@@ -172,7 +160,7 @@ class _Builder:
     def _come(self) -> Floats:
         """Units that come, per class and slot."""
         here, count = self.work.here, self.slots.count
-        slot = self._slot_of(self.work.there_s[here] - 2 * tolerance_s(self.instance))
+        slot = self._slot_of(self.work.there_s[here])
         cell = self.work.of[here] * count + slot
         units = np.bincount(cell, weights=self.instance.tasks.units[here], minlength=self.work.num_classes * count)
         return np.asarray(units.reshape(self.work.num_classes, count), dtype=float)
@@ -182,7 +170,7 @@ class _Builder:
         tasks, count = self.instance.tasks, self.slots.count
         out = np.zeros((self.work.num_classes, count))
         hard = (tasks.deadline_hard | self.demand.due) & np.isfinite(tasks.deadline) & self.work.here
-        latest = tasks.deadline[hard] * self.instance.step_s + 2 * tolerance_s(self.instance)
+        latest = tasks.deadline[hard] * self.instance.tick_s * (1 + ROUNDING)
         slot = np.searchsorted(self.slots.edges[1:], latest, side="left")
         inside = slot < count
         np.add.at(out, (self.work.of[hard][inside], slot[inside]), tasks.units[hard][inside])
@@ -204,7 +192,7 @@ class _Builder:
             (here, q, 1.0), (here[:, 1:], q[:, :-1], -1.0), (here[cls, slot], x, 1.0), equal=True,
         )  # fmt: skip
 
-    def _devices(self, columns: Columns, rows: Rows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
+    def _devices(self, rows: Rows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
         """No more device time than there is; of a drained instance, in the seconds that are used."""
         instance, slots = self.instance, self.slots
         pools, count = instance.num_pools, slots.count
@@ -219,11 +207,6 @@ class _Builder:
             right = -(devices * slots.width[None, :] * (1 + MARGIN)).ravel()
         else:
             terms.append((row, np.broadcast_to(used, (pools, count)), devices))
-        spare = 3 * tolerance_s(instance) * segments(instance) * mode_uses(instance).max(axis=0, initial=0)
-        if spare.max(initial=0.0) > 0:
-            y = columns.add(pools * count, 0.0, np.repeat(spare, count)).reshape(pools, count)
-            terms.append((row, y, 1.0))
-            rows.add("tolerance", -spare, (np.arange(pools)[:, None], y, -1.0))
         rows.add("devices", right, *terms)
 
     def _watts(self, rows: Rows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
@@ -231,22 +214,21 @@ class _Builder:
         instance, slots, limits = self.instance, self.slots, self.instance.limits
         time, s = instance.modes.time_per_unit_s[mode], np.arange(slots.count)
         for number, (place, cap) in enumerate(zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True)):
-            net, forgiven = net_power_w(instance, place), MARGIN * max(1.0, cap)
-            left = (cap - resting_power_w(instance, place)) * (1 + MARGIN) + forgiven
-            if left < 0 or (instance.domain == "ticks" and net.min(initial=0.0) < 0):
+            net = net_power_w(instance, place)
+            left = (widened(cap) - resting_power_w(instance, place) * (1 - ROUNDING)) * (1 + MARGIN)
+            if left < 0 or net.min(initial=0.0) < 0:
                 continue  # a whole tick of a mode that draws less than rest takes more off than its units do
-            spare = 3 * tolerance_s(instance) * segments(instance) * float(np.abs(net).max(initial=0.0))
             draw = (slot, x, -(net[mode] * time - ROUNDING * np.abs(net[mode]) * time))
             which = np.full(slots.count, number)
             if used is None:
-                rows.add("watts", -(left * slots.width + spare), draw, of=which)
+                rows.add("watts", -left * slots.width, draw, of=which)
             else:
-                rows.add("watts", np.full(slots.count, -spare), draw, (s, used, left), of=which)
+                rows.add("watts", np.zeros(slots.count), draw, (s, used, left), of=which)
 
     def _used(self, columns: Columns, rows: Rows) -> Ints:
         """Seconds of each slot that are used: all of them before the least makespan, none before all of the slot before."""
-        slots, instance = self.slots, self.instance
-        least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - MARGIN) - 4 * tolerance_s(instance)
+        slots = self.slots
+        least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - MARGIN)
         low = np.clip(least - slots.edges[:-1], 0.0, slots.width)
         z = columns.add(slots.count, low, slots.width, self.rates.resting_low + self._second())
         if slots.count > 2:
@@ -258,27 +240,25 @@ class _Builder:
     def _second(self) -> float:
         """What a second of makespan costs by itself."""
         level = dict(self.instance.objective.levels[0])
-        return level.get("makespan_s", 0.0) + level.get("makespan", 0.0) / self.instance.step_s
+        return level.get("makespan_s", 0.0) + level.get("makespan", 0.0) / self.instance.tick_s
 
     def _times(self, columns: Columns, rows: Rows, x: Ints, cls: Ints, mode: Ints, slot: Ints) -> None:
         """Times in the system beyond the ways in: what they cost, and their limits."""
         instance, work = self.instance, self.work
-        spare = 4 * tolerance_s(instance) * segments(instance)
         asked = []
         if self.demand.sojourn_s is not None:
-            limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + MARGIN) + spare
+            limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + MARGIN)
             asked.append(("sojourn", False, limit - self._ways(np.ones(len(work.of)))))
         weight, limit_s = instance.tasks.weight, instance.limits.metric_max.get("flow_time_s", np.inf)
         if np.isfinite(limit_s):
-            limit = limit_s * (1 + MARGIN) + spare * float(weight.max(initial=0.0))
-            asked.append(("flow_time", True, limit - self._ways(weight)))
+            asked.append(("flow_time", True, limit_s * (1 + MARGIN) - self._ways(weight)))
         flow = dict(instance.objective.levels[0]).get("flow_time_s", 0.0)
         if not asked and not flow:
             return
         time = instance.modes.time_per_unit_s[mode]
         spent: list[list[tuple[Ints, Ints, Floats]]] = [[(x, cls, time)]]
         if self.slots.count > 1:
-            there = self._slot_of(work.there_s[work.here] - 2 * tolerance_s(instance))
+            there = self._slot_of(work.there_s[work.here])
             wait = add_waiting(columns, rows, instance, work, self.slots.edges, there, x, cls * self.slots.count + slot)
             # Undone units fall evenly only where a task runs to its end in one mode.
             half = 0.0 if instance.preemptive or instance.is_open else 0.5
@@ -296,19 +276,19 @@ class _Builder:
         """Σ weight · min(way in, time left until the horizon): what is sure of the times in the system."""
         way = self.work.way_s
         if self.instance.is_open and self.instance.horizon is not None:
-            way = np.minimum(way, float(self.instance.horizon) - np.asarray(self.instance.tasks.release, dtype=float))
+            left = (self.instance.horizon - np.asarray(self.instance.tasks.release, dtype=float)) * self.instance.tick_s
+            way = np.minimum(way, left)
         return float((weight * way)[self.work.here].sum()) * (1 - MARGIN)
 
     def _constant(self) -> float:
-        """Rest that is paid in any case, times that are sure, less what tolerances and whole ticks can hide."""
+        """Rest that is paid in any case, times that are sure, less what whole ticks can hide."""
         level = dict(self.instance.objective.levels[0])
         flow = level.get("flow_time_s", 0.0)
         found = self.rates.rest_constant
         if flow:
-            hidden = 4 * tolerance_s(self.instance) * segments(self.instance) * float(self.instance.tasks.weight.max(initial=0.0))
-            found += flow * (self._ways(self.instance.tasks.weight) - hidden)
+            found += flow * self._ways(self.instance.tasks.weight)
         if not self.slots.fixed:
-            found += self._second() * (float(self.slots.edges[0]) * (1 - MARGIN) - 4 * tolerance_s(self.instance))
+            found += self._second() * float(self.slots.edges[0]) * (1 - MARGIN)
         return found - self.rates.hidden
 
 
@@ -334,7 +314,7 @@ def devices_in(instance: Instance, slots: Slots) -> Floats:
     out = np.repeat(instance.pools.count.astype(float)[:, None], slots.count, axis=1)
     if instance.stream is None or len(instance.stream.outages.time) == 0:
         return out
-    step = instance.step_s
+    step = instance.tick_s
     low, high = slots.edges[:-1], slots.edges[1:]
     for pool, since, until, devices in zip(*missing_devices(instance), strict=True):
         away = np.minimum(high, until * step) - np.maximum(low, since * step)
@@ -347,8 +327,7 @@ def devices_in(instance: Instance, slots: Slots) -> Floats:
 
 def stream_program(instance: Instance, work: Traffic, slots: Slots, demand: Demand) -> StreamProgram:
     """The programme of the first level of the objective."""
-    hidden_s = 3 * tolerance_s(instance) * segments(instance)
-    rates = rates_of(instance, slots.edges, slots.fixed, hidden_s)
+    rates = rates_of(instance, slots.edges, slots.fixed)
     return _Builder(instance, work, slots, rates, demand).build()
 
 

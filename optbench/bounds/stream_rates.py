@@ -22,7 +22,7 @@ ENERGY = ("energy_j", "j_per_unit")
 @dataclass(frozen=True, eq=False)
 class Rates:
     """``base`` is the weight of energy itself, ``resting_low[s]`` what all devices' rest costs per second, ``rest_constant``
-    what is paid in any case, ``hidden`` what the verifier's tolerance can take off.
+    what is paid in any case, ``hidden`` what rounding durations up to whole ticks can take off.
     """
 
     instance: Instance
@@ -51,14 +51,15 @@ class Rates:
         return np.asarray(cost - ROUNDING * (energy + replaced) * self.high.max(axis=0)[slot], dtype=float)
 
 
-def rates_of(instance: Instance, edges: Floats, fixed: bool, hidden_s: float) -> Rates:
-    """The rates in slots between these edges; each segment may have ``hidden_s`` pool-seconds at work that it does not show."""
+def rates_of(instance: Instance, edges: Floats, fixed: bool) -> Rates:
+    """The rates in slots between these edges."""
     pools, level = instance.pools, dict(instance.objective.levels[0])
     base = sum(level.get(name, 0.0) for name in ENERGY)
-    times, rate = np.zeros(1), np.full((instance.num_pools, 1), base)
+    times: Floats = np.zeros(1)
+    rate = np.full((instance.num_pools, 1), base)
     tariffs = instance.tariffs
     if tariffs is not None:
-        times = tariffs.times * instance.step_s
+        times = np.asarray(tariffs.times * instance.tick_s, dtype=float)
         priced = level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
         rate = base + priced / J_PER_KWH
     first = np.clip(np.searchsorted(times, edges[:-1], side="right") - 1, 0, None)
@@ -66,21 +67,23 @@ def rates_of(instance: Instance, edges: Floats, fixed: bool, hidden_s: float) ->
     low = np.stack([rate[:, a : b + 1].min(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
     high = np.stack([rate[:, a : b + 1].max(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
     resting = pools.rest_w * pools.count
-    end = float(instance.horizon) * instance.step_s if fixed and instance.horizon is not None else float(edges[0])
-    ends = np.array([instance.opens * instance.step_s, end])
+    end = float(instance.horizon) * instance.tick_s if fixed and instance.horizon is not None else float(edges[0])
+    ends = np.array([instance.opens * instance.tick_s, end])
     paid = np.array([np.diff(integral(times, each, ends))[0] for each in rate])
     constant = float((resting * paid).sum()) * (1 - 100 * ROUNDING)
-    return Rates(instance, base, low, high, (resting @ low) * (1 - ROUNDING), constant, _hidden(instance, rate, hidden_s))
+    return Rates(instance, base, low, high, (resting @ low) * (1 - ROUNDING), constant, _hidden(instance, rate))
 
 
-def _hidden(instance: Instance, rate: Floats, hidden_s: float) -> float:
-    """What the tolerance of the verifier, or rounding up to whole ticks, can take off the cost of a schedule."""
-    top = float(rate.max(initial=0.0))
-    rest = float(instance.mode_rest_w.max(initial=0.0))
-    if instance.domain == "ticks":
-        return instance.num_tasks * rest * instance.step_s * top
-    moved = 0.0
-    if rate.shape[1] > 1:
-        time = instance.modes.time_per_unit_s
-        moved = float((instance.modes.energy_per_unit_j / np.maximum(time, 1e-300)).max(initial=0.0))
-    return hidden_s * (rest + moved) * top
+def _hidden(instance: Instance, rate: Floats) -> float:
+    """What rounding up to whole ticks can take off: each task, in one mode or several, replaces up to a tick of rest more."""
+    top, rest = float(rate.max(initial=0.0)), float(instance.mode_rest_w.max(initial=0.0))
+    return instance.num_tasks * rest * instance.tick_s * top
+
+
+def waste_may_pay(instance: Instance, rates: Rates, mode: Ints, slot: Ints) -> bool:
+    """Whether a preemptive schedule could gain by running on after a task is complete, in a mode that draws less than rest."""
+    if not instance.preemptive or len(mode) == 0:
+        return False
+    least_units = float(instance.tasks.units.min())
+    tick_more = instance.mode_rest_w[mode] * instance.tick_s / least_units * rates.high.max(axis=0)[slot]
+    return bool((rates.of_modes(mode, slot) < tick_more).any())

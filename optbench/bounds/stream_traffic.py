@@ -1,7 +1,7 @@
 """Arriving work summed up by class: what the programme over streams knows of its tasks.
 
 Tasks of one class may use the same modes and have the same weight. All times here are seconds. A task is there when it has
-come the shortest way to a pool it may use; where work may be interrupted, it may go on in a pool that its way in does not reach.
+come the shortest way to a pool it may use.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 
 from optbench.model.instance import Bools, Floats, Instance, Ints
 
+# Above the rounding of a product and a sum.
+ROUNDING = 1e-14
 # With more different weights than this, the least one stands for all.
 MAX_WEIGHTS = 16
 
@@ -47,7 +49,7 @@ def traffic(instance: Instance) -> Traffic:
     """Classes of an instance's tasks."""
     tasks, time = instance.tasks, instance.modes.time_per_unit_s
     release = np.asarray(tasks.release, dtype=float)
-    end = float(instance.horizon) if instance.is_open and instance.horizon is not None else np.inf
+    end = float(instance.end_of_time) if instance.is_open else np.inf
     here = release < end
     group, fits, way = _groups(instance)
     few = len(np.unique(tasks.weight)) <= MAX_WEIGHTS
@@ -60,7 +62,7 @@ def traffic(instance: Instance) -> Traffic:
     units = np.asarray(np.bincount(of, weights=tasks.units[here], minlength=len(first)), dtype=float)
     return Traffic(
         of_all, tasks.kind[here][first], fits[chosen], units,
-        weight[here][first], way, release * instance.step_s + way, shortest,
+        weight[here][first], way, (release * instance.tick_s + way) * (1 - ROUNDING), shortest,
     )  # fmt: skip
 
 
@@ -76,9 +78,8 @@ def _groups(instance: Instance) -> tuple[Ints, Bools, Floats]:
     way = np.where(modes.primary >= 0, stream.latency_s[ingress[first]][:, modes.primary], 0.0)
     reached = fits & np.isfinite(way)
     shortest = np.where(reached, way, np.inf).min(axis=1, initial=np.inf)
-    fits = fits if instance.preemptive else reached
-    same, group = _codes(tasks.kind[first], np.unique(fits, axis=0, return_inverse=True)[1].reshape(-1))
-    return group[of], fits[same], shortest[of]
+    same, group = _codes(tasks.kind[first], np.unique(reached, axis=0, return_inverse=True)[1].reshape(-1))
+    return group[of], reached[same], shortest[of]
 
 
 def _codes(*columns: Any) -> tuple[Ints, Ints]:

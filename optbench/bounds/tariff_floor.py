@@ -11,6 +11,7 @@ greatest value over the task's window are found among those points and the ends 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
     if tariffs is None:
         return 0.0
     rates = tariffs.price_usd_per_kwh if metric == "cost_usd" else tariffs.carbon_g_per_kwh
-    times, step, pools = tariffs.times, instance.step_s, instance.pools
+    times, step, pools = tariffs.times, instance.tick_s, instance.pools
     terms = []
     for p in range(instance.num_pools):
         power = float(pools.rest_w[p] * pools.count[p]) * step
@@ -43,15 +44,15 @@ def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
     return (math.fsum(terms) - TERM_MARGIN * math.fsum(map(abs, terms))) / J_PER_KWH
 
 
-def _rest_integral(times: Floats, rates: Floats, horizon: float | None, makespan: float) -> float:
+def _rest_integral(times: Any, rates: Floats, horizon: float | None, makespan: float) -> float:
     """∫ of the rate from 0 to the horizon, or to the least makespan: rates are not negative."""
     return float(integral(times, rates, np.asarray([makespan if horizon is None else float(horizon)]))[0])
 
 
-def _net_cost(relaxation: Relaxation, times: Floats, rates: Floats) -> Floats:
+def _net_cost(relaxation: Relaxation, times: Any, rates: Floats) -> Floats:
     """Least cost of each (task, mode) net of the rest it replaces, in J times the rate's unit."""
     instance, w = relaxation.instance, relaxation.windows
-    pairs, step, rest = instance.pairs, instance.step_s, instance.pools.rest_w
+    pairs, step, rest = instance.pairs, instance.tick_s, instance.pools.rest_w
     uses, primary = mode_uses(instance)[pairs.mode], instance.modes.primary[pairs.mode]
     length = pairs.duration.astype(float)
     low = w.head[pairs.task]
@@ -72,7 +73,7 @@ def _net_cost(relaxation: Relaxation, times: Floats, rates: Floats) -> Floats:
     return total - TERM_MARGIN * margin
 
 
-def _integral_range(times: Floats, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
+def _integral_range(times: Any, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
     """Least and greatest ∫ of the rate over [s, s + d], s in [low, high]; the rate at s where d is 0."""
     change = np.broadcast_to(times, (len(d), len(times)))
     last = np.where(np.isfinite(high), high, np.maximum(low, times[-1]))
@@ -83,7 +84,7 @@ def _integral_range(times: Floats, rates: Floats, low: Floats, high: Floats, d: 
     return value.min(axis=1), value.max(axis=1)
 
 
-def _rate_range(times: Floats, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
+def _rate_range(times: Any, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
     """The same with the least and greatest rate from the window's begin on held for all of d: weaker, without candidates."""
     period = np.searchsorted(times, low, side="right") - 1
     length = np.where(d > 0, d, 1.0)

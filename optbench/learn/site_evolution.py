@@ -53,7 +53,7 @@ class Day:
         assert tariffs is not None, "a day with tariffs"
         self.net_w = modes.energy_per_unit_j / modes.time_per_unit_s - instance.mode_rest_w
         level = dict(instance.objective.levels[0])
-        self.times = np.asarray(tariffs.times, dtype=float) * instance.step_s
+        self.times = np.asarray(tariffs.times, dtype=float) * instance.tick_s
         per_kwh = level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
         self.rate = np.asarray(per_kwh / J_PER_KWH + level.get("energy_j", 0.0), dtype=float)
         paid = self.rate[:, :-1] * np.diff(self.times)
@@ -77,7 +77,7 @@ class Day:
     def _figures(self, plans: Plans) -> tuple[float, float, float]:
         instance, schedule = self.instance, play_plans(self.board, plans).schedule
         assert schedule is not None, "a drained stream, played to its end"
-        step = instance.step_s
+        step = instance.tick_s
         begin, end = np.asarray(schedule.start, dtype=float) * step, np.asarray(schedule.end, dtype=float) * step
         pool = np.asarray(instance.modes.primary)[schedule.mode]
         cost = (self.net_w[schedule.mode] * (self._until(pool, end) - self._until(pool, begin))).sum()

@@ -128,7 +128,7 @@ def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
         return np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     outages = instance.stream.outages
     known = outages.announced
-    return outages.time[known].copy(), outages.pool[known].copy(), outages.devices[known].copy()
+    return outages.time[known].astype(float), outages.pool[known].copy(), outages.devices[known].copy()
 
 
 def fly(

@@ -23,7 +23,7 @@ def compile_ahead() -> None:
     gpu = m.pool("gpu")
     m.task(modes=[m.mode(gpu, time_s=1.0, energy_j=1.0)])
     m.minimize(energy_j=1.0)
-    instance = with_stream(m.build(), opens=0.0)
+    instance = with_stream(m.build(), opens=0)
     rng = np.random.default_rng(0)
     pilot = random_pilot(grid_of(instance), rng, hidden=4)
     fly(instance, pilot, 1.0, rng)

@@ -9,21 +9,8 @@ import numpy as np
 
 from optbench.errors import ModelError
 from optbench.model.declarations import FamilyKey, KindKey, Mode
-from optbench.model.instance import (
-    MAX_TIME,
-    ROUNDING_GUARD,
-    Edges,
-    Instance,
-    Limits,
-    Links,
-    Modes,
-    Places,
-    Pools,
-    Tariffs,
-    Tasks,
-    round_down,
-    round_up,
-)
+from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
+from optbench.model.timegrid import HORIZON_TICKS, automatic_tick_s, grid_down, grid_up, is_on_grid
 from optbench.model.validate import validate
 
 if TYPE_CHECKING:
@@ -43,68 +30,95 @@ TASK_COLUMNS: dict[str, Any] = {
 
 def instance_of(m: Model) -> Instance:
     """Assemble and validate."""
-    if m.time not in ("ticks", "seconds"):
-        raise ModelError(f"model {m.name!r}: time is {m.time!r}; it must be 'ticks' or 'seconds'")
-    if not (np.isfinite(m.tick_s) and m.tick_s > 0):
-        raise ModelError(f"model {m.name!r}: tick_s is {m.tick_s!r}; it must be a positive finite number")
+    if m.tick_s != "auto" and not (np.isfinite(m.tick_s) and m.tick_s > 0):
+        raise ModelError(f"model {m.name!r}: tick_s is {m.tick_s!r}; it must be a positive finite number, or 'auto'")
     if m.objective is None:
         aims = "m.minimize(energy_j=1.0) or m.minimize_in_order('makespan_s', ...)"
         raise ModelError(f"model {m.name!r} has no objective; add {aims}")
     if not m.pools:
         raise ModelError("there is no pool; declare one with m.pool('name', count=4, ...)")
-    pools = _pools(m)
+    pools, columns, modes, edges, links = _pools(m), _task_columns(m), _modes(m), _edges(m), _links(m)
+    tick_s = _automatic_tick_s(m, columns, modes, edges, links) if m.tick_s == "auto" else m.tick_s
     return validate(
         Instance(
             name=m.name,
-            domain=m.time,
-            tick_s=m.tick_s if m.time == "ticks" else 1.0,
-            horizon=_down(m, m.horizon_s, "horizon_s"),
-            tasks=_tasks(m),
-            edges=_edges(m),
+            tick_s=tick_s,
+            horizon=_horizon(m.horizon_s, tick_s),
+            tasks=_tasks(m, columns, tick_s),
+            edges=edges,
             places=Places(tuple(m.place_names), np.asarray(m.place_parent, dtype=np.int64)),
             pools=pools,
-            modes=_modes(m),
-            links=_links(m),
+            modes=modes,
+            links=links,
             limits=Limits(
                 np.asarray([place for place, _ in m.caps], dtype=np.int64),
                 np.asarray([cap for _, cap in m.caps], dtype=float),
-                dict(m.metric_max),
+                _metric_limits(m),
             ),
-            objective=m.objective,
-            tariffs=_tariffs(m, pools),
+            # With an automatic tick the makespan in ticks is no number anybody asked for.
+            objective=m.objective.in_seconds() if m.tick_s == "auto" else m.objective,
+            tariffs=_tariffs(m, pools, tick_s),
             preemptive=m.preemptive,
         )
     )
 
 
-def _down(m: Model, seconds: float | None, what: str) -> float | None:
-    """Seconds to the time domain, rounded down."""
+def _metric_limits(m: Model) -> dict[str, float]:
+    limits = dict(m.metric_max)
+    if m.tick_s == "auto" and "makespan" in limits:
+        seconds = limits.pop("makespan")
+        limits["makespan_s"] = min(seconds, limits.get("makespan_s", seconds))
+    return limits
+
+
+def _horizon(seconds: float | None, tick_s: float) -> int | None:
+    """Seconds to ticks, rounded down; nothing is later than the horizon that every instance has."""
     if seconds is None:
         return None
     if not np.isfinite(seconds):
-        raise ModelError(f"{what} is {seconds!r}; it must be a finite number")
-    return float(round_down(np.asarray(seconds / m.tick_s))) if m.time == "ticks" else float(seconds)
+        raise ModelError(f"horizon_s is {seconds!r}; it must be a finite number")
+    return int(min(float(grid_down(seconds / tick_s)), HORIZON_TICKS))
 
 
-def _tasks(m: Model) -> Tasks:
+def _automatic_tick_s(m: Model, columns: dict[str, Any], modes: Modes, edges: Edges, links: Links) -> float:
+    """The tick that holds the horizon; without one, the latest time that is given, the longest task and the longest lag."""
+    if m.horizon_s is not None and np.isfinite(m.horizon_s):
+        return automatic_tick_s(m.horizon_s)
+    longest = np.zeros(len(modes.kind_names))
+    np.maximum.at(longest, modes.kind, modes.time_per_unit_s)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lasts_s = columns["units"] * longest[columns["kind"].astype(np.int64)]
+        latency_s = links.latency_s[np.isfinite(links.latency_s)].max(initial=0.0)
+        lag_s = latency_s + edges.data_gb.max(initial=0.0) * links.s_per_gb.max(initial=0.0)
+    given = [columns["release_s"], columns["deadline_s"], *(np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs)]
+    last_s = max(float(times[np.isfinite(times)].max(initial=0.0)) for times in given)
+    span_s = last_s + float(lasts_s[np.isfinite(lasts_s)].max(initial=0.0)) + float(lag_s if np.isfinite(lag_s) else 0.0)
+    return automatic_tick_s(span_s)
+
+
+def _task_columns(m: Model) -> dict[str, Any]:
+    """The declared columns as arrays of floats; a ModelError names the task whose value is no number."""
     try:
-        column = {name: np.asarray(values, dtype=float) for name, values in m.columns.items()}
+        return {name: np.asarray(values, dtype=float) for name, values in m.columns.items()}
     except (TypeError, ValueError):
         name, row, value = next(_not_numbers(m))
         raise ModelError(f"{name} of task {m.task_names.get(row, row)!r} is {value!r}; it must be a number") from None
-    deadline, release = column["deadline_s"], column["release_s"]
-    if m.time == "ticks":
-        bad = np.flatnonzero(~(np.isfinite(release) & (np.abs(release / m.tick_s) < MAX_TIME)))
-        if len(bad):
-            who = m.task_names.get(int(bad[0]), int(bad[0]))
-            raise ModelError(f"release_s of task {who!r} is {release[bad[0]]}; it must be finite")
-        deadline, release = round_down(deadline / m.tick_s), round_up(release / m.tick_s)
+
+
+def _tasks(m: Model, column: dict[str, Any], tick_s: float) -> Tasks:
+    release = column["release_s"] / tick_s
+    bad = np.flatnonzero(~(np.abs(release) <= HORIZON_TICKS))
+    if len(bad):
+        who = m.task_names.get(int(bad[0]), int(bad[0]))
+        what = f"release_s of task {who!r} is {column['release_s'][bad[0]]}"
+        raise ModelError(f"{what}; it must be finite, and at most 2^52 ticks of {tick_s:g} s")
     assert m.objective is not None
-    given = column["hard"]
+    deadline, given = grid_down(column["deadline_s"] / tick_s), column["hard"]
     hard = np.where(given < 0, "tardiness_s" not in m.objective.metrics, given > 0) & np.isfinite(deadline)
     names = tuple(m.task_names.get(i, f"t{i}") for i in range(len(deadline))) if m.task_names else None
+    whole_release = np.asarray(grid_up(release), dtype=np.int64)
     kind = column["kind"].astype(np.int64)
-    return Tasks(kind, column["units"], release, deadline, hard, column["weight"], column["memory_gb"], names)
+    return Tasks(kind, column["units"], whole_release, deadline, hard, column["weight"], column["memory_gb"], names)
 
 
 def _not_numbers(m: Model) -> Iterator[tuple[str, int, Any]]:
@@ -213,15 +227,14 @@ def _links(m: Model) -> Links:
     return Links(latency, s_per_gb, j_per_gb)
 
 
-def _tariffs(m: Model, pools: Pools) -> Tariffs | None:
+def _tariffs(m: Model, pools: Pools, tick_s: float) -> Tariffs | None:
     """Each pool takes the tariff of the nearest place above it that has one."""
     if not m.tariffs:
         return None
     times_s = np.unique(np.concatenate([np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs]))
-    times = times_s / m.tick_s if m.time == "ticks" else times_s
-    whole = np.rint(times)
-    if m.time == "ticks" and (np.abs(times - whole) > ROUNDING_GUARD * np.maximum(1.0, whole)).any():
-        raise ModelError(f"tariff times must be whole ticks of {m.tick_s:g} s; choose a tick_s that divides them")
+    times = times_s / tick_s
+    if not is_on_grid(times).all():
+        raise ModelError(f"tariff times must be whole ticks of {tick_s:g} s; choose a tick_s that divides them")
     by_place = {tariff.place: tariff for tariff in m.tariffs}
     price, carbon = np.zeros((2, len(m.pools), len(times)))
     for p, place in enumerate(pools.place.tolist()):
@@ -232,4 +245,4 @@ def _tariffs(m: Model, pools: Pools) -> Tariffs | None:
         tariff = by_place[place]
         period = np.searchsorted(np.asarray(tariff.times_s), times_s, side="right") - 1
         price[p], carbon[p] = np.asarray(tariff.price_usd_per_kwh)[period], np.asarray(tariff.carbon_g_per_kwh)[period]
-    return Tariffs(whole if m.time == "ticks" else times, price, carbon)
+    return Tariffs(np.asarray(np.rint(times), dtype=np.int64), price, carbon)

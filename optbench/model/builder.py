@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from optbench.model.declarations import (
     TariffData,
     Task,
 )
-from optbench.model.instance import Domain, Instance
+from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective
 from optbench.power.checks import warn_of_overdraw
 from optbench.power.profiles import Profile, profile
@@ -48,12 +48,18 @@ class Model:
         self,
         name: str = "model",
         *,
-        time: Domain = "ticks",
-        tick_s: float = 1.0,
+        time: Literal["ticks", "seconds"] = "ticks",
+        tick_s: float | Literal["auto"] = 1.0,
         horizon_s: float | None = None,
         preemptive: bool = False,
     ) -> None:
-        self.name, self.time, self.tick_s, self.horizon_s, self.preemptive = name, time, float(tick_s), horizon_s, preemptive
+        """Time is whole ticks of ``tick_s`` seconds; "auto" takes 1 ns, or the next coarser power of ten that keeps the
+        horizon below 2^48 ticks. ``time="seconds"`` is another spelling of ``tick_s="auto"``.
+        """
+        if time not in ("ticks", "seconds"):
+            raise ModelError(f"model {name!r}: time is {time!r}; it must be 'ticks' or 'seconds'")
+        self.name, self.horizon_s, self.preemptive = name, horizon_s, preemptive
+        self.tick_s: float | Literal["auto"] = "auto" if tick_s == "auto" or time == "seconds" else float(tick_s)
         self.place_names, self.place_parent = ["cluster"], [-1]
         self.pools: list[PoolData] = []
         self.links: list[LinkData] = []

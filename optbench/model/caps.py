@@ -3,13 +3,15 @@
     base_q   = Σ_{r under q} rest_r count_r
     net_qk   = power_k [primary_k under q] − Σ_{r under q} rest_r n_kr        own power less the rest of the devices it takes
 
-so that the power at q is base_q plus net_qk of everything that runs. Sums are rounded once (``fsum``): integer models scale
-them exactly, and a difference in the last place would cost them a factor of the scale.
+so that the power at q is base_q plus net_qk of everything that runs. The verifier adds the declared numbers up as fractions;
+``net_power_w`` and ``resting_power_w`` are rounded once (``fsum``): integer models scale them exactly, and a difference in the last
+place would cost them a factor of the scale.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,28 @@ import numpy as np
 from optbench.model.instance import Floats, Instance, Ints
 
 
+def exact_resting_w(instance: Instance, place: int) -> Fraction:
+    """base_q, exactly: the power below a place while nothing runs."""
+    pools, under = instance.pools, instance.under[place]
+    rest_w, count = pools.rest_w[under].tolist(), pools.count[under].tolist()
+    return sum((Fraction(watts) * devices for watts, devices in zip(rest_w, count, strict=True)), Fraction(0))
+
+
+def exact_added_w(instance: Instance, place: int, mode: int) -> Fraction:
+    """net_qk of one mode, exactly."""
+    modes, under = instance.modes, instance.under[place]
+    primary = int(modes.primary[mode])
+    own = Fraction(float(modes.power_w[mode])) if primary >= 0 and under[primary] else Fraction(0)
+    for row in range(int(modes.req_ptr[mode]), int(modes.req_ptr[mode + 1])):
+        pool = int(modes.req_pool[row])
+        if under[pool]:
+            own -= Fraction(float(instance.pools.rest_w[pool])) * int(modes.req_count[row])
+    return own
+
+
 def resting_power_w(instance: Instance, place: int) -> float:
-    """base_q: the power below a place while nothing runs."""
-    pools = instance.pools
-    return math.fsum((pools.rest_w * pools.count)[instance.under[place]].tolist())
+    """base_q, rounded once."""
+    return float(exact_resting_w(instance, place))
 
 
 def net_power_w(instance: Instance, place: int) -> Floats:

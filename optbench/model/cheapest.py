@@ -15,7 +15,7 @@ def cheapest_schedule(instance: Instance) -> Schedule | None:
     pairs, edges, n = instance.pairs, instance.edges, instance.num_tasks
     if (np.diff(pairs.ptr) == 0).any():
         return None
-    net = pairs.energy_j - instance.mode_rest_w[pairs.mode] * pairs.duration * instance.step_s
+    net = pairs.energy_j - instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
     rows = [a + int(np.lexsort((pairs.duration[a:b], net[a:b]))[0]) for a, b in zip(pairs.ptr[:-1], pairs.ptr[1:], strict=True)]
     mode, length = pairs.mode[rows], pairs.duration[rows].astype(float)
     segment, pool, count = requirements(instance, mode)
@@ -45,4 +45,4 @@ def cheapest_schedule(instance: Instance) -> Schedule | None:
             waiting[j] -= 1
             if waiting[j] == 0:
                 open_tasks.add(j)
-    return Schedule.of(instance, mode, start.astype(np.int64) if instance.domain == "ticks" else start)
+    return Schedule.of(instance, mode, start)

@@ -7,21 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.instance import MAX_TIME, TOLERANCE, Bools, Floats, Instance, Ints
-from optbench.model.metrics import first_and_last, peak_power, requirements, slack
+from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.metrics import first_and_last, peak_power, requirements
+from optbench.model.progress import Progress, progress, whole_durations
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import exceeds
 
 CONSTRAINTS = {
-    "form": "columns of equal length, known tasks and modes, finite times and units, integers where time is ticks",
-    "assignment": "every task's units are processed exactly (of an open instance: what has begun runs on to the horizon)",
+    "form": "columns of equal length, known tasks and modes, whole ticks",
+    "assignment": "every task is complete: its shares add up to 1 or more (of an open instance it may be cut off by the horizon)",
     "single_segment": "one segment per task unless the instance is preemptive",
+    "one_pool": "a task that sends or receives data keeps the primary pool of its first segment",
     "mode": "a task runs in a mode of its own kind",
     "memory": "the task fits the memory of the devices",
-    "duration": "end - start is the duration of the segment's units in its mode",
-    "release": "no task starts before its release",
-    "access": "a task starts after its way from where it comes in to the pool",
+    "duration": "a segment lasts what its task takes in its mode; preemptive, it is not empty unless the task takes no time",
+    "release": "no task starts before its release, nor before time 0",
+    "access": "a segment starts after the way from where the task comes in to the pool",
     "deadline": "hard deadlines hold",
-    "horizon": "everything ends within a fixed horizon",
+    "horizon": "everything ends within a fixed horizon, and by tick 2^52",
     "precedence": "a task starts after its predecessors end",
     "transfer": "a task starts after its predecessors' data has arrived",
     "link": "data moves only between linked pools",
@@ -29,12 +32,13 @@ CONSTRAINTS = {
     "self_overlap": "segments of one task do not overlap",
     "power_cap": "power at a place stays within its cap",
     "limit": "an upper limit on a metric holds (named limit:<metric>)",
+    "finite": "every metric is a finite number",
 }
 
 # Rows described one by one in a violation's message.
 SHOWN = 3
-# A task cut into more segments than this is forgiven no more in all.
-SEGMENTS = 16
+# Times of a schedule beyond this, far later than any horizon, are bad form: differences of times fit into int64.
+LARGEST_TIME = 2**60
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,15 @@ def check(instance: Instance, schedule: Schedule) -> list[Violation]:
     bad_form = _form(instance, schedule)
     if bad_form:
         return [Violation("form", bad_form)]
+    schedule = schedule.as_int64()
     found: list[Violation] = []
+    made = progress(instance, schedule)
     _per_segment(instance, schedule, found)
+    _duration(instance, schedule, found)
     _access(instance, schedule, found)
-    complete = _assignment(instance, schedule, found)
-    if complete:
+    _assignment(instance, schedule, made, found)
+    _one_task(instance, schedule, found)
+    if np.isfinite(made.first).all():
         _edges(instance, schedule, found)
     _capacity(instance, schedule, found)
     _power(instance, schedule, found)
@@ -67,43 +75,22 @@ def check(instance: Instance, schedule: Schedule) -> list[Violation]:
 
 
 def _form(instance: Instance, s: Schedule) -> str | None:
-    columns = {"task": s.task, "mode": s.mode, "start": s.start, "end": s.end, "units": s.units}
+    columns = {"task": s.task, "mode": s.mode, "start": s.start, "end": s.end}
     n = len(s.task)
     for name, column in columns.items():
         if column.ndim != 1 or len(column) != n:
             return f"column {name!r} has shape {column.shape}, expected ({n},)"
-    for name, column, top in (("task", s.task, instance.num_tasks), ("mode", s.mode, instance.num_modes)):
         if column.dtype.kind not in "iu":
-            return f"column {name!r} holds {column.dtype}, expected integers"
+            return f"column {name!r} holds {column.dtype}, expected whole numbers"
+    for name, column, top in (("task", s.task, instance.num_tasks), ("mode", s.mode, instance.num_modes)):
         bad = np.flatnonzero((column < 0) | (column >= top))
         if len(bad):
             return f"{name}[{bad[0]}] is {column[bad[0]]}, expected 0 to {top - 1}"
-    for name in ("start", "end", "units"):
-        bad = np.flatnonzero(~np.isfinite(columns[name].astype(float)))
-        if len(bad):
-            return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected a finite number"
     for name in ("start", "end"):
-        bad = np.flatnonzero(np.abs(columns[name].astype(float)) > MAX_TIME)
+        bad = np.flatnonzero((columns[name] > LARGEST_TIME) | (columns[name] < -LARGEST_TIME))
         if len(bad):
-            return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected at most {MAX_TIME:.3g}"
-    if instance.domain == "ticks":
-        for name in ("start", "end"):
-            bad = np.flatnonzero(columns[name] != np.floor(columns[name]))
-            if len(bad):
-                return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected a whole number of ticks"
+            return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected at most 2^60 ticks"
     return None
-
-
-def _tolerance(instance: Instance, times: Floats) -> Floats:
-    """What a comparison of times forgives: nothing in ticks, a relative 1e-9 in seconds."""
-    return np.zeros(len(times)) if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(times))
-
-
-def _forgiven(instance: Instance, s: Schedule) -> Floats:
-    """The tolerance of each segment: thousands of segments shorter than it would do their work in no time."""
-    tolerance = _tolerance(instance, s.end.astype(float))
-    segments = np.bincount(s.task, minlength=instance.num_tasks)[s.task]
-    return np.asarray(tolerance * np.minimum(1.0, SEGMENTS / np.maximum(1, segments)), dtype=float)
 
 
 def _add(found: list[Violation], name: str, bad: Bools, amount: Any, describe: Any) -> None:
@@ -119,7 +106,7 @@ def _add(found: list[Violation], name: str, bad: Bools, amount: Any, describe: A
 
 def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     tasks, name = instance.tasks, instance.tasks.name
-    start, end = s.start.astype(float), s.end.astype(float)
+    start, end = s.start, s.end
     kind_ok = instance.modes.kind[s.mode] == tasks.kind[s.task]
     _add(found, "mode", ~kind_ok, 1.0, lambda r: f"task {name(s.task[r])} runs in mode {s.mode[r]}, which is not of its kind")
     room = instance.mode_memory_gb[s.mode]
@@ -131,64 +118,74 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
         need - np.where(np.isfinite(room), room, 0),
         lambda r: f"task {name(s.task[r])} needs {need[r]:g} GB, mode {s.mode[r]} has {room[r]:g} GB",
     )
-    length = np.asarray(instance.duration(s.mode, s.units), dtype=float)
-    tolerance = _tolerance(instance, end)
-    off = np.abs(end - start - length)
-    _add(
-        found,
-        "duration",
-        off > _forgiven(instance, s),
-        off,
-        lambda r: f"task {name(s.task[r])} runs from {start[r]:g} to {end[r]:g}, its units take {length[r]:g}",
-    )
-    early = tasks.release[s.task].astype(float) - start
-    early = np.maximum(early, -start)
+    early = np.maximum(tasks.release[s.task], 0) - start
     _add(
         found,
         "release",
-        early > tolerance,
+        early > 0,
         early,
-        lambda r: f"task {name(s.task[r])} starts at {start[r]:g}, released at {tasks.release[s.task[r]]:g}",
+        lambda r: f"task {name(s.task[r])} starts at {start[r]}, released at {tasks.release[s.task[r]]}",
     )
     hard = tasks.deadline_hard[s.task] & np.isfinite(tasks.deadline[s.task])
     late = np.where(hard, end - np.where(hard, tasks.deadline[s.task], 0.0), -1.0)
     _add(
         found,
         "deadline",
-        late > tolerance,
+        late > 0,
         late,
-        lambda r: f"task {name(s.task[r])} ends at {end[r]:g}, its deadline is {tasks.deadline[s.task[r]]:g}",
+        lambda r: f"task {name(s.task[r])} ends at {end[r]}, its deadline is {tasks.deadline[s.task[r]]:.0f}",
     )
-    if instance.horizon is not None:
-        over = end - instance.horizon
-        _add(
-            found,
-            "horizon",
-            over > tolerance,
-            over,
-            lambda r: f"task {name(s.task[r])} ends at {end[r]:g}, the horizon is {instance.horizon:g}",
-        )
+    over = end - instance.end_of_time
+    _add(
+        found,
+        "horizon",
+        over > 0,
+        over,
+        lambda r: f"task {name(s.task[r])} ends at {end[r]}, the horizon is {instance.end_of_time}",
+    )
 
 
-def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool:
-    """Units processed exactly; whether every task has a segment at all."""
-    tasks, n = instance.tasks, instance.num_tasks
-    done = np.bincount(s.task, weights=s.units, minlength=n).astype(float)
-    segments = np.bincount(s.task, minlength=n)
-    off = np.abs(done - tasks.units)
-    # One segment must carry the very number: a trifle less could be a tick less.
-    allowed = np.where(segments == 1, 0.0, TOLERANCE * np.maximum(1.0, np.abs(tasks.units)))
-    wrong = (off > allowed) | (segments == 0)
+def _duration(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+    """Lengths of segments: D, or a part of it where the instance is preemptive or the horizon cuts the task off."""
+    whole, length = whole_durations(instance, s), s.end - s.start
+    if instance.preemptive:
+        wrong = np.where(whole > 0, length <= 0, length != 0)
+    else:
+        wrong = length != whole
+        if instance.is_open:
+            wrong &= ~((s.end == instance.end_of_time) & (length > 0) & (length < whole))
+    name = instance.tasks.name
+    _add(
+        found,
+        "duration",
+        wrong,
+        np.abs(length - whole),
+        lambda r: f"task {name(s.task[r])} runs from {s.start[r]} to {s.end[r]}, in mode {s.mode[r]} it takes {whole[r]}",
+    )
+
+
+def _assignment(instance: Instance, s: Schedule, made: Progress, found: list[Violation]) -> None:
+    """Every task is complete; what may stay undone in an open instance is what ``_duration`` has accepted, or has not begun."""
     if instance.is_open:
-        wrong &= ~_may_stay_undone(instance, s, done, segments)
-    wrong[s.task[s.units <= 0]] = True
+        return
+    name, segments = instance.tasks.name, np.bincount(s.task, minlength=instance.num_tasks)
+    # Without preemption the length of the one segment is a matter of "duration".
+    wrong = ~made.complete & (instance.preemptive | (segments == 0))
+    share = np.minimum(made.share, 1.0)
     _add(
         found,
         "assignment",
         wrong,
-        off,
-        lambda r: f"task {tasks.name(r)} has {done[r]:g} of its {tasks.units[r]:g} units in {segments[r]} segments",
+        1.0 - share,
+        lambda r: f"task {name(r)} is done to {100 * share[r]:.9g} % in {segments[r]} segments",
     )
+
+
+def _one_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+    """What the segments of one task have to do with each other."""
+    tasks, segments = instance.tasks, np.bincount(s.task, minlength=instance.num_tasks)
+    if not (segments > 1).any():
+        return
     if not instance.preemptive:
         _add(
             found,
@@ -197,48 +194,59 @@ def _assignment(instance: Instance, s: Schedule, found: list[Violation]) -> bool
             segments.astype(float),
             lambda r: f"task {tasks.name(r)} has {segments[r]} segments",
         )
-    elif (segments > 1).any():
-        order = np.lexsort((s.start, s.task))
-        task, start, end = s.task[order], s.start[order].astype(float), s.end[order].astype(float)
-        over = np.where(task[1:] == task[:-1], end[:-1] - start[1:], -1.0)
-        _add(
-            found,
-            "self_overlap",
-            over > _forgiven(instance, s)[order][1:],
-            over,
-            lambda r: f"task {tasks.name(task[r])} runs twice at {start[r + 1]:g}",
-        )
-    return bool((segments > 0).all())
+        return
+    order = np.lexsort((s.end, s.start, s.task))
+    task, start, end = s.task[order], s.start[order], s.end[order]
+    same = task[1:] == task[:-1]
+    over = np.where(same, end[:-1] - start[1:], -1)
+    _add(
+        found,
+        "self_overlap",
+        over > 0,
+        over,
+        lambda r: f"task {tasks.name(task[r])} runs twice at {start[r + 1]}",
+    )
+    pool, moves = instance.modes.primary[s.mode[order]], tasks_with_data(instance)
+    _add(
+        found,
+        "one_pool",
+        same & (pool[1:] != pool[:-1]) & moves[task[1:]],
+        1.0,
+        lambda r: (
+            f"task {tasks.name(task[r])} sends or receives data, and goes from {pool_name(instance, pool[r])} "
+            f"to {pool_name(instance, pool[r + 1])} at {start[r + 1]}"
+        ),
+    )
 
 
-def _may_stay_undone(instance: Instance, s: Schedule, done: Floats, segments: Ints) -> Bools:
-    """Tasks of an open instance that are not done, and need not be: they run at the horizon, wait, or may be interrupted."""
-    assert instance.horizon is not None
-    last = np.full(instance.num_tasks, -np.inf)
-    np.maximum.at(last, s.task, s.end.astype(float))
-    running = last >= instance.horizon - slack(instance.horizon)
-    return np.asarray((done < instance.tasks.units) & ((segments == 0) | running | instance.preemptive))
+def tasks_with_data(instance: Instance) -> Bools:
+    """Tasks that send or receive data: they stay on one pool, where it is or arrives."""
+    edges, out = instance.edges, np.zeros(instance.num_tasks, dtype=bool)
+    heavy = edges.data_gb > 0
+    out[edges.source[heavy]] = True
+    out[edges.target[heavy]] = True
+    return out
+
+
+def pool_name(instance: Instance, pool: Any) -> str:
+    return instance.pools.names[int(pool)] if pool >= 0 else "no pool"
 
 
 def _access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    """Way in, of each task's first segment."""
-    stream, tasks = instance.stream, instance.tasks
-    if stream is None or s.num_segments == 0:
+    """Way in, of every segment: a part of a task elsewhere brings the rest no nearer."""
+    if instance.stream is None or s.num_segments == 0:
         return
-    order = np.lexsort((s.start, s.task))
-    rows = order[np.concatenate(([True], s.task[order][1:] != s.task[order][:-1]))]
-    pool, task = instance.modes.primary[s.mode[rows]], s.task[rows]
-    there = tasks.release[task].astype(float) + np.asarray(instance.access(task, pool), dtype=float)
-    start = s.start[rows].astype(float)
-    late = there - start
+    tasks, pool = instance.tasks, instance.modes.primary[s.mode]
+    there = tasks.release[s.task] + np.asarray(instance.access(s.task, pool), dtype=float)
+    late = there - s.start
     _add(
         found,
         "access",
-        ~(late <= _tolerance(instance, start)),
+        late > 0,
         np.where(np.isfinite(late), late, 1.0),
         lambda r: (
-            f"task {tasks.name(task[r])} starts in {instance.pools.names[pool[r]]} at {start[r]:g}, "
-            + (f"and is there at {there[r]:g}" if np.isfinite(there[r]) else "which it cannot reach")
+            f"task {tasks.name(s.task[r])} starts in {pool_name(instance, pool[r])} at {s.start[r]}, "
+            + (f"and is there at {there[r]:.0f}" if np.isfinite(there[r]) else "which it cannot reach")
         ),
     )
 
@@ -248,19 +256,18 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     if len(edges.source) == 0:
         return
     first, last = first_and_last(instance, s)
-    finish = np.full(instance.num_tasks, -np.inf)
-    np.maximum.at(finish, s.task, s.end.astype(float))
-    ends, starts = finish[edges.source], s.start[first[edges.target]].astype(float)
-    tolerance = _tolerance(instance, starts)
+    finish = np.full(instance.num_tasks, -LARGEST_TIME, dtype=np.int64)
+    np.maximum.at(finish, s.task, s.end)
+    ends, starts = finish[edges.source], s.start[first[edges.target]]
     early = ends - starts
     _add(
         found,
         "precedence",
-        early > tolerance,
+        early > 0,
         early,
         lambda e: (
-            f"task {tasks.name(edges.target[e])} starts at {starts[e]:g}, "
-            f"before {tasks.name(edges.source[e])} ends at {ends[e]:g}"
+            f"task {tasks.name(edges.target[e])} starts at {starts[e]}, "
+            f"before {tasks.name(edges.source[e])} ends at {ends[e]}"
         ),
     )
     primary = instance.modes.primary[s.mode]
@@ -282,16 +289,15 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     _add(
         found,
         "transfer",
-        (missing > tolerance) & (early <= tolerance),
+        (missing > 0) & (early <= 0),
         missing,
-        lambda e: f"data of {tasks.name(edges.source[e])} reaches {tasks.name(edges.target[e])} {missing[e]:g} too late",
+        lambda e: f"data of {tasks.name(edges.source[e])} reaches {tasks.name(edges.target[e])} {missing[e]:.0f} ticks too late",
     )
 
 
 def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     row, pool, count = requirements(instance, s.mode)
-    start, end = s.start.astype(float)[row], s.end.astype(float)[row]
-    end = end - _forgiven(instance, s)[row]
+    start, end = s.start[row].astype(float), s.end[row].astype(float)
     keep = end > start
     pool, start, end, count = pool[keep], start[keep], end[keep], count[keep]
     if instance.stream is not None and len(instance.stream.outages.time):
@@ -305,7 +311,7 @@ def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         "capacity",
         over > 0,
         over,
-        lambda p: f"pool {instance.pools.names[p]} has {top[p]:g} busy devices of {instance.pools.count[p]} at {at[p]:g}",
+        lambda p: f"pool {instance.pools.names[p]} has {top[p]:g} busy devices of {instance.pools.count[p]} at {at[p]:.0f}",
     )
 
 
@@ -339,9 +345,8 @@ def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pool
 
 def _power(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     limits = instance.limits
-    start, end = s.start.astype(float), s.end.astype(float)
     for place, cap in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
-        peak, at = peak_power(instance, start, end, s.mode, place)
-        if peak > cap + slack(cap):
-            message = f"{instance.places.names[place]} draws {peak:.6g} W at {at:g}, the cap is {cap:g} W"
-            found.append(Violation("power_cap", message, peak - cap))
+        peak = peak_power(instance, s, place)
+        if exceeds(peak.watts, cap):
+            message = f"{instance.places.names[place]} draws {peak.watts:.12g} W at {peak.at:.0f}, the cap is {cap:.12g} W"
+            found.append(Violation("power_cap", message, peak.watts - cap))

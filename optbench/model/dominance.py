@@ -32,7 +32,7 @@ def stand_ins(instance: Instance) -> Ints:
     if instance.preemptive or not wanted <= REGULAR or len(out) > MAX_ROWS or instance.num_modes * instance.num_pools > MAX_USES:
         return out
     uses, added_w = mode_uses(instance).astype(float), _added_w(instance)
-    net_j = pairs.energy_j - instance.step_s * pairs.duration * instance.mode_rest_w[pairs.mode]
+    net_j = pairs.energy_j - instance.tick_s * pairs.duration * instance.mode_rest_w[pairs.mode]
     if "energy_j" not in wanted:
         net_j = np.zeros_like(net_j)
     primary = instance.modes.primary[pairs.mode]

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from optbench.model.instance import Instance
 
 FEATURES = {
-    "ticks": "integer time",
-    "seconds": "continuous time",
     "precedence": "tasks that wait for others",
     "transfers": "data that takes time or energy between pools",
     "releases": "tasks that arrive later than time 0",
@@ -58,4 +56,4 @@ def features_of(instance: Instance) -> frozenset[str]:
         "open_end": instance.is_open,
         "per_unit": "j_per_unit" in wanted,
     }
-    return frozenset({instance.domain} | {name for name, present in tests.items() if present})
+    return frozenset(name for name, present in tests.items() if present)

@@ -1,8 +1,10 @@
 """The frozen, validated data of one scheduling problem.
 
-Times are in the instance's own domain: ``ticks`` (integers of ``tick_s`` seconds) or ``seconds`` (floats). A mode k of a
-task i with u units lasts d = u · time_per_unit_s[k], in the ticks domain ceil(d / tick_s); its energy is data,
-e = u · energy_per_unit_j[k], whatever d was rounded to. Both are defined here once, and nowhere else.
+Times are whole ticks of ``tick_s`` seconds (``model.timegrid``). A task of u units lasts, in mode k,
+
+    D = up(u · (time_per_unit_s[k] / tick_s)) ticks,        and takes  e = u · energy_per_unit_j[k] joules,
+
+whatever D was rounded to. Both are defined here once, and nowhere else.
 
 A mode occupies ``req_count`` devices of each pool it lists for its whole length; the first pool listed is its *primary*
 pool, which places its power, its tariff and its transfers. A device that is not busy draws its pool's resting power.
@@ -12,36 +14,30 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optbench.model.content_hash import add_to_digest
 from optbench.model.objective import Objective
-from optbench.model.streams import Outages, Stream
+from optbench.model.streams import Stream
+from optbench.model.timegrid import HORIZON_TICKS, grid_up, to_ints
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Domain = Literal["ticks", "seconds"]
-
-# A product of floats within this relative distance of an integer is that integer, so that 30 units of 0.1 s are 3 s.
-ROUNDING_GUARD = 1e-9
-# Ticks are exact in floats and in the solvers' integers up to here, with room for sums.
-MAX_TIME = 2.0**50
-# Times and sums recorded as floats are compared with this relative tolerance.
-TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """One row per task. Deadlines are inf where there is none; ``deadline_hard`` says whether lateness is forbidden."""
+    """One row per task. Deadlines are whole, inf where there is none; ``deadline_hard`` says whether lateness is forbidden."""
 
     kind: Ints
     units: Floats
-    release: Floats | Ints
+    release: Ints
     deadline: Floats
     deadline_hard: Bools
     weight: Floats
@@ -140,7 +136,7 @@ class Links:
 class Tariffs:
     """Piecewise-constant price and carbon per pool: column p holds from ``times[p]`` to the next, the last for ever."""
 
-    times: Floats
+    times: Ints
     price_usd_per_kwh: Floats
     carbon_g_per_kwh: Floats
 
@@ -156,7 +152,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Every (task, mode) that fits; the rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. Times in the time domain.
+    """Every (task, mode) that fits; the rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. Times are in ticks.
 
     ``ready`` is when the task can begin in the mode: its release, and its way to the primary pool.
     """
@@ -164,9 +160,9 @@ class Pairs:
     ptr: Ints
     task: Ints
     mode: Ints
-    duration: Floats | Ints
+    duration: Ints
     energy_j: Floats
-    ready: Floats
+    ready: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +170,8 @@ class Instance:
     """One problem to solve. ``horizon`` is None when idle power is paid until completion, else the fixed end of time."""
 
     name: str
-    domain: Domain
     tick_s: float
-    horizon: float | None
+    horizon: int | None
     tasks: Tasks
     edges: Edges
     places: Places
@@ -208,22 +203,27 @@ class Instance:
         return self.stream is not None and self.stream.opens is not None
 
     @property
-    def opens(self) -> float:
+    def opens(self) -> int:
         """From when on resting power is paid."""
-        return 0.0 if self.stream is None or self.stream.opens is None else self.stream.opens
+        return 0 if self.stream is None or self.stream.opens is None else self.stream.opens
 
     @property
-    def step_s(self) -> float:
-        """Seconds in one unit of the time domain."""
-        return self.tick_s if self.domain == "ticks" else 1.0
+    def end_of_time(self) -> int:
+        """The fixed horizon, or the one that every instance has: nothing ends later."""
+        return HORIZON_TICKS if self.horizon is None else min(self.horizon, HORIZON_TICKS)
 
-    def to_domain(self, seconds: Any) -> Any:
-        """Seconds as time of this domain, rounded up where time is ticks."""
-        return round_up(np.asarray(seconds, dtype=float) / self.tick_s) if self.domain == "ticks" else seconds
+    def to_ticks(self, seconds: Any) -> Ints:
+        """Finite seconds as ticks, rounded up."""
+        return to_ints(grid_up(np.asarray(seconds, dtype=float) / self.tick_s))
 
-    def duration(self, mode: Any, units: Any) -> Any:
-        """Length of ``units`` of work in ``mode``, in the time domain."""
-        return self.to_domain(np.asarray(units, dtype=float) * self.modes.time_per_unit_s[mode])
+    @cached_property
+    def ticks_per_unit(self) -> Floats:
+        """Ticks that one unit takes in each mode, before anything is rounded to whole ticks."""
+        return self.modes.time_per_unit_s / self.tick_s
+
+    def duration(self, mode: Any, units: Any) -> Ints:
+        """D: ticks that a task of so many units takes in a mode."""
+        return to_ints(grid_up(np.asarray(units, dtype=float) * self.ticks_per_unit[mode]))
 
     def energy_j(self, mode: Any, units: Any) -> Any:
         """Energy of ``units`` of work in ``mode``."""
@@ -244,8 +244,7 @@ class Instance:
         if self.stream is None:
             return np.zeros(np.shape(task))
         way = np.where(np.asarray(pool) >= 0, self.stream.latency_s[self.stream.ingress[task], pool], 0.0)
-        finite = np.isfinite(way)
-        return np.where(finite, self.to_domain(np.where(finite, way, 0.0)), np.inf)
+        return grid_up(way / self.tick_s)
 
     def fits(self, task: Any, mode: Any) -> Any:
         """Whether the task may use the mode: right kind, memory on every device, and a way to the primary pool."""
@@ -273,7 +272,7 @@ class Instance:
         mode = self.modes.kind_ptr[self.tasks.kind[task]] + offset
         way = np.asarray(self.access(task, self.modes.primary[mode]), dtype=float)
         keep = (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode]) & np.isfinite(way)
-        task, mode, ready = task[keep], mode[keep], (self.tasks.release[task] + way)[keep]
+        task, mode, ready = task[keep], mode[keep], to_ints((self.tasks.release[task] + way)[keep])
         ptr = np.concatenate(([0], np.cumsum(np.bincount(task, minlength=self.num_tasks)))).astype(np.int64)
         units = self.tasks.units[task]
         return Pairs(ptr, task, mode, self.duration(mode, units), self.energy_j(mode, units), ready)
@@ -300,12 +299,10 @@ class Instance:
     @cached_property
     def physics_hash(self) -> str:
         """Content hash of everything but the names and the objective."""
-        horizon = None if self.horizon is None else float(self.horizon)
-        digest = hashlib.sha256(repr((self.domain, float(self.tick_s), horizon, bool(self.preemptive))).encode())
-        for part in (self.tasks, self.edges, self.places, self.pools, self.modes, self.links, self.limits, self.tariffs):
-            _update(digest, part)
-        if self.stream is not None:
-            _update(digest, self.stream)
+        digest = hashlib.sha256(repr((float(self.tick_s), bool(self.preemptive))).encode())
+        add_to_digest(digest, "horizon", self.horizon)
+        for name in ("tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs", "stream"):
+            add_to_digest(digest, name, getattr(self, name))
         return digest.hexdigest()
 
     def with_objective(self, objective: Objective) -> Instance:
@@ -326,31 +323,11 @@ class Instance:
         return features_of(self)
 
 
-def round_up(value: Any) -> Ints:
-    """Smallest integer not below the value, forgiving a relative excess of ROUNDING_GUARD."""
-    value = np.asarray(value, dtype=float)
-    whole = np.rint(value)  # a whole number is itself at every size; the guard exceeds 1 from 1e9 on
-    near = np.abs(value - whole) <= ROUNDING_GUARD * np.maximum(1.0, np.abs(value))
-    return np.asarray(np.where(near, whole, np.ceil(value)), dtype=np.int64)
-
-
-def round_down(value: Any) -> Floats:
-    """Largest whole number not above the value, forgiving a relative shortfall of ROUNDING_GUARD; inf stays inf."""
-    value = np.asarray(value, dtype=float)
-    whole = np.rint(value)
-    with np.errstate(invalid="ignore"):
-        near = np.abs(value - whole) <= ROUNDING_GUARD * np.maximum(1.0, np.abs(value))
-    return np.asarray(np.where(near | ~np.isfinite(value), whole, np.floor(value)), dtype=float)
-
-
 def lag_of(instance: Instance, sender: Ints, receiver: Ints, data_gb: Floats) -> Any:
     links = instance.links
     free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)
     seconds = np.where(free, 0.0, links.latency_s[sender, receiver] + data_gb * links.s_per_gb[sender, receiver])
-    if instance.domain == "seconds":
-        return seconds
-    finite = np.isfinite(seconds)
-    return np.where(finite, round_up(np.where(finite, seconds, 0.0) / instance.tick_s), np.inf)
+    return grid_up(seconds / instance.tick_s)
 
 
 def reduce_by_mode(ufunc: np.ufunc, modes: Modes, values: Floats, empty: float) -> Floats:
@@ -375,21 +352,3 @@ def topological_order(num_tasks: int, edges: Edges) -> Ints:
             if waiting[successor] == 0:
                 ready.append(successor)
     return np.asarray(ready, dtype=np.int64)
-
-
-def _update(digest: Any, part: Any) -> None:
-    """Feed a part's arrays to the digest, leaving names out."""
-    if part is None:
-        digest.update(b"none")
-        return
-    for column in fields(part):
-        value = getattr(part, column.name)
-        if isinstance(value, np.ndarray):
-            digest.update(f"{column.name}{value.shape}{value.dtype.kind}".encode())
-            digest.update(np.ascontiguousarray(value).tobytes())
-        elif isinstance(value, Mapping):
-            digest.update(repr(sorted((name, float(number)) for name, number in value.items())).encode())
-        elif isinstance(value, float):
-            digest.update(f"{column.name}{value!r}".encode())
-        elif isinstance(value, Outages):
-            _update(digest, value)

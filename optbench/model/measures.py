@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from optbench.errors import ContradictionError
-from optbench.model.instance import TOLERANCE
+from optbench.model.timegrid import RELATIVE_TOLERANCE
 
 Value = float | tuple[float, ...]
 
@@ -40,7 +40,12 @@ def primal_integral(trajectory: Iterable[tuple[float, float]], best_known: float
     return total + (end_s - last_t) * last_gap
 
 
+def contradicts(objective: float, bound: float) -> bool:
+    """Whether a lower bound is above a verified objective, beyond the rounding of its terms."""
+    return bound > objective + RELATIVE_TOLERANCE * abs(objective)
+
+
 def check_bound(objective: float, bound: float, source: str, where: str) -> None:
-    """A bound above a verified objective, beyond the tolerance, means that one of the two is wrong."""
-    if bound > objective + TOLERANCE * max(1.0, abs(objective)):
+    """A bound above a verified objective means that one of the two is wrong."""
+    if contradicts(objective, bound):
         raise ContradictionError(f"{where}: bound {bound!r} from {source} exceeds the verified objective {objective!r}")

@@ -2,53 +2,50 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from optbench.model.caps import net_power_w, resting_power_w
-from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
+from optbench.model.caps import exact_added_w, exact_resting_w
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.power_peaks import Peak, exact_peak
+from optbench.model.progress import progress, segment_energy_j
 from optbench.model.schedule import Schedule
-from optbench.model.stream_metrics import progress, stream_metrics
+from optbench.model.stream_metrics import stream_metrics
 
 J_PER_KWH = 3.6e6
 
 
-def slack(value: float) -> float:
-    """Tolerance of a comparison with ``value``."""
-    return TOLERANCE * max(1.0, abs(value))
-
-
 def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
-    """All metrics; meaningful only for a schedule of good form."""
-    step, tasks = instance.step_s, instance.tasks
-    start, end = schedule.start.astype(float), schedule.end.astype(float)
-    makespan = float(end.max(initial=0.0))
+    """All metrics; meaningful only for a schedule of good form. Those that are sums have no negative term."""
+    tick_s, tasks = instance.tick_s, instance.tasks
+    makespan = float(schedule.end.max(initial=0))
     found = progress(instance, schedule)
     finish = found.finish(instance)
     due = np.isfinite(tasks.deadline)
     late = np.where(due, np.maximum(0.0, finish - np.where(due, tasks.deadline, 0.0)), 0.0)
-    horizon = makespan if instance.horizon is None else float(instance.horizon)
-    busy_j = float(instance.energy_j(schedule.mode, schedule.units).sum())
-    transfer_j = float(transfers(instance, schedule)[2].sum())
-    rest_j = float((instance.pools.rest_w * idle_time(instance, schedule, horizon)).sum()) * step
-    cost, carbon = tariff_totals(instance, schedule, horizon)
+    horizon = int(makespan) if instance.horizon is None else int(instance.horizon)
+    busy_j = math.fsum(segment_energy_j(instance, schedule).tolist())
+    transfer_j = math.fsum(transfers(instance, schedule)[2].tolist())
+    rest_j = math.fsum((instance.pools.rest_w * resting_ticks(instance, schedule, horizon)).tolist()) * tick_s
     energy_j = busy_j + transfer_j + rest_j
+    cost, carbon = tariff_totals(instance, schedule, float(horizon))
     streamed = {} if instance.stream is None else stream_metrics(instance, schedule, found, energy_j)
     return {
         "makespan": makespan,
-        "makespan_s": makespan * step,
+        "makespan_s": makespan * tick_s,
         "energy_j": energy_j,
         "busy_energy_j": busy_j,
         "transfer_energy_j": transfer_j,
         "rest_energy_j": rest_j,
-        "flow_time_s": float((tasks.weight * (finish - tasks.release)).sum()) * step,
-        "tardiness_s": float((tasks.weight * late)[~tasks.deadline_hard].sum()) * step,
-        "late_tasks": float((late > slack(makespan)).sum()),
+        "flow_time_s": math.fsum((tasks.weight * (finish - tasks.release)).tolist()) * tick_s,
+        "tardiness_s": math.fsum((tasks.weight * late)[~tasks.deadline_hard].tolist()) * tick_s,
+        "late_tasks": float((late > 0).sum()),
         "cost_usd": cost,
         "carbon_g": carbon,
-        "peak_power_w": float(peak_power(instance, start, end, schedule.mode, 0)[0]),
+        "peak_power_w": peak_power(instance, schedule, 0).watts,
         **streamed,
     }
 
@@ -71,12 +68,21 @@ def mode_uses(instance: Instance) -> Ints:
     return uses
 
 
-def idle_time(instance: Instance, schedule: Schedule, horizon: float) -> Floats:
-    """Device-time per pool that is not busy within [0, horizon], of an open instance from its opening on."""
+# Ticks are added up in two halves of at most 2^28 each: sums of half a thousand million device-halves are exact in floats.
+HALF_BITS = 24
+
+
+def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Floats:
+    """Device-ticks of each pool within [opens, horizon] in which the device is not busy: an exact difference, rounded once."""
+    opens, pools = instance.opens, instance.num_pools
     row, pool, count = requirements(instance, schedule.mode)
-    length = (schedule.end - schedule.start).astype(float)[row]
-    busy = np.bincount(pool, weights=count * length, minlength=instance.num_pools)
-    return np.asarray(instance.pools.count * (horizon - instance.opens) - busy, dtype=float)
+    last = max(horizon, opens)
+    length = (np.clip(schedule.end, opens, last) - np.clip(schedule.start, opens, last))[row]
+    low = np.bincount(pool, weights=count * (length & ((1 << HALF_BITS) - 1)), minlength=pools).tolist()
+    high = np.bincount(pool, weights=count * (length >> HALF_BITS), minlength=pools).tolist()
+    whole = [int(devices) * (horizon - opens) for devices in instance.pools.count.tolist()]
+    busy = [(int(h) << HALF_BITS) + int(l) for h, l in zip(high, low, strict=True)]
+    return np.array([float(there - used) for there, used in zip(whole, busy, strict=True)])
 
 
 def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Floats]:
@@ -90,7 +96,7 @@ def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Flo
     producer, consumer = last[edges.source[heavy]], first[edges.target[heavy]]
     sender = primary[producer]
     energy = np.asarray(instance.transfer_j(sender, primary[consumer], edges.data_gb[heavy]), dtype=float)
-    return sender, schedule.end[producer].astype(float), energy
+    return sender, np.maximum(schedule.end[producer], 0).astype(float), energy
 
 
 def first_and_last(instance: Instance, schedule: Schedule) -> tuple[Ints, Ints]:
@@ -116,54 +122,56 @@ def tariff_totals(instance: Instance, schedule: Schedule, horizon: float) -> tup
 def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates: Floats) -> float:
     assert instance.tariffs is not None
     times = instance.tariffs.times
-    start, end = schedule.start.astype(float), schedule.end.astype(float)
+    # What starts before time 0 is a violation, and no index of a period.
+    start, end = (np.maximum(t, 0).astype(float) for t in (schedule.start, schedule.end))
+    last = max(horizon, instance.opens)
+    since, until = np.clip(start, instance.opens, last), np.clip(end, instance.opens, last)
     primary = instance.modes.primary[schedule.mode]
-    total = 0.0
-    energy = np.asarray(instance.energy_j(schedule.mode, schedule.units), dtype=float)
+    energy = segment_energy_j(instance, schedule)
     row, pool, count = requirements(instance, schedule.mode)
     sender, sent_at, sent_j = transfers(instance, schedule)
+    total = 0.0
     for p in range(instance.num_pools):
         here = primary == p
         total += float((energy[here] * mean_rate(times, rates[p], start[here], end[here])).sum())
-        paid = integral(times, rates[p], np.asarray([instance.opens, horizon]))
+        paid = integral(times, rates[p], np.asarray([instance.opens, last]))
         whole = float(paid[1] - paid[0]) * float(instance.pools.count[p])
         mine = row[pool == p]
-        busy = (integral(times, rates[p], end[mine]) - integral(times, rates[p], start[mine])) * count[pool == p]
-        total += float(instance.pools.rest_w[p]) * instance.step_s * (whole - float(busy.sum()))
+        busy = (integral(times, rates[p], until[mine]) - integral(times, rates[p], since[mine])) * count[pool == p]
+        total += float(instance.pools.rest_w[p]) * instance.tick_s * (whole - float(busy.sum()))
         at = sender == p
         total += float((sent_j[at] * rate_at(times, rates[p], sent_at[at])).sum())
     return total / J_PER_KWH
 
 
-def rate_at(times: Floats, rates: Floats, t: Floats) -> Floats:
+def rate_at(times: Any, rates: Floats, t: Floats) -> Floats:
     """The piecewise-constant rate at times t (a change counts from its own instant on)."""
     return np.asarray(rates[np.searchsorted(times, t, side="right") - 1], dtype=float)
 
 
-def integral(times: Floats, rates: Floats, t: Floats) -> Floats:
+def integral(times: Any, rates: Floats, t: Floats) -> Floats:
     """∫ of the rate over [0, t]."""
     cumulated = np.concatenate(([0.0], np.cumsum(np.diff(times) * rates[:-1])))
     period = np.searchsorted(times, t, side="right") - 1
     return np.asarray(cumulated[period] + (t - times[period]) * rates[period], dtype=float)
 
 
-def mean_rate(times: Floats, rates: Floats, start: Floats, end: Floats) -> Floats:
+def mean_rate(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
     """Mean rate over [start, end]; the rate at the start where that is empty."""
     length = end - start
     mean = (integral(times, rates, end) - integral(times, rates, start)) / np.where(length > 0, length, 1.0)
     return np.where(length > 0, mean, rate_at(times, rates, start))
 
 
-def peak_power(instance: Instance, start: Floats, end: Floats, mode: Ints, place: int) -> tuple[float, float]:
+def peak_power(instance: Instance, schedule: Schedule, place: int) -> Peak:
     """Highest power at a place and the first time it is drawn: running modes plus resting devices of the pools below.
 
     A mode's power belongs to the place of its primary pool; every device it occupies, wherever it stands, stops resting.
     """
-    base, net = resting_power_w(instance, place), net_power_w(instance, place)[mode]
-    rows = np.flatnonzero(end > start)
-    shrink = 0.0 if instance.domain == "ticks" else TOLERANCE * np.maximum(1.0, np.abs(end[rows]))
-    level, at = running_peak(start[rows], end[rows] - shrink, net[rows])
-    return (base + level, at) if level > 0 else (base, 0.0)
+    rows = np.flatnonzero(schedule.end > schedule.start)
+    modes, which = np.unique(schedule.mode[rows], return_inverse=True)
+    added = [exact_added_w(instance, place, mode) for mode in modes.tolist()]
+    return exact_peak(schedule.start[rows], schedule.end[rows], which, added, exact_resting_w(instance, place))
 
 
 def running_peak(start: Floats, end: Floats, demand: Floats) -> tuple[float, float]:
@@ -187,7 +195,7 @@ def profile_of(start: Floats, end: Floats, demand: Floats) -> tuple[Floats, Floa
 
 @dataclass(frozen=True, eq=False)
 class PowerTrace:
-    """Mean power per pool: ``busy_w[p, q]`` and ``rest_w[p, q]`` hold from ``t[q]`` to ``t[q + 1]`` (time domain).
+    """Mean power per pool: ``busy_w[p, q]`` and ``rest_w[p, q]`` hold from ``t[q]`` to ``t[q + 1]`` (ticks).
 
     Its integral plus the transfers' energy (drawn in an instant, listed beside it) is the energy of the schedule.
     """
@@ -198,9 +206,9 @@ class PowerTrace:
     transfer_t: Floats
     transfer_j: Floats
 
-    def energy_j(self, step_s: float) -> float:
+    def energy_j(self, tick_s: float) -> float:
         """Integral of the power, and the transfers."""
-        width = np.diff(self.t) * step_s
+        width = np.diff(self.t) * tick_s
         return float(((self.busy_w + self.rest_w) * width).sum() + self.transfer_j.sum())
 
 
@@ -209,14 +217,15 @@ def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
     start, end = schedule.start.astype(float), schedule.end.astype(float)
     horizon = float(end.max(initial=0.0)) if instance.horizon is None else float(instance.horizon)
     t = np.unique(np.concatenate(([instance.opens, horizon], start, end)))
-    energy = np.asarray(instance.energy_j(schedule.mode, schedule.units), dtype=float)
+    watched = (t[:-1] >= instance.opens) & (t[1:] <= horizon)
+    energy = segment_energy_j(instance, schedule)
     long = end > start
-    power = np.where(long, energy / np.where(long, (end - start) * instance.step_s, 1.0), 0.0)
+    power = np.where(long, energy / np.where(long, (end - start) * instance.tick_s, 1.0), 0.0)
     primary = np.maximum(instance.modes.primary[schedule.mode], 0)
     busy_w = _accumulate(t, primary[long], start[long], end[long], power[long], instance.num_pools)
     row, pool, count = requirements(instance, schedule.mode)
     busy = _accumulate(t, pool, start[row], end[row], count.astype(float), instance.num_pools)
-    rest_w = instance.pools.rest_w[:, None] * (instance.pools.count[:, None] - busy)
+    rest_w = np.where(watched, instance.pools.rest_w[:, None] * (instance.pools.count[:, None] - busy), 0.0)
     _, sent_at, sent_j = transfers(instance, schedule)
     at = np.concatenate((sent_at, start[~long]))
     return PowerTrace(t, busy_w, rest_w, at, np.concatenate((sent_j, energy[~long])))

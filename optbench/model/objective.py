@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from optbench.errors import ModelError, nearest
 
-# Metrics an objective or a limit may name. ``makespan`` is in the time domain's own unit, the others as their name says.
+# Metrics an objective or a limit may name. ``makespan`` is in ticks, the others as their name says.
 METRICS = ("makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s", "cost_usd", "carbon_g")
 # Aims of open instances, whose schedules may leave work undone: nothing but this one metric, of weight 1.
 RATIOS = ("j_per_unit",)
-# The same metric twice, in the time domain's unit and in seconds.
+# The same metric twice, in ticks and in seconds.
 MAKESPANS = ("makespan", "makespan_s")
 
 
@@ -52,8 +52,19 @@ class Objective:
 
     @property
     def hash(self) -> str:
-        levels = tuple(tuple((name, float(weight)) for name, weight in level) for level in self.levels)
+        levels = tuple(tuple(sorted((name, float(weight)) for name, weight in level)) for level in self.levels)
         return hashlib.sha256(repr(levels).encode()).hexdigest()
+
+    def in_seconds(self) -> Objective:
+        """The same aims with ``makespan_s`` for ``makespan``, where a tick has no meaning of its own."""
+        levels = []
+        for level in self.levels:
+            weights: dict[str, float] = {}
+            for name, weight in level:
+                name = "makespan_s" if name == "makespan" else name
+                weights[name] = weights.get(name, 0.0) + weight
+            levels.append(_level(weights))
+        return Objective(tuple(levels))
 
     def level(self, k: int) -> Objective:
         """The k-th level as an objective of its own."""

@@ -1,4 +1,4 @@
-"""The decision: a table of segments."""
+"""A schedule: a table of segments. It is a decision, nothing more; what it is worth is for the verifier to say."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.instance import Instance, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """One row per segment: ``units`` of ``task`` run in ``mode`` from ``start`` to ``end``, in the instance's time domain."""
+    """One row per segment: ``task`` runs in ``mode`` from ``start`` to ``end``, in whole ticks."""
 
     task: Ints
     mode: Ints
-    start: Floats | Ints
-    end: Floats | Ints
-    units: Floats
+    start: Ints
+    end: Ints
+
+    def as_int64(self) -> Schedule:
+        """The same segments in 64-bit columns: differences of smaller or unsigned integers would wrap around."""
+        columns = (self.task, self.mode, self.start, self.end)
+        if all(column.dtype == np.int64 for column in columns):
+            return self
+        return Schedule(*(column.astype(np.int64) for column in columns))
 
     @property
     def num_segments(self) -> int:
@@ -26,10 +32,8 @@ class Schedule:
 
     @classmethod
     def of(cls, instance: Instance, mode: Any, start: Any) -> Schedule:
-        """One segment per task, in task order, from each task's mode and start."""
+        """One segment per task, in task order, from each task's mode and start in whole ticks."""
         task = np.arange(instance.num_tasks)
         mode = np.asarray(mode, dtype=np.int64)
-        dtype = np.int64 if instance.domain == "ticks" else np.float64
-        start = np.asarray(start, dtype=dtype)
-        units = instance.tasks.units[task].astype(float)
-        return cls(task, mode, start, start + instance.duration(mode, units), units)
+        start = np.asarray(start, dtype=np.int64)
+        return cls(task, mode, start, start + instance.duration(mode, instance.tasks.units))

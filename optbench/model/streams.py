@@ -1,10 +1,10 @@
 """What an instance with arrivals from outside adds: ways in, outages, and a window after which work may stay undone.
 
-Task j reaches pool p at release_j + latency[ingress_j, p], and begins there no earlier (its first segment only: what has begun
-takes its data along). Devices that an outage takes are there for nobody until they come back.
+Task j reaches pool p at release_j + up(latency[ingress_j, p] / tick_s), and no segment of it begins there earlier. Devices that an
+outage takes are there for nobody until they come back.
 
-An *open* instance is watched from ``opens`` to the fixed horizon H. Everything stops at H: what runs then counts with the units
-it has got done, what waits counts as undone. Resting power is paid over [opens, H].
+An *open* instance is watched from ``opens`` to the fixed horizon H. Everything stops at H: what runs then counts with the progress
+it has made, what waits counts as undone. Resting power is paid over [opens, H].
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _no_ints() -> Ints:
 class Outages:
     """From ``time`` on ``pool`` has ``devices`` fewer (or more, where negative); ``announced`` ones are known beforehand."""
 
-    time: Floats = field(default_factory=lambda: np.zeros(0))
+    time: Ints = field(default_factory=_no_ints)
     pool: Ints = field(default_factory=_no_ints)
     devices: Ints = field(default_factory=_no_ints)
     announced: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
@@ -49,8 +49,21 @@ class Stream:
     latency_s: Floats
     sent_to: Ints
     outages: Outages = field(default_factory=Outages)
-    opens: float | None = None
+    opens: int | None = None
     ingress_names: tuple[str, ...] = ()
+
+
+def outages_in_seconds(
+    instance: Instance, time_s: Any, pool: Any, devices: Any, announced: Any = True
+) -> Outages:
+    """Outages whose times are given in seconds, rounded up to the instance's ticks; one value stands for all rows."""
+    time = instance.to_ticks(np.atleast_1d(np.asarray(time_s, dtype=float)))
+    n = len(time)
+
+    def column(value: Any, dtype: Any) -> Any:
+        return np.array(np.broadcast_to(value, n), dtype=dtype)
+
+    return Outages(time, column(pool, np.int64), column(devices, np.int64), column(announced, bool))
 
 
 def with_stream(
@@ -60,10 +73,10 @@ def with_stream(
     latency_s: Any = 0.0,
     sent_to: Any = -1,
     outages: Outages | None = None,
-    opens: float | None = None,
+    opens: int | None = None,
     ingress_names: tuple[str, ...] = (),
 ) -> Instance:
-    """The instance with ways in; numbers stand for all tasks or all ways."""
+    """The instance with ways in; numbers stand for all tasks or all ways. ``opens`` and outages are in ticks."""
     n = instance.num_tasks
     latency = np.asarray(latency_s, dtype=float)
     if latency.ndim < 2:
@@ -145,8 +158,10 @@ def _check_window(instance: Instance, stream: Stream) -> None:
     if stream.opens is not None and (instance.horizon is None or not 0 <= stream.opens < instance.horizon):
         what = f"stream.opens is {stream.opens!r}, the horizon {instance.horizon!r}"
         raise ModelError(f"{what}; an open instance has a horizon after it")
-    if stream.opens is not None and (len(instance.edges.source) or instance.domain == "ticks"):
-        raise ModelError("an open instance has no precedence, and its time is in seconds: Model(..., time='seconds')")
+    if stream.opens is not None and len(instance.edges.source):
+        raise ModelError("an open instance has no precedence")
+    if stream.opens is not None and stream.opens != int(stream.opens):
+        raise ModelError(f"stream.opens is {stream.opens!r}; it must be a whole number of ticks")
 
 
 def _check_outages(instance: Instance, outages: Outages) -> None:
@@ -158,8 +173,9 @@ def _check_outages(instance: Instance, outages: Outages) -> None:
         return
     if not instance.preemptive:
         raise ModelError("outages stop work that goes on later, in another segment: the instance must be preemptive")
-    if not (np.isfinite(outages.time).all() and (outages.time >= 0).all() and (np.diff(outages.time) >= 0).all()):
-        raise ModelError("stream.outages.time must be finite, not negative, and in order")
+    whole = np.isfinite(outages.time) & (np.floor(outages.time) == outages.time)
+    if not (whole.all() and (outages.time >= 0).all() and (np.diff(outages.time) >= 0).all()):
+        raise ModelError("stream.outages.time must be whole ticks, not negative, and in order")
     if ((outages.pool < 0) | (outages.pool >= instance.num_pools)).any():
         raise ModelError(f"stream.outages.pool must be 0 to {instance.num_pools - 1}")
     for pool in np.unique(outages.pool).tolist():

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import ModelError, nearest
-from optbench.model.instance import MAX_TIME, Bools, Instance
+from optbench.model.instance import Bools, Instance
 from optbench.model.objective import METRICS, RATIOS
 from optbench.model.streams import check_stream
+from optbench.model.timegrid import HORIZON_TICKS
 
 
 def validate(instance: Instance) -> Instance:
     """The instance itself, or a ModelError that names the culprit."""
-    if instance.domain not in ("ticks", "seconds"):
-        raise ModelError(f"time domain is {instance.domain!r}; it must be 'ticks' or 'seconds'")
     _positive("tick_s", instance.tick_s)
     if instance.horizon is not None:
         _positive("horizon", instance.horizon)
+        if instance.horizon != int(instance.horizon):
+            raise ModelError(f"horizon is {instance.horizon!r}; it must be a whole number of ticks")
     _check_places(instance)
     _check_pools(instance)
     _check_modes(instance)
@@ -159,18 +160,16 @@ def _check_tasks(instance: Instance) -> None:
     _require(tasks.units, np.isfinite(tasks.units) & (tasks.units > 0), "units", "positive and finite", name)
     _non_negative(tasks, ("release", "weight", "memory_gb"), "task", name)
     _require(tasks.deadline, tasks.deadline >= 0, "deadline", "a non-negative number", name)
-    if instance.domain == "ticks":
-        whole = np.isinf(tasks.deadline) | (np.floor(tasks.deadline) == tasks.deadline)
-        _require(tasks.deadline, whole, "deadline", "a whole number of ticks", name)
-        whole = np.floor(tasks.release) == tasks.release
-        _require(tasks.release, whole, "release", "a whole number of ticks", name)
+    whole = np.isinf(tasks.deadline) | (np.floor(tasks.deadline) == tasks.deadline)
+    _require(tasks.deadline, whole, "deadline", "a whole number of ticks", name)
+    whole = np.floor(tasks.release) == tasks.release
+    _require(tasks.release, whole, "release", "a whole number of ticks", name)
     with np.errstate(over="ignore"):
         longest = np.zeros(len(modes.kind_names))
-        np.maximum.at(longest, modes.kind, modes.time_per_unit_s)
-        total = tasks.release + tasks.units * longest[tasks.kind] / instance.step_s
-        _require(total, np.isfinite(total) & (total < MAX_TIME), "time", f"below {MAX_TIME:.3g} ticks or seconds", name)
-        if not total.sum() < MAX_TIME:
-            raise ModelError(f"all tasks together take {total.sum():.3g} ticks or seconds; it must be below {MAX_TIME:.3g}")
+        np.maximum.at(longest, modes.kind, instance.ticks_per_unit)
+        total = tasks.release + tasks.units * longest[tasks.kind]
+        in_time = np.isfinite(total) & (total <= HORIZON_TICKS)
+        _require(total, in_time, "release and longest duration", f"together at most 2^52 ticks of {instance.tick_s:g} s", name)
     empty = _first(np.diff(modes.kind_ptr)[tasks.kind] == 0)
     if empty is not None:
         raise ModelError(f"{name(empty)} has no mode; give its kind at least one")
@@ -232,11 +231,11 @@ def _check_links(instance: Instance) -> None:
     heavy = np.flatnonzero(edges.data_gb > 0)
     slowest = float(links.latency_s[np.isfinite(links.latency_s)].max()), float(links.s_per_gb.max())
     with np.errstate(over="ignore"):
-        lags = (slowest[0] + edges.data_gb[heavy] * slowest[1]) / instance.step_s
-    if not lags.sum() < MAX_TIME:
+        lags = (slowest[0] + edges.data_gb[heavy] * slowest[1]) / instance.tick_s
+    if not lags.max(initial=0.0) <= HORIZON_TICKS:
         e = int(heavy[np.argmax(lags)])
         edge = f"edge {tasks.name(edges.source[e])!r} to {tasks.name(edges.target[e])!r} carries {edges.data_gb[e]:g} GB"
-        raise ModelError(f"{edge}; all transfers together must stay below {MAX_TIME:.3g} ticks or seconds")
+        raise ModelError(f"{edge}; a transfer takes at most 2^52 ticks of {instance.tick_s:g} s, this one {lags.max():.3g}")
     # Tasks of one kind whose memory fits the same modes are alike, so that few pairs have to be looked at.
     rooms = np.unique(instance.mode_memory_gb)
     alike = tasks.kind * (len(rooms) + 1) + np.searchsorted(rooms, tasks.memory_gb)
@@ -294,7 +293,7 @@ def _check_tariffs(instance: Instance) -> None:
     times = tariffs.times
     if len(times) == 0 or times[0] != 0 or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
         raise ModelError("tariff times must start at 0 and rise strictly")
-    if instance.domain == "ticks" and (np.floor(times) != times).any():
+    if (np.floor(times) != times).any():
         raise ModelError("tariff times must be whole ticks; choose a tick_s that divides them")
     shape = (instance.num_pools, len(times))
     for column in ("price_usd_per_kwh", "carbon_g_per_kwh"):

@@ -3,9 +3,9 @@
 A schedule is feasible when each of CONSTRAINTS holds; a violation names the constraint, the place and the amount.
 Energy is the sum of the segments' energy data, of the transfers, and of resting power over the horizon:
 
-    E = Σ_s u_s e_k(s) + Σ_edges transfer_j + Σ_pools rest_w · (count · H − Σ_s n_s · (end_s − start_s))
+    E = Σ_s share_s u_i(s) e_k(s) + Σ_edges transfer_j + Σ_pools rest_w · (count · (H − O) − Σ_s n_s · |[start_s, end_s] ∩ [O, H]|)
 
-with H the fixed horizon, or the makespan. Cost and carbon weigh the same power with the pool's tariff at the time: a
+with share_s = (end_s − start_s) / D, O the opening (0 where none is given) and H the fixed horizon, or the makespan. Cost and carbon weigh the same power with the pool's tariff at the time: a
 segment draws its energy evenly over its length, a transfer draws at the sender the moment the producer ends.
 """
 
@@ -15,10 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model import metrics as measure
 from optbench.model.checks import CONSTRAINTS, Violation, check
 from optbench.model.instance import Instance
+from optbench.model.metrics import metrics_of
+from optbench.model.objective import MAKESPANS
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import exceeds, grid_down
 
 __all__ = ["CONSTRAINTS", "Verdict", "Violation", "verify"]
 
@@ -45,13 +47,35 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
     violations = check(instance, schedule)
     if any(violation.constraint == "form" for violation in violations):
         return Verdict(False, tuple(violations), (), {})
-    values = measure.metrics_of(instance, schedule)
-    for name, limit in sorted(instance.limits.metric_max.items()):
-        if not values[name] <= limit + measure.slack(limit):
-            message = f"{name} is {values[name]:.9g}, the limit {limit:.9g}"
-            violations.append(Violation(f"limit:{name}", message, values[name] - limit))
+    schedule = schedule.as_int64()
+    values = metrics_of(instance, schedule)
+    violations.extend(_broken_limits(instance, values))
     if instance.is_open and values["units_done"] <= 0:
         violations.append(Violation("assignment", "no unit of work is done before the horizon: there is no energy per unit"))
-    feasible = not violations and all(np.isfinite(value) for value in values.values())
+    elif not violations:
+        violations.extend(_not_finite(values))
+    feasible = not violations
     objectives = instance.objective.values(values) if feasible else ()
     return Verdict(feasible, tuple(violations), objectives, values)
+
+
+def _broken_limits(instance: Instance, values: dict[str, float]) -> list[Violation]:
+    """Upper limits on metrics: those on the makespan in whole ticks, the others up to the tolerance of sums."""
+    broken = []
+    for name, limit in sorted(instance.limits.metric_max.items()):
+        value = values[name]
+        if name in MAKESPANS:
+            ticks = limit if name == "makespan" else float(grid_down(limit / instance.tick_s))
+            above = values["makespan"] > ticks
+        else:
+            above = exceeds(value, limit)
+        if above:
+            message = f"{name} is {value:.9g}, the limit {limit:.9g}"
+            broken.append(Violation(f"limit:{name}", message, value - limit))
+    return broken
+
+
+def _not_finite(values: dict[str, float]) -> list[Violation]:
+    """Sums that overflow: there is no number to compare."""
+    names = [name for name, value in values.items() if not np.isfinite(value)]
+    return [Violation("finite", f"{name} is {values[name]}: its terms are too large to add up") for name in names[:1]]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import TOLERANCE, Floats, Instance, Ints, round_down
-from optbench.model.objective import MAKESPANS
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.timegrid import grid_down
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Per task, in the time domain: shortest and longest duration, earliest start, remaining time after its end."""
+    """Per task, in ticks: shortest and longest duration, earliest start, remaining time after its end."""
 
     shortest: Floats
     longest: Floats
@@ -135,30 +135,28 @@ def task_pools(instance: Instance) -> list[Ints]:
 
 
 def latest_ends(instance: Instance, known: Windows, end: float = np.inf) -> Floats:
-    """latest_i = min(end, horizon, limits on the makespan, hard deadline_i, min_j latest_j − p_j − l_ij); inf where nothing is.
+    """latest_i = min(end, horizon, limits on the makespan, hard deadline_i, min_j latest_j − p_j − l_ij), in whole ticks.
 
-    Limits on metrics are relaxed by the verifier's tolerance, in seconds everything is; where time is ticks, the result is whole.
+    It is inf where nothing of that is declared: the horizon of every instance, tick 2^52, tightens nothing here.
     """
-
-    def relaxed(time: float) -> float:
-        return time + TOLERANCE * max(1.0, abs(time))
-
-    tasks, ticks = instance.tasks, instance.domain == "ticks"
-    tops = [end, np.inf if instance.horizon is None else float(instance.horizon)]
+    tasks = instance.tasks
     hard = np.where(tasks.deadline_hard, tasks.deadline, np.inf)
-    if not ticks:
-        tops = [relaxed(top) for top in tops]
-        hard = hard + TOLERANCE * np.maximum(1.0, np.where(np.isfinite(hard), hard, 0.0))
-    for metric, scale in zip(MAKESPANS, (1.0, instance.step_s), strict=True):
-        if metric in instance.limits.metric_max:
-            tops.append(relaxed(relaxed(instance.limits.metric_max[metric]) / scale))
-    top = min(tops)
-    out = np.minimum(hard, np.floor(top) if ticks else top).tolist()
+    horizon = np.inf if instance.horizon is None else float(instance.horizon)
+    top = min(float(np.floor(end)), horizon, makespan_limit(instance))
+    out = np.minimum(hard, top).tolist()
     source, target = instance.edges.source.tolist(), instance.edges.target.tolist()
     lag, shortest = known.edge_lag.tolist(), known.shortest.tolist()
     for e in reversed(by_source(instance)):
         out[source[e]] = min(out[source[e]], out[target[e]] - shortest[target[e]] - lag[e])
     return np.asarray(out)
+
+
+def makespan_limit(instance: Instance) -> float:
+    """The least limit on the makespan in whole ticks, as the verifier reads it; inf without one."""
+    limits = instance.limits.metric_max
+    ticks = [float(np.floor(limits["makespan"]))] if "makespan" in limits else []
+    ticks += [float(grid_down(limits["makespan_s"] / instance.tick_s))] if "makespan_s" in limits else []
+    return min(ticks, default=np.inf)
 
 
 def time_horizon(instance: Instance) -> float:
@@ -169,14 +167,8 @@ def time_horizon(instance: Instance) -> float:
     if "tariffs" in instance.features and instance.tariffs is not None:
         last = max(last, float(instance.tariffs.times[-1]))
     serial = last + float(bounds.longest.sum()) + float(lags.sum())
-    ends = [serial]
-    if instance.horizon is not None:
-        ends.append(float(instance.horizon))
+    ends = [serial, float(instance.end_of_time), makespan_limit(instance)]
     tasks = instance.tasks
     if instance.num_tasks and (np.isfinite(tasks.deadline) & tasks.deadline_hard).all():
         ends.append(float(tasks.deadline.max()))
-    for metric, scale in zip(MAKESPANS, (1.0, instance.step_s), strict=True):
-        if metric in instance.limits.metric_max:
-            ends.append(instance.limits.metric_max[metric] / scale)
-    end = min(ends)
-    return float(round_down(end)) if instance.domain == "ticks" else end
+    return float(np.floor(min(ends)))

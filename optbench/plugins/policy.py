@@ -18,7 +18,7 @@ from optbench.sim.rules import Trace, run_rule
 # What the kernel carries out for any policy. It keeps caps and waits for data; deadlines, limits and the end of a fixed horizon
 # are the policy's affair, and a schedule that breaks one is refused by the verifier.
 CARRIED_OUT = frozenset({
-    "ticks", "seconds", "precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled", "power_cap",
+    "precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled", "power_cap",
     "limits", "tariffs", "fixed_horizon", "energy", "due_dates", "access", "open_end", "per_unit",
 })  # fmt: skip
 

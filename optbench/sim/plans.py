@@ -43,7 +43,7 @@ class Board:
 def board_of(instance: Instance, hours_after: float = 24.0) -> Board:
     """Slots until some hours after the last arrival (to the full hour: the time over which work comes is known)."""
     grid = grid_of(instance)
-    end_s = math.ceil(float(instance.tasks.release.max(initial=0.0)) * instance.step_s / HOUR_S) * HOUR_S
+    end_s = math.ceil(float(instance.tasks.release.max(initial=0.0)) * instance.tick_s / HOUR_S) * HOUR_S
     slots = int((end_s + hours_after * HOUR_S) / SLOT_S)
     return Board(grid, end_s, rate_of(instance, slots), *worth(grid))
 
@@ -54,7 +54,7 @@ def rate_of(instance: Instance, slots: int) -> Floats:
     base = np.full((instance.num_pools, slots), level.get("energy_j", 0.0) + level.get("j_per_unit", 0.0))
     if tariffs is None:
         return base
-    period = np.searchsorted(np.asarray(tariffs.times) * instance.step_s, np.arange(slots) * SLOT_S, side="right") - 1
+    period = np.searchsorted(np.asarray(tariffs.times) * instance.tick_s, np.arange(slots) * SLOT_S, side="right") - 1
     per_kwh = level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
     return np.asarray(base + per_kwh[:, period] / 3.6e6, dtype=float)
 

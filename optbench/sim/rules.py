@@ -12,8 +12,8 @@ import numpy as np
 from optbench.errors import OptbenchError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Bools, Instance, Ints
-from optbench.model.metrics import slack
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import narrowed
 from optbench.model.windows import task_groups
 from optbench.sim.kernel.dispatch import CALM, PRESSED, Rule, run
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
@@ -79,7 +79,7 @@ def within_caps(instance: Instance) -> Bools:
     """Modes that every power cap allows while nothing else runs: a task must not wait for another."""
     limits, out = instance.limits, np.ones(instance.num_modes, dtype=bool)
     for place, cap_w in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
-        out &= net_power_w(instance, place) <= cap_w + 0.5 * slack(cap_w) - resting_power_w(instance, place)
+        out &= net_power_w(instance, place) <= narrowed(cap_w) - resting_power_w(instance, place)
     return out
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from optbench.model.builder import Model
 from optbench.model.instance import Edges, Floats, Instance
-from optbench.model.metrics import slack
 from optbench.model.objective import MAKESPANS, METRICS
 from optbench.model.schedule import Schedule
 from optbench.model.streams import at_the_door
+from optbench.model.timegrid import narrowed
 from optbench.model.windows import Windows, latest_ends, windows
 from optbench.sim.compiled import in_cache
 from optbench.sim.kernel import sampling as kernel
@@ -92,7 +92,7 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
     tally[kernel.HAS_DEADLINES] = bool(np.isfinite(instance.tasks.deadline).any())
     value = np.full(8, math.inf)
     only_time = instance.objective.metrics <= set(MAKESPANS)
-    steps = dict(zip(MAKESPANS, (1.0, instance.step_s), strict=True))
+    steps = dict(zip(MAKESPANS, (1.0, instance.tick_s), strict=True))
     value[kernel.PER_TIME] = sum(w * steps[m] for m, w in instance.objective.levels[0]) if only_time else 0.0
     value[kernel.MEAN_LENGTH] = max(float(known.shortest.mean()) if n else 1.0, 1e-9)
     value[kernel.REFINED] = 1.0 if only_time else 0.5
@@ -102,16 +102,12 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
     single = not len(instance.limits.cap_w) and bool((np.diff(instance.modes.req_ptr) == 1).all())
     return kernel.Search(
         word=np.array([np.random.default_rng(seed).integers(2**62)], dtype=np.int64), tally=tally, value=value,
-        objective=objective, limit=np.array([_ceiling(limits.get(metric, math.inf)) for metric in METRICS]),
+        objective=objective, limit=np.array([narrowed(limits.get(metric, math.inf)) for metric in METRICS]),
         feature=np.ascontiguousarray(features).ravel(), centre=centre, drawn=np.zeros(len(features)), home=homes(instance),
         single=np.array([single], dtype=np.int64), load=pool_loads(instance),
         joule=np.array([max(float(energy.mean()) if len(energy) else 1.0, 1e-9)]),
         start=np.zeros(n), end=np.zeros(n), mode=np.zeros(n, dtype=np.int64),
     )  # fmt: skip
-
-
-def _ceiling(limit: float) -> float:
-    return limit + 0.5 * slack(limit) if math.isfinite(limit) else limit
 
 
 def features_of(instance: Instance, known: Windows) -> Floats:

@@ -70,5 +70,5 @@ def _by_day(instance: Instance, state: State, schedule: Schedule) -> tuple[int, 
     """At the end of each day that is over; of an open instance what runs at the horizon does not wait there."""
     open_end = instance.is_open and instance.horizon is not None
     end = float(instance.horizon or 0.0) if open_end else float(state.total[NOW])
-    times = np.arange(1, int(end * instance.step_s // DAY_S) + 1) * DAY_S / instance.step_s
+    times = np.arange(1, int(end * instance.tick_s // DAY_S) + 1) * DAY_S / instance.tick_s
     return tuple(queue_counts(instance, schedule, np.minimum(times, np.nextafter(end, 0.0))).tolist())

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.measures import Value
 from optbench.model.objective import Objective
-from optbench.model.streams import Outages, with_stream
+from optbench.model.streams import outages_in_seconds, with_stream
 
 
 @dataclass(frozen=True)
@@ -197,8 +195,8 @@ def taken_away() -> Instance:
     m = Model("taken away", time="seconds", preemptive=True)
     m.task(modes=[m.mode(m.pool("gpu"), time_s=4)])
     m.minimize(makespan_s=1.0)
-    away = Outages(np.array([1.0, 3.0]), np.array([0, 0]), np.array([1, -1]), np.array([True, True]))
-    return with_stream(m.build(), outages=away)
+    built = m.build()
+    return with_stream(built, outages=outages_in_seconds(built, [1.0, 3.0], 0, [1, -1]))
 
 
 def never_closed() -> Instance:
@@ -210,7 +208,7 @@ def never_closed() -> Instance:
     gpu = m.pool("gpu", idle_w=5)
     m.tasks([3.0, 3.0], kind=m.kind(modes=[m.mode(gpu, time_s=1, energy_j=10)]))
     m.minimize(energy_j=1.0)
-    return with_stream(m.build(), opens=0.0).with_objective(Objective.weighted({"j_per_unit": 1.0}))
+    return with_stream(m.build(), opens=0).with_objective(Objective.weighted({"j_per_unit": 1.0}))
 
 
 def too_tight() -> Model:

@@ -12,7 +12,7 @@ from optbench.model.formats.classical import Project, Shop, project_instance, sh
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
-from optbench.model.streams import Outages, with_stream
+from optbench.model.streams import outages_in_seconds, with_stream
 from optbench.testing.records import sacct_text, workflow_text
 
 
@@ -59,9 +59,10 @@ def arrivals() -> Instance:
     kind = m.kind(modes=[m.mode({pool: n}, 1.0 / n, 40, clock=0.5) for pool in (near, far) for n in (1, 2)])
     m.tasks([50.0, 80.0, 30.5], kind=kind, release_s=[1.5, 2.0, 60.25], deadline_s=[100.0, 500.0, 300.0], hard=False)
     m.minimize(energy_j=1.0)
-    outages = Outages(np.array([30.0, 90.0]), np.array([1, 1]), np.array([4, -4]), np.array([True, False]))
+    built = m.build()
+    outages = outages_in_seconds(built, [30.0, 90.0], 1, [4, -4], [True, False])
     made = with_stream(
-        m.build(), ingress=[0, 1, 1], latency_s=[[0.01, 0.2], [np.inf, 0.05]], sent_to=[0, 1, -1], outages=outages, opens=1.5,
+        built, ingress=[0, 1, 1], latency_s=[[0.01, 0.2], [np.inf, 0.05]], sent_to=[0, 1, -1], outages=outages, opens=int(built.to_ticks(1.5)),
         ingress_names=("north", "south"),
     )  # fmt: skip
     return made.with_objective(Objective.weighted({"j_per_unit": 1.0}))

@@ -55,7 +55,7 @@ def test_the_averaged_power_has_the_energy_of_the_schedule() -> None:
     trace = power_trace(instance, schedule)
     less = bands.coarse(trace)
     assert len(less.t) <= bands.COLUMNS + 1 < len(trace.t)
-    assert less.energy_j(instance.step_s) == pytest.approx(trace.energy_j(instance.step_s), rel=1e-12)
+    assert less.energy_j(instance.tick_s) == pytest.approx(trace.energy_j(instance.tick_s), rel=1e-12)
     for watts, means in ((trace.busy_w, less.busy_w), (trace.rest_w, less.rest_w)):
         assert (means * np.diff(less.t)).sum(axis=1) == pytest.approx((watts * np.diff(trace.t)).sum(axis=1), rel=1e-9)
 

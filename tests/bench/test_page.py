@@ -84,7 +84,7 @@ def test_the_power_curve_integrates_to_the_energy() -> None:
     instance = cluster()
     result = result_of(instance, serial(instance, pick=3))
     (axis,) = axes(page.render(instance, [result]))
-    width = np.diff(axis["t"]) * instance.step_s  # type: ignore[call-overload]
+    width = np.diff(axis["t"]) * instance.tick_s  # type: ignore[call-overload]
     area = float((width * axis["w"]).sum()) + axis["transfer_j"]  # type: ignore[operator]
     assert area == pytest.approx(result.metrics["energy_j"], rel=1e-12)
 
@@ -118,7 +118,7 @@ def test_any_schedule_of_any_instance_can_be_drawn(seed: int) -> None:
     (axis,) = axes(html)
     # Past a fixed horizon nothing rests: the energy of what ends later is that of the verifier only within it.
     if "t" in axis and "horizon" not in " ".join(result.violations) and "capacity" not in " ".join(result.violations):
-        width = np.diff(axis["t"]) * instance.step_s  # type: ignore[call-overload]
+        width = np.diff(axis["t"]) * instance.tick_s  # type: ignore[call-overload]
         area = float((width * axis["w"]).sum()) + axis["transfer_j"]  # type: ignore[operator]
         assert area == pytest.approx(result.metrics["energy_j"], rel=1e-9, abs=1e-9)
 

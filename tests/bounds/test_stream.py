@@ -318,7 +318,7 @@ def test_never_above_brute_force(seed: int) -> None:
     best = brute_force(instance)
     if best is None:
         return
-    slots = (None, instance.step_s, 2.5 * instance.step_s)
+    slots = (None, instance.tick_s, 2.5 * instance.tick_s)
     for found in (stream_bound(instance) if slot_s is None else slotted_bound(instance, slot_s) for slot_s in slots):
         assert found is None or found.value <= best.objectives[0] + 1e-9 * max(1.0, abs(best.objectives[0]))
 

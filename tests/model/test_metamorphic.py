@@ -136,11 +136,11 @@ def test_at_one_price_for_ever_the_cost_is_the_energy_times_the_price(seed: int,
 def check_trace(instance: Instance, schedule: Schedule) -> None:
     trace = power_trace(instance, schedule)
     energy = metrics(instance, schedule)["energy_j"]
-    assert trace.energy_j(instance.step_s) == pytest.approx(energy, rel=1e-9, abs=1e-9)
+    assert trace.energy_j(instance.tick_s) == pytest.approx(energy, rel=1e-9, abs=1e-9)
 
 
     # The three sums that the energy is made of, each from its own part of the trace.
-    found, width = metrics(instance, schedule), np.diff(trace.t) * instance.step_s
+    found, width = metrics(instance, schedule), np.diff(trace.t) * instance.tick_s
     instant = float(trace.transfer_j.sum()) - found["transfer_energy_j"]
     for watts, joules in ((trace.busy_w, found["busy_energy_j"] - instant), (trace.rest_w, found["rest_energy_j"])):
         assert float((watts * width).sum()) == pytest.approx(joules, rel=1e-9, abs=1e-9 * max(1.0, abs(energy)))

@@ -73,7 +73,7 @@ def test_power_over_time_integrates_to_the_energy(horizon_s: float | None) -> No
     instance = cluster(horizon_s)
     schedule = Schedule.of(instance, [0, 1], [1, 9])
     energy = verify(instance, schedule).metrics["energy_j"]
-    assert power_trace(instance, schedule).energy_j(instance.step_s) == pytest.approx(energy, rel=1e-12)
+    assert power_trace(instance, schedule).energy_j(instance.tick_s) == pytest.approx(energy, rel=1e-12)
 
 
 def test_float_noise_at_a_hand_over_is_no_overlap() -> None:

@@ -61,7 +61,6 @@ def instance() -> Instance:
     return validate(
         Instance(
             name="each constraint",
-            domain="ticks",
             tick_s=1.0,
             horizon=18.0,
             tasks=tasks,

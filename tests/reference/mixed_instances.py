@@ -66,7 +66,7 @@ def _task_graph(rng: Rng, seed: int, kind: int) -> Instance:
 
 def in_seconds(instance: Instance, rng: Rng) -> Instance:
     """The same work in continuous time, with odd times, a fixed horizon far out, and preemption allowed."""
-    step, n = instance.step_s, instance.num_tasks
+    step, n = instance.tick_s, instance.num_tasks
     tasks, tariffs = instance.tasks, instance.tariffs
     release = np.asarray(tasks.release, dtype=float) * step + rng.random(n) * (np.asarray(tasks.release) > 0)
     return replace(

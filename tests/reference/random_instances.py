@@ -128,7 +128,6 @@ def _draw(rng: Rng, seed: int) -> Instance:
     tasks = _tasks(rng, n, kind, modes, pools)
     instance = Instance(
         name=f"tiny-{seed}",
-        domain="ticks",
         tick_s=tick_s,
         horizon=None,
         tasks=tasks,

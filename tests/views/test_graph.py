@@ -79,7 +79,7 @@ def same(found: Any, expected: Any) -> None:
 
 def test_physics_come_back(instance: Instance) -> None:
     """Durations, energies, powers, requirements, volumes and links, recomputed from features in double precision."""
-    graph, pairs, modes, step = graph_of(instance, double=True), instance.pairs, instance.modes, instance.step_s
+    graph, pairs, modes, step = graph_of(instance, double=True), instance.pairs, instance.modes, instance.tick_s
     assert graph.pair_task.tolist() == pairs.task.tolist() and graph.pair_mode.tolist() == pairs.mode.tolist()
     duration = instance.duration(pairs.mode, instance.tasks.units[pairs.task])
     same(physical(graph, "pair", "time"), duration * step)

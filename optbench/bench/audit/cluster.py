@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.bench.audit.log import MAX_GPUS, Log
-from optbench.model.formats.classical import unlinked
+from optbench.model.formats.classical import longest_by_kind, unlinked
 from optbench.model.instance import Bools, Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream
+from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +88,7 @@ def cluster_of(log: Log, keep: frozenset[str]) -> Cluster:
     mode = place[kind, mine]
     sleepy = instance_of(log, kind, units, modes, gated="idle" not in keep)
     pools = replace(sleepy.pools, gated=np.zeros(len(log.types), dtype=bool))
-    schedule = Schedule(np.arange(log.num_runs), mode, log.start, log.end, units.copy())
-    return Cluster(log, ways, units, sleepy, replace(sleepy, pools=pools), schedule)
+    return Cluster(log, ways, units, sleepy, replace(sleepy, pools=pools), recorded(sleepy, mode, log.start))
 
 
 def kind_name(log: Log, keep: frozenset[str], t: int, n: int) -> str:
@@ -106,8 +106,9 @@ def modes_of(ways: Ways, way: Ints, ptr: Ints, names: tuple[str, ...]) -> Modes:
 
 
 def instance_of(log: Log, kind: Ints, units: Floats, modes: Modes, gated: bool) -> Instance:
+    tick_s = tick_of(log, kind, units, modes)
     made = Instance(
-        name=log.name, domain="seconds", tick_s=1.0, horizon=None, tasks=tasks_of(log, kind, units), edges=no_edges(),
+        name=log.name, tick_s=tick_s, horizon=None, tasks=tasks_of(log, kind, units, tick_s), edges=no_edges(),
         places=Places(("cluster",), np.asarray([-1])),
         pools=Pools(
             names=log.types, place=np.zeros(len(log.types), dtype=np.int64), count=log.counts,
@@ -120,10 +121,21 @@ def instance_of(log: Log, kind: Ints, units: Floats, modes: Modes, gated: bool) 
     return with_stream(made, sent_to=log.kind, ingress_names=("cluster",))
 
 
-def tasks_of(log: Log, kind: Ints, units: Floats) -> Tasks:
+def tick_of(log: Log, kind: Ints, units: Floats, modes: Modes) -> float:
+    """The automatic tick: the last release, and the longest run in its slowest mode."""
+    lasts_s = units * longest_by_kind(modes)[kind]
+    return automatic_tick_s(float(log.release.max(initial=0.0)) + float(lasts_s.max(initial=0.0)))
+
+
+def recorded(instance: Instance, mode: Ints, start_s: Floats) -> Schedule:
+    """What the log says happened, on the grid: a run begins when it did, and takes what its mode says."""
+    return Schedule.of(instance, mode, np.rint(start_s / instance.tick_s))
+
+
+def tasks_of(log: Log, kind: Ints, units: Floats, tick_s: float) -> Tasks:
     n = log.num_runs
     return Tasks(
-        kind=kind, units=units, release=log.release, deadline=np.full(n, np.inf), deadline_hard=np.zeros(n, dtype=bool),
+        kind=kind, units=units, release=to_ints(grid_up(log.release / tick_s)), deadline=np.full(n, np.inf), deadline_hard=np.zeros(n, dtype=bool),
         weight=np.ones(n), memory_gb=np.zeros(n), names=tuple(log.jobs),
     )  # fmt: skip
 
@@ -167,9 +179,10 @@ def on_nodes(log: Log) -> tuple[Instance, Schedule] | None:
     )  # fmt: skip
     length = (log.end - log.start)[rows]
     part = replace_rows(log, rows)
+    tick_s = tick_of(part, kind, length, modes)
     instance = Instance(
-        name=f"{log.name} on its nodes", domain="seconds", tick_s=1.0, horizon=float(log.end.max()),
-        tasks=tasks_of(part, kind, length), edges=no_edges(),
+        name=f"{log.name} on its nodes", tick_s=tick_s, horizon=int(np.rint(log.end.max() / tick_s)),
+        tasks=tasks_of(part, kind, length, tick_s), edges=no_edges(),
         places=Places(("cluster", *log.nodes), np.asarray([-1] + [0] * len(log.nodes))),
         pools=Pools(
             names=tuple(f"{log.nodes[n]}/{log.types[t]}" for t, n in pools.tolist()), place=pools[:, 1] + 1,
@@ -181,7 +194,7 @@ def on_nodes(log: Log) -> tuple[Instance, Schedule] | None:
         modes=modes, links=unlinked(len(pools)), limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
         objective=Objective.weighted({"energy_j": 1.0}), problem="audit",
     )  # fmt: skip
-    return instance, Schedule(np.arange(len(rows)), kind, part.start, part.end, length)
+    return instance, recorded(instance, kind, part.start)
 
 
 def replace_rows(log: Log, rows: Ints) -> Log:

@@ -105,8 +105,9 @@ def resting_after(cluster: Cluster, schedule: Schedule) -> float:
     """Energy of GPUs that were not busy between the record's end and the schedule's."""
     instance, end_s = cluster.instance, float(cluster.log.end.max())
     modes, pools = instance.modes, instance.pools
-    last_s = max(end_s, float(schedule.end.max()))
-    late = np.maximum(0.0, schedule.end - np.maximum(schedule.start, end_s)) * modes.devices[schedule.mode]
+    start_s, ends_s = schedule.start * instance.tick_s, schedule.end * instance.tick_s
+    last_s = max(end_s, float(ends_s.max()))
+    late = np.maximum(0.0, ends_s - np.maximum(start_s, end_s)) * modes.devices[schedule.mode]
     busy = np.bincount(modes.primary[schedule.mode], weights=late, minlength=instance.num_pools)
     return float((pools.rest_w * (pools.count * (last_s - end_s) - busy)).sum())
 

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from optbench.bench.audit.least import proved
+from optbench.bench.audit.least import MARGIN, proved
 from optbench.bench.audit.log import AuditOptions
 from optbench.bench.audit.pods import Group, Pods, read_pods
 from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
-from optbench.model.instance import TOLERANCE, Floats, Ints
+from optbench.model.instance import Floats, Ints
 from optbench.model.measures import check_bound
 
 # GPU-seconds and units are counted in this power of two, joules too: exact in floats, and of a size that HiGHS likes.
@@ -104,7 +104,7 @@ def placements(pods: Pods, spots: Spots, columns: Columns, rows: Rows, cost: Flo
     seconds = np.ldexp(spots.seconds, -SHIFT)
     y = columns.add(len(spots.group), 0.0, seconds[spots.group], cost)
     rows.add("seconds", seconds, (spots.group, y, 1.0), equal=True)
-    room = pods.counts * np.ldexp(pods.last_s, -SHIFT) * (1 + TOLERANCE)
+    room = pods.counts * np.ldexp(pods.last_s, -SHIFT) * (1 + MARGIN)
     rows.add("room", -room, (spots.kind, y, -spots.held))
     return y
 
@@ -130,7 +130,7 @@ def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | 
     if at is None:
         y = placements(pods, spots, columns, rows, np.zeros(len(spots.group)))
     else:
-        y = columns.add(len(at), at * (1 - TOLERANCE), at, 0.0)
+        y = columns.add(len(at), at * (1 - MARGIN), at, 0.0)
     source, use, time_s, net_j, kind = ways_of(pods, spots, options, rest)
     # No way is used for more than all that a group may have done.
     most = np.full(len(pods.groups), 0.0)
@@ -144,7 +144,7 @@ def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | 
         rows.add("work", np.zeros(len(pods.groups)), (source, x, 1.0), (spots.group, y, -done))
     else:
         rows.add("work", np.zeros(len(spots.group)), (source, x, 1.0), (np.arange(len(y)), y, -done))
-    rows.add("sojourn", -np.ldexp(pods.sojourn_s, -SHIFT) * (1 + TOLERANCE), (0, x, -np.nextafter(time_s, 0.0)))
+    rows.add("sojourn", -np.ldexp(pods.sojourn_s, -SHIFT) * (1 + MARGIN), (0, x, -np.nextafter(time_s, 0.0)))
     pools = np.arange(len(pods.counts))
     busy = np.nextafter(use * time_s, 0.0)
     rows.add("gpus", np.zeros(len(pools)), (kind, x, -busy), (pools, np.full(len(pools), end), pods.counts.astype(float)))

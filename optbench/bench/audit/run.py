@@ -18,8 +18,9 @@ from optbench.bench.audit.policies import Played, candidates, played, recommende
 from optbench.bench.audit.ranges import Ranges, ranges
 from optbench.model.files.reading import read_text
 from optbench.model.formats.traces import looks_like_pods
-from optbench.model.instance import TOLERANCE
 from optbench.model.measures import check_bound
+from optbench.model.progress import segment_energy_j
+from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.verify import verify
 
 # Mean sojourns, relative to the record's, at which the frontier is drawn.
@@ -81,7 +82,7 @@ class Choice:
     @property
     def holds(self) -> bool:
         """Whether it saves energy on all runs and on the second half, there in the record's mean time but for ROOM."""
-        saves = self.later_saving > 0 and self.whole.inside_j < self.recorded_j * (1 - TOLERANCE)
+        saves = self.later_saving > 0 and self.whole.inside_j < self.recorded_j * (1 - RELATIVE_TOLERANCE)
         return saves and self.later.sojourn_s <= self.later_recorded_s * (1 + ROOM)
 
 
@@ -165,7 +166,7 @@ def record_of(cluster: Cluster) -> Record:
         violations += [str(each) for each in verify(*nodes).violations]
     found = verdict.metrics
     known = np.isfinite(log.measured_j)
-    modelled = cluster.instance.energy_j(cluster.schedule.mode, cluster.schedule.units)
+    modelled = segment_energy_j(cluster.instance, cluster.schedule)
     return Record(
         not violations, tuple(violations), 0 if nodes is None else nodes[0].num_tasks,
         found["energy_j"], found["busy_energy_j"], found["rest_energy_j"], found["sojourn_mean_s"], found["sojourn_p95_s"],

@@ -17,6 +17,7 @@ from optbench.errors import ParameterError
 from optbench.model.cheapest import cheapest_schedule
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
+from optbench.model.timegrid import grid_down
 from optbench.model.verify import verify
 from optbench.model.windows import time_horizon
 
@@ -35,7 +36,7 @@ class Declared:
 
     @property
     def horizon_s(self) -> float | None:
-        return None if self.instance.horizon is None else float(self.instance.horizon) * self.instance.step_s
+        return None if self.instance.horizon is None else float(self.instance.horizon) * self.instance.tick_s
 
 
 def declare(instance: Instance, metrics: set[str], horizon_s: float | str | None, asleep: bool) -> Declared:
@@ -55,12 +56,12 @@ def declare(instance: Instance, metrics: set[str], horizon_s: float | str | None
     between = instance.with_objective(Objective.weighted(dict.fromkeys(metrics, 1.0)))
     schedule = None if "tariffs" in between.features or instance.preemptive else cheapest_schedule(instance)
     if schedule is None or not verify(instance, schedule).feasible:
-        return Declared(replace(instance, horizon=time_horizon(between)), "longest", rest)
-    return Declared(replace(instance, horizon=float(schedule.end.max(initial=0))), "cheapest_modes", rest)
+        return Declared(replace(instance, horizon=int(time_horizon(between))), "longest", rest)
+    return Declared(replace(instance, horizon=int(schedule.end.max(initial=0))), "cheapest_modes", rest)
 
 
-def _given(instance: Instance, horizon_s: float | str) -> float:
+def _given(instance: Instance, horizon_s: float | str) -> int:
     value = float(horizon_s) if not isinstance(horizon_s, str) else float("nan")
     if not 0 < value < float("inf"):
         raise ParameterError(f"horizon_s is {horizon_s!r}; give a positive number of seconds, or {UNTIL_COMPLETION!r}")
-    return float(np.floor(value / instance.step_s + 1e-9)) if instance.domain == "ticks" else value
+    return int(grid_down(value / instance.tick_s))

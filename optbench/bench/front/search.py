@@ -28,10 +28,10 @@ from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.fluid_bound import fluid_bound
 from optbench.errors import ParameterError, nearest
 from optbench.model.instance import Instance
-from optbench.model.metrics import slack
 from optbench.model.objective import MAKESPANS, METRICS, Objective
 from optbench.model.result import OPTIMAL_GAP, Result, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import grid_down, widened
 from optbench.model.verify import Verdict, verify
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.protocol import Problem, Solver
@@ -186,8 +186,8 @@ class _Search:
 
     def _keep(self, point: FrontPoint) -> None:
         """Add a point, unless one that is there is as good."""
-        if not any(p.x <= point.x and p.y <= point.y + slack(point.y) for p in self.found):
-            self.found = [p for p in self.found if not (point.x <= p.x and point.y <= p.y + slack(p.y))] + [point]
+        if not any(p.x <= point.x and p.y <= widened(point.y) for p in self.found):
+            self.found = [p for p in self.found if not (point.x <= p.x and point.y <= widened(p.y))] + [point]
 
     def _solve(self, metric: str, limits: dict[str, float], seconds: float) -> Result:
         """Minimise one metric under limits from the best schedule known that keeps them."""
@@ -231,10 +231,10 @@ class _Search:
 
     def _whole(self, limit: float) -> float:
         """A limit on x; of a makespan in ticks only whole ones differ."""
-        if self.x not in MAKESPANS or self.instance.domain != "ticks":
+        if self.x not in MAKESPANS:
             return limit
-        step = self.instance.step_s if self.x == "makespan_s" else 1.0
-        return math.floor(limit / step + 1e-9) * step
+        step = self.instance.tick_s if self.x == "makespan_s" else 1.0
+        return float(grid_down(limit / step)) * step
 
     def _ask_between(self) -> None:
         """Certified bounds at limits between those that were solved."""

@@ -13,6 +13,7 @@ from optbench.bench.page.lanes import Block, assign
 from optbench.bench.page.scale import TimeScale, amount
 from optbench.model.instance import Instance
 from optbench.model.metrics import first_and_last
+from optbench.model.progress import segment_energy_j
 from optbench.model.schedule import Schedule
 
 AXIS, FLAGS, POOL_GAP = 24.0, 20.0, 8.0
@@ -190,9 +191,10 @@ def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
     clock = float(modes.clock[mode])
     lines.append((where or "no device") + ("" if math.isnan(clock) else f"  ·  clock {100 * clock:.3g} %"))
     lines.append(f"{physical.label(start)} to {physical.label(end)}  ·  {physical.label(end - start)}")
-    energy = float(instance.energy_j(mode, float(schedule.units[k])))
+    segment = Schedule(*(column[k : k + 1] for column in (schedule.task, schedule.mode, schedule.start, schedule.end)))
+    energy = float(segment_energy_j(instance, segment)[0])
     if energy > 0 and end > start:
-        lines.append(f"{amount(energy, 'J')}  ·  {amount(energy / ((end - start) * instance.step_s), 'W')}")
+        lines.append(f"{amount(energy, 'J')}  ·  {amount(energy / ((end - start) * instance.tick_s), 'W')}")
     deadline = float(tasks.deadline[task])
     if math.isfinite(deadline):
         slack = deadline - end
@@ -291,6 +293,6 @@ def _middles(chart: Chart) -> dict[int, float]:
 
 def scale_of(instance: Instance, end: float, left: float = 0.0, width: float = 1.0) -> TimeScale:
     """Time axis of an instance: hours and minutes where anything in it is physical, plain numbers in a classical instance."""
-    physical = instance.domain == "seconds" or instance.tick_s != 1.0 or bool(instance.pools.rest_w.any())
+    physical = instance.tick_s != 1.0 or bool(instance.pools.rest_w.any())
     physical = physical or bool(instance.modes.energy_per_unit_j.any()) or "makespan" not in instance.objective.metrics
-    return TimeScale(max(end, 1e-9), left, width, instance.step_s if physical else None)
+    return TimeScale(max(end, 1e-9), left, width, instance.tick_s if physical else None)

@@ -6,7 +6,7 @@ import numpy as np
 
 from optbench.bench.page import svg
 from optbench.bench.page.scale import TimeScale
-from optbench.model.instance import Floats, Instance
+from optbench.model.instance import Floats, Instance, Ints
 
 HEIGHT, GAP = 13.0, 5.0
 FAINTEST = 0.06
@@ -32,7 +32,7 @@ def draw(instance: Instance, scale: TimeScale, top: float) -> tuple[str, float]:
     return "".join(out), y
 
 
-def _strip(label: str, unit: str, times: Floats, row: Floats, scale: TimeScale, y: float) -> str:
+def _strip(label: str, unit: str, times: Ints, row: Floats, scale: TimeScale, y: float) -> str:
     short = label if len(label) <= 20 else label[:19] + "…"
     parts = [svg.text(scale.left - 12, y + 10, short, class_="pool-size")]
     ends = np.append(times[1:], np.inf)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from optbench.bench.records import Record
 from optbench.bench.study.cells import Cell
 from optbench.data.registry import bounds_table, data_sets
-from optbench.model.instance import TOLERANCE
-from optbench.model.measures import Value
+from optbench.model.measures import Value, contradicts
 from optbench.model.result import OPTIMAL_GAP
 
 PUBLISHED = "published"
@@ -42,7 +41,7 @@ def levels_of(value: Value) -> tuple[float, ...]:
 
 def exceeds(bound: float, objective: float) -> bool:
     """Whether a bound and an objective that was reached contradict each other."""
-    return bound > objective + TOLERANCE * max(1.0, abs(objective))
+    return contradicts(objective, bound)
 
 
 def published(targets: Iterable[str]) -> dict[str, tuple[float, float]]:

@@ -57,7 +57,7 @@ def power_file(instance: Instance, schedule: Schedule, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["t_s", "power_w", *(f"{name}_w" for name in instance.pools.names)])
-        seconds = trace.t * instance.step_s
+        seconds = trace.t * instance.tick_s
         for k, t in enumerate(seconds[:-1]):
             writer.writerow([f"{value:.10g}" for value in (t, total[:, k].sum(), *total[:, k])])
         writer.writerow([f"{seconds[-1]:.10g}", *["0"] * (1 + len(total))])

@@ -51,14 +51,17 @@ def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = 
     return {key: value.get(key) for key in (*keys, *optional)}
 
 
-def header(data: dict[str, Any], expected: str, version: int) -> None:
-    """The right kind of file in the right version."""
+def header(data: dict[str, Any], expected: str, version: int, oldest: int | None = None) -> int:
+    """The right kind of file in the right version, which is returned; older ones from ``oldest`` on are read too."""
     if "format" not in data:
         raise FileFormatError(f"not an optbench file: the key 'format' is missing; it must be {expected!r}")
     if data["format"] != expected:
         refuse("format", data["format"], repr(expected))
-    if type(data.get("version")) is not int or data["version"] != version:
-        refuse("version", data.get("version"), f"{version}, the only version of {expected} that this optbench reads")
+    found, first = data.get("version"), version if oldest is None else oldest
+    if type(found) is not int or not first <= found <= version:
+        allowed = f"{version}, the only version" if first == version else f"{first} to {version}, the versions"
+        refuse("version", found, f"{allowed} of {expected} that this optbench reads")
+    return int(found)
 
 
 def text(value: Any, path: str, allowed: Sequence[str] | None = None) -> str:
@@ -72,6 +75,10 @@ def text(value: Any, path: str, allowed: Sequence[str] | None = None) -> str:
 
 def number(value: Any, path: str) -> float:
     return float(floats([value], lambda _: path)[0])
+
+
+def whole(value: Any, path: str) -> int:
+    return int(ints([value], lambda _: path)[0])
 
 
 def flag(value: Any, path: str) -> bool:

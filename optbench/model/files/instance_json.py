@@ -1,8 +1,10 @@
-"""Instances as JSON, version 1: the columns of Instance, with these differences made for readers and for size.
+"""Instances as JSON, version 2: the columns of Instance, with these differences made for readers and for size.
 
 * null stands for what is not there: a deadline, a memory limit, a clock, a link's latency.
 * A mode names its kind and its needs, ``[[pool, devices], ...]``, instead of pointers into flat columns.
 * Only links that differ from "no link" (and from the free diagonal) are listed.
+
+Times are whole ticks. Version 1 is still read (``files.version1``).
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from optbench.model.files import columns as col
 from optbench.model.files.reading import read_text, shown
 from optbench.model.files.stream_json import stream_from, stream_to_dict
 from optbench.model.files.strict_json import parse_json, render, write_text
+from optbench.model.files.version1 import current_instance
 from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import METRICS, RATIOS, Objective
 from optbench.model.validate import validate
 
-FORMAT, VERSION = "optbench-instance", 1
+FORMAT, VERSION, OLDEST = "optbench-instance", 2, 1
 # Tables of pools by pools and of tasks by modes follow from short columns: bounded here, before they are made.
 MAX_POOLS = 4096
 MAX_PAIRS = 50_000_000
@@ -30,7 +33,6 @@ KEYS = (
     "format",
     "version",
     "name",
-    "domain",
     "tick_s",
     "horizon",
     "preemptive",
@@ -70,18 +72,16 @@ def instance_to_json(instance: Instance) -> str:
 
 def instance_from_dict(data: Any) -> Instance:
     """An instance, its form checked but not its meaning: ``validate`` does that."""
-    if isinstance(data, dict):
-        col.header(data, FORMAT, VERSION)
+    if isinstance(data, dict) and col.header(data, FORMAT, VERSION, OLDEST) == 1:
+        data = current_instance(data)
     data = col.table(data, "", KEYS, OPTIONAL)
-    domain = col.text(data["domain"], "domain", ("ticks", "seconds"))
     pools = pools_from(data["pools"])
-    modes, tasks = modes_from(data["modes"]), tasks_from(data["tasks"], domain)
+    modes, tasks = modes_from(data["modes"]), tasks_from(data["tasks"])
     check_sizes(tasks, modes, pools)
     return Instance(
         name=col.text(data["name"], "name"),
-        domain=domain,  # type: ignore[arg-type]
         tick_s=col.number(data["tick_s"], "tick_s"),
-        horizon=None if data["horizon"] is None else col.number(data["horizon"], "horizon"),
+        horizon=None if data["horizon"] is None else col.whole(data["horizon"], "horizon"),
         tasks=tasks,
         edges=edges_from(data["edges"]),
         places=places_from(data["places"]),
@@ -129,19 +129,28 @@ def weight_from(value: Any, metric: str, path: str) -> float:
     return weight
 
 
-def tasks_from(value: Any, domain: str) -> Tasks:
+def tasks_from(value: Any) -> Tasks:
     data = col.table(value, "tasks", TASK_COLUMNS, ("names",))
     n = len(col.rows(data["kind"], "tasks.kind"))
     return Tasks(
         kind=col.column(data, "kind", "tasks", "int"),
         units=col.column(data, "units", "tasks", "float", n),
-        release=col.column(data, "release", "tasks", "int" if domain == "ticks" else "float", n),
-        deadline=col.column(data, "deadline", "tasks", "float", n, null=np.inf),
+        release=col.column(data, "release", "tasks", "int", n),
+        deadline=deadlines_from(data["deadline"], n),
         deadline_hard=col.column(data, "deadline_hard", "tasks", "bool", n),
         weight=col.column(data, "weight", "tasks", "float", n),
         memory_gb=col.column(data, "memory_gb", "tasks", "float", n),
         names=None if data["names"] is None else col.column(data, "names", "tasks", "text", n),
     )
+
+
+def deadlines_from(value: Any, length: int) -> Floats:
+    """Whole ticks, null for none."""
+    rows = col.rows(value, "tasks.deadline", length)
+    given = [row for row, entry in enumerate(rows) if entry is not None]
+    out = np.full(length, np.inf)
+    out[given] = col.ints([rows[row] for row in given], lambda k: f"tasks.deadline[{given[k]}]")
+    return out
 
 
 def edges_from(value: Any) -> Edges:
@@ -250,7 +259,7 @@ def tariffs_from(value: Any, num_pools: int) -> Tariffs | None:
     if value is None:
         return None
     data = col.table(value, "tariffs", TARIFF_COLUMNS)
-    times = col.column(data, "times", "tariffs", "float")
+    times = col.column(data, "times", "tariffs", "int")
 
     def matrix(key: str) -> Floats:
         path = f"tariffs.{key}"
@@ -269,15 +278,15 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
         "version": VERSION,
         "name": instance.name,
         "problem": instance.problem,
-        "domain": instance.domain,
         "tick_s": float(instance.tick_s),
-        "horizon": None if instance.horizon is None else float(instance.horizon),
+        "horizon": None if instance.horizon is None else int(instance.horizon),
         "preemptive": bool(instance.preemptive),
         "objective": [{name: float(weight) for name, weight in level} for level in instance.objective.levels],
         "tasks": {
             "names": None if tasks.names is None else list(tasks.names),
             **{key: listed(getattr(tasks, key)) for key in TASK_COLUMNS},
-            "release": times_listed(tasks.release, instance.domain),
+            "release": times_listed(tasks.release),
+            "deadline": times_listed(tasks.deadline),
         },
         "edges": {key: listed(getattr(edges, key)) for key in ("source", "target", "data_gb")},
         "places": {"names": list(instance.places.names), "parent": listed(instance.places.parent)},
@@ -289,7 +298,7 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
             "cap_w": listed(limits.cap_w),
             "metric_max": {name: float(limit) for name, limit in limits.metric_max.items()},
         },
-        "tariffs": None if tariffs is None else {key: listed(getattr(tariffs, key)) for key in TARIFF_COLUMNS},
+        "tariffs": None if tariffs is None else tariffs_to_dict(tariffs),
         **({} if instance.stream is None else {"stream": stream_to_dict(instance.stream)}),
     }
 
@@ -302,11 +311,16 @@ def listed(values: Any) -> list[Any]:
     return out
 
 
-def times_listed(values: Any, domain: str) -> list[Any]:
-    """Times as a list, whole numbers where time is ticks, whatever the array's type."""
-    if domain == "ticks" and (np.floor(values) == values).all():
-        return listed(values.astype(np.int64))
+def times_listed(values: Any) -> list[Any]:
+    """Times as whole numbers, null for what is not finite, whatever the array's type."""
+    if values.dtype.kind == "f":
+        return [int(value) if np.isfinite(value) else None for value in values.tolist()]
     return listed(values)
+
+
+def tariffs_to_dict(tariffs: Tariffs) -> dict[str, Any]:
+    rates = {key: listed(getattr(tariffs, key)) for key in TARIFF_COLUMNS[1:]}
+    return {"times": times_listed(np.asarray(tariffs.times)), **rates}
 
 
 def modes_to_dict(modes: Modes) -> dict[str, Any]:

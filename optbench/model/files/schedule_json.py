@@ -1,4 +1,7 @@
-"""Schedules as JSON, version 1: the columns of the segments, and the hash of the instance they belong to."""
+"""Schedules as JSON, version 2: the columns of the segments in whole ticks, and the hash of the instance they belong to.
+
+Version 1 is still read: its times may be seconds, and the hash of its instance is of another kind, so that nothing is compared.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ import numpy as np
 
 from optbench.errors import FileFormatError
 from optbench.model.files import columns as col
-from optbench.model.files.instance_json import listed, times_listed
+from optbench.model.files.instance_json import listed
 from optbench.model.files.reading import read_text, shown
 from optbench.model.files.strict_json import parse_json, render, write_text
-from optbench.model.instance import MAX_TIME, Instance
+from optbench.model.files.version1 import SECONDS, TICKS, segment_times
+from optbench.model.instance import Instance
+from optbench.model.repair import on_grid
 from optbench.model.schedule import Schedule
 
-FORMAT, VERSION = "optbench-schedule", 1
-SEGMENT_COLUMNS = ("task", "mode", "start", "end", "units")
+FORMAT, VERSION, OLDEST = "optbench-schedule", 2, 1
+SEGMENT_COLUMNS = ("task", "mode", "start", "end")
 # The first half of an instance's hash leaves the objective out: a schedule is one whatever is minimised.
 PHYSICS_DIGITS = 32
 
@@ -42,51 +47,45 @@ def schedule_to_dict(schedule: Schedule, instance: Instance) -> dict[str, Any]:
         "version": VERSION,
         "instance": instance.name,
         "instance_hash": instance.hash,
-        "domain": instance.domain,
-        "segments": {
-            **{key: listed(getattr(schedule, key)) for key in SEGMENT_COLUMNS},
-            **{key: times_listed(getattr(schedule, key), instance.domain) for key in ("start", "end")},
-        },
+        "segments": {key: listed(getattr(schedule, key)) for key in SEGMENT_COLUMNS},
     }
 
 
 def schedule_from_dict(data: Any, instance: Instance) -> Schedule:
     """A schedule whose segments name tasks and modes that exist."""
-    if isinstance(data, dict):
-        col.header(data, FORMAT, VERSION)
-    data = col.table(data, "", ("format", "version", "domain", "segments"), ("instance", "instance_hash"))
+    if isinstance(data, dict) and col.header(data, FORMAT, VERSION, OLDEST) == 1:
+        return version1_schedule(data, instance)
+    data = col.table(data, "", ("format", "version", "segments"), ("instance", "instance_hash"))
     if data["instance"] is not None:
         col.text(data["instance"], "instance")
     check_owner(data, instance)
     segments = col.table(data["segments"], "segments", SEGMENT_COLUMNS)
     n = len(col.rows(segments["task"], "segments.task"))
-    time = "int" if instance.domain == "ticks" else "float"
-    schedule = Schedule(
+    return Schedule(
         task=index_column(segments, "task", n, instance.num_tasks),
         mode=index_column(segments, "mode", n, instance.num_modes),
-        start=col.column(segments, "start", "segments", time, n),
-        end=col.column(segments, "end", "segments", time, n),
-        units=col.column(segments, "units", "segments", "float", n),
+        start=col.column(segments, "start", "segments", "int", n),
+        end=col.column(segments, "end", "segments", "int", n),
     )
-    check_magnitudes(schedule, instance)
-    return schedule
 
 
-def check_magnitudes(schedule: Schedule, instance: Instance) -> None:
-    """Times and work that arithmetic can hold; everything else is for the verifier."""
-    with np.errstate(over="ignore"):
-        work = np.abs(schedule.units) * instance.modes.time_per_unit_s[schedule.mode] / instance.step_s
-    for key, sizes in (("start", np.abs(schedule.start)), ("end", np.abs(schedule.end)), ("units", work)):
-        bad = np.flatnonzero(sizes >= MAX_TIME)
-        if len(bad):
-            what = f"{instance.domain} of work" if key == "units" else instance.domain
-            col.refuse(f"segments.{key}[{bad[0]}]", getattr(schedule, key)[bad[0]].item(), f"less than {MAX_TIME:.3g} {what}")
+def version1_schedule(data: dict[str, Any], instance: Instance) -> Schedule:
+    """A schedule of version 1, its times on the grid of the instance; the units of segments follow from their lengths now."""
+    data = col.table(data, "", ("format", "version", "domain", "segments"), ("instance", "instance_hash"))
+    domain = col.text(data["domain"], "domain", (TICKS, SECONDS))
+    segments = col.table(data["segments"], "segments", SEGMENT_COLUMNS, ("units",))
+    n = len(col.rows(segments["task"], "segments.task"))
+    columns = [col.column(segments, key, "segments", "float", n) for key in ("start", "end")]
+    start, end = (segment_times(instance, column, domain) for column in columns)
+    for key, times in (("start", start), ("end", end)):
+        late = next((row for row, time in enumerate(times) if abs(time) > col.MAX_INTEGER), None)
+        if late is not None:
+            col.refuse(f"segments.{key}[{late}]", times[late], "within 2^53 ticks")
+    task = index_column(segments, "task", n, instance.num_tasks)
+    return on_grid(task, index_column(segments, "mode", n, instance.num_modes), start, end)
 
 
 def check_owner(data: dict[str, Any], instance: Instance) -> None:
-    domain = col.text(data["domain"], "domain", ("ticks", "seconds"))
-    if domain != instance.domain:
-        raise FileFormatError(f"domain is {domain!r}; instance {instance.name!r} has {instance.domain!r}")
     if data["instance_hash"] is None:
         return
     found = col.text(data["instance_hash"], "instance_hash")

@@ -27,7 +27,7 @@ def stream_from(value: Any, num_tasks: int, num_pools: int) -> Stream | None:
         latency_s=latency,
         sent_to=col.column(data, "sent_to", "stream", "int", num_tasks),
         outages=Outages() if data["outages"] is None else outages_from(data["outages"]),
-        opens=None if data["opens"] is None else col.number(data["opens"], "stream.opens"),
+        opens=None if data["opens"] is None else col.whole(data["opens"], "stream.opens"),
         ingress_names=names,
     )
 
@@ -37,7 +37,7 @@ def outages_from(value: Any) -> Outages:
     data = col.table(value, path, OUTAGE_COLUMNS)
     n = len(col.rows(data["time"], f"{path}.time"))
     return Outages(
-        col.column(data, "time", path, "float"),
+        col.column(data, "time", path, "int"),
         col.column(data, "pool", path, "int", n),
         col.column(data, "devices", path, "int", n),
         col.column(data, "announced", path, "bool", n),
@@ -54,6 +54,11 @@ def stream_to_dict(stream: Stream | None) -> dict[str, Any] | None:
         "latency_s": [[value if np.isfinite(value) else None for value in row] for row in way.tolist()],
         "ingress": stream.ingress.tolist(),
         "sent_to": stream.sent_to.tolist(),
-        "opens": None if stream.opens is None else float(stream.opens),
-        "outages": {key: getattr(outages, key).tolist() for key in OUTAGE_COLUMNS} if len(outages.time) else None,
+        "opens": None if stream.opens is None else int(stream.opens),
+        "outages": _outages_to_dict(outages) if len(outages.time) else None,
     }
+
+
+def _outages_to_dict(outages: Outages) -> dict[str, Any]:
+    rest = {key: getattr(outages, key).tolist() for key in OUTAGE_COLUMNS[1:]}
+    return {"time": [int(time) for time in outages.time.tolist()], **rest}

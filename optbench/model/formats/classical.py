@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tasks
+from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
 
 # (duration, ((pool, devices), ...))
@@ -79,7 +79,6 @@ def assemble(
     )
     return Instance(
         name=name,
-        domain="ticks",
         tick_s=1.0,
         horizon=None,
         tasks=tasks,
@@ -131,3 +130,10 @@ def mode_table(kinds: Sequence[Sequence[Mode]]) -> Modes:
         req_pool=np.asarray([pool for pool, _ in flat], dtype=np.int64),
         req_count=np.asarray([count for _, count in flat], dtype=np.int64),
     )
+
+
+def longest_by_kind(modes: Modes) -> Floats:
+    """Seconds per unit in the slowest mode of each kind."""
+    out = np.zeros(len(modes.kind_names))
+    np.maximum.at(out, modes.kind, modes.time_per_unit_s)
+    return out

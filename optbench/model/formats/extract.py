@@ -13,7 +13,6 @@ from optbench.model.instance import Instance
 
 # What the published layouts cannot say. Modes and several resources are checked by each layout itself.
 BEYOND = {
-    "seconds": "continuous time",
     "releases": "release times",
     "deadlines": "hard deadlines",
     "transfers": "data transfers",

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optbench.model.formats.classical import unlinked
+from optbench.model.formats.classical import longest_by_kind, unlinked
 from optbench.model.formats.imported import Findings, Import, Options
 from optbench.model.formats.sacct_fields import energy_j
 from optbench.model.formats.sacct_fleet import Fleet, Shape, fleet_of, held_by
@@ -31,7 +31,9 @@ from optbench.model.formats.sacct_runs import Runs, read_runs
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
+from optbench.model.progress import segment_energy_j
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints
 
 # J that a second of flow time is worth where energy is modelled: the idle power of a data-centre GPU.
 FLOW_TIME_WEIGHT = 50.0
@@ -59,7 +61,7 @@ def read(text: str, name: str, options: Options | None = None) -> Import:
     rows = held.rows[kept]
     start, end, release = start[kept], end[kept], release[kept]
     instance, mode = instance_of(name, [runs.job[row] for row in rows], release, end - start, layout, fleet)
-    schedule = Schedule(np.arange(len(start)), mode, start, end, instance.tasks.units.copy())
+    schedule = Schedule.of(instance, mode, np.rint(start / instance.tick_s))
     findings.verified(instance, schedule)
     energies = [runs.energy[row] for row in rows]
     return Import(instance, schedule, findings.report("sacct", figures(runs, energies, instance, schedule, fleet)))
@@ -83,10 +85,12 @@ def instance_of(
         raise MisfitError(1, f"{pairs:,} pairs of run and mode; at most {MAX_PAIRS:,} are allowed: import by type", 1e6)
     modes = mode_table(layout, points)
     n = len(kind)
+    lasts_s = length * longest_by_kind(modes)[kind]
+    tick_s = automatic_tick_s(float(release.max(initial=0.0)) + float(lasts_s.max(initial=0.0)))
     tasks = Tasks(
         kind=kind,
         units=length,
-        release=release,
+        release=to_ints(grid_up(release / tick_s)),
         deadline=np.full(n, np.inf),
         deadline_hard=np.zeros(n, dtype=bool),
         weight=np.ones(n),
@@ -96,8 +100,7 @@ def instance_of(
     weights = {"energy_j": 1.0, "flow_time_s": FLOW_TIME_WEIGHT} if fleet.profiles else {"flow_time_s": 1.0}
     instance = Instance(
         name=name,
-        domain="seconds",
-        tick_s=1.0,
+        tick_s=tick_s,
         horizon=None,
         tasks=tasks,
         edges=Edges(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)),
@@ -184,12 +187,12 @@ def figures(
         "types": ", ".join(f"{fleet.counts[kind]} {kind}" for kind in fleet.types),
         "nodes": len(fleet.nodes),
         "kinds": len(instance.modes.kind_names),
-        "span_s": float(end.max() - start.min()),
-        "device_hours": float((devices * (end - start)).sum() / 3600),
+        "span_s": float(end.max() - start.min()) * instance.tick_s,
+        "device_hours": float((devices * (end - start).astype(float)).sum()) * instance.tick_s / 3600,
         "states": states,
     }
     if known.any():
-        modelled = instance.energy_j(schedule.mode[known], schedule.units[known])
+        modelled = segment_energy_j(instance, schedule)[known]
         out |= {"tasks with energy": int(known.sum()), "recorded_energy_j": float(recorded[known].sum())}
         out["modelled_energy_j"] = float(modelled.sum())
     return out

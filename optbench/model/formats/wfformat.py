@@ -26,6 +26,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError
 from optbench.model.files.strict_json import parse_json
+from optbench.model.formats.classical import longest_by_kind
 from optbench.model.formats.imported import Findings, Import, Options
 from optbench.model.formats.peaks import busy_peaks
 from optbench.model.formats.text import MAX_POOLS, shorten
@@ -33,7 +34,9 @@ from optbench.model.formats.wf_edges import edges_of
 from optbench.model.formats.wf_records import MachineRecord, TaskRecord, Workflow, read_workflow
 from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
+from optbench.model.repair import verified_or_repaired
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import automatic_tick_s
 from optbench.power.profiles import Profile
 
 MACHINE = "machine"
@@ -86,12 +89,12 @@ def import_workflow(data: Any, name: str, options: Options | None = None) -> Imp
         if count * places > most:
             raise FileFormatError(f"{count:,} {what} on {places:,} machines and clocks; at most {most:,} pairs are allowed")
     modes, at_record = modes_of(list(kinds), machines, options)
+    tasks = tasks_of(workflow.tasks, kind)
     instance = Instance(
         name=name,
-        domain="seconds",
-        tick_s=1.0,
+        tick_s=tick_of(tasks, modes, workflow),
         horizon=None,
-        tasks=tasks_of(workflow.tasks, kind),
+        tasks=tasks,
         edges=Edges(np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64), np.asarray(data_gb, dtype=float)),
         places=Places(("cluster", *(m.name for m in machines)), np.asarray([-1] + [0] * len(machines), dtype=np.int64)),
         pools=pools_of(machines),
@@ -211,13 +214,20 @@ def tasks_of(records: Sequence[TaskRecord], kind: Sequence[int]) -> Tasks:
     return Tasks(
         kind=np.asarray(kind, dtype=np.int64),
         units=np.asarray([task.runtime_s or 1.0 for task in records], dtype=float),
-        release=np.zeros(n),
+        release=np.zeros(n, dtype=np.int64),
         deadline=np.full(n, np.inf),
         deadline_hard=np.zeros(n, dtype=bool),
         weight=np.ones(n),
         memory_gb=np.zeros(n),
         names=tuple(task.id for task in records),
     )
+
+
+def tick_of(tasks: Tasks, modes: Modes, workflow: Workflow) -> float:
+    """The automatic tick: the longest task, after the last start on record."""
+    starts = [task.started_at for task in workflow.tasks if task.started_at is not None]
+    lasts_s = tasks.units * longest_by_kind(modes)[tasks.kind]
+    return automatic_tick_s(max(starts, default=0.0) - min(starts, default=0.0) + float(lasts_s.max(initial=0.0)))
 
 
 def pools_of(machines: Sequence[Machine]) -> Pools:
@@ -301,9 +311,12 @@ def schedule_of(
     started = np.asarray([task.started_at for task in tasks], dtype=float)
     start = started - started.min()
     mode = [at_record[q, at[task.machine] if task.machine is not None else 0] for q, task in zip(kind, tasks, strict=True)]
-    schedule = Schedule.of(instance, mode, start)
-    findings.verified(instance, schedule)
-    return schedule
+    made = verified_or_repaired(instance, Schedule.of(instance, mode, np.rint(start / instance.tick_s)))
+    if made.segments_moved:
+        largest_s = made.largest_move * instance.tick_s
+        findings.add_rows("assumed", f"starts moved by rounding, by {largest_s:.2g} s at most", iter(()), made.segments_moved)
+    findings.verified(instance, made.schedule)
+    return made.schedule
 
 
 def figures(workflow: Workflow, instance: Instance, schedule: Schedule | None) -> dict[str, int | float | str]:
@@ -320,5 +333,5 @@ def figures(workflow: Workflow, instance: Instance, schedule: Schedule | None) -
     if workflow.makespan_s is not None:
         out["recorded_makespan_s"] = workflow.makespan_s
     if schedule is not None:
-        out["makespan_of_tasks_s"] = float(schedule.end.max())
+        out["makespan_of_tasks_s"] = float(schedule.end.max()) * instance.tick_s
     return out

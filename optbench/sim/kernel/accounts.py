@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from optbench.model.objective import METRICS
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.plant import PERIODS, POOLS, SENDS, STEP_S, Plant
+from optbench.sim.kernel.plant import PERIODS, POOLS, SENDS, TICK_S, Plant
+from optbench.sim.kernel.spans import duration
 from optbench.sim.kernel.state import (
     BUSY_J,
     CARBON,
     COST,
     FLOW,
+    NONE,
     NOW,
     OVERDUE,
     REST_J,
@@ -31,7 +33,7 @@ NUM_METRICS = len(METRICS)
 def accrue(plant: Plant, state: State, t: float) -> None:
     """Let time pass until t: devices that are not busy draw power."""
     total = state.total
-    total[REST_J] += total[REST_W] * (t - total[NOW]) * plant.scalar[STEP_S]
+    total[REST_J] += total[REST_W] * (t - total[NOW]) * plant.scalar[TICK_S]
     if plant.size[PERIODS] > 0:
         rest_at_a_price(plant, state, total[NOW], t)
     total[NOW] = t
@@ -50,7 +52,7 @@ def rest_at_a_price(plant: Plant, state: State, since: float, t: float) -> None:
 @njit(cache=True)
 def rest_of_pool(plant: Plant, state: State, pool: int, watts: float, before: int, since: float, after: int, t: float) -> None:
     """Cost and carbon of a constant power over [since, t], which lie in the periods ``before`` and ``after``."""
-    kwh = watts * plant.scalar[STEP_S] / J_PER_KWH
+    kwh = watts * plant.scalar[TICK_S] / J_PER_KWH
     first, last = pool * plant.size[PERIODS] + before, pool * plant.size[PERIODS] + after
     into, out = since - plant.period[before], t - plant.period[after]
     cost = plant.price_before[last] + out * plant.price[last] - plant.price_before[first] - into * plant.price[first]
@@ -62,7 +64,7 @@ def rest_of_pool(plant: Plant, state: State, pool: int, watts: float, before: in
 @njit(cache=True)
 def rest_after_all(plant: Plant, state: State, mode: int, since: float, t: float) -> None:
     """Devices that were busy with work that is lost count as resting, since no schedule shows that work."""
-    state.total[REST_J] += plant.mode_rest_w[mode] * (t - since) * plant.scalar[STEP_S]
+    state.total[REST_J] += plant.mode_rest_w[mode] * (t - since) * plant.scalar[TICK_S]
     if plant.size[PERIODS] > 0:
         before, after = period_of(plant, since), period_of(plant, t)
         for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
@@ -104,18 +106,25 @@ def charge(plant: Plant, state: State, pool: int, energy_j: float, begin: float,
 @njit(cache=True)
 def start_accounts(plant: Plant, state: State, task: int, mode: int, end: float) -> None:
     """A task's run in a mode is paid for when it begins."""
-    run_accounts(plant, state, mode, state.remaining[task], state.start[task], end, 1.0)
-    if plant.size[SENDS] > 0 and state.remaining[task] == plant.units[task]:
+    run_accounts(plant, state, task, mode, state.start[task], end, 1.0)
+    if plant.size[SENDS] > 0 and state.last_part[task] == NONE:
         send_accounts(plant, state, task, mode, 1.0)
 
 
 @njit(cache=True)
-def run_accounts(plant: Plant, state: State, mode: int, units: float, begin: float, end: float, sign: float) -> None:
-    """Book (1) or cancel (-1) the energy of a segment."""
-    energy_j = sign * units * plant.energy_j[mode]
+def run_accounts(plant: Plant, state: State, task: int, mode: int, begin: float, end: float, sign: float) -> None:
+    """Book (1) or cancel (-1) the energy of a segment: its share of the task's."""
+    energy_j = sign * plant.units[task] * plant.energy_j[mode] * share_of(plant, task, mode, end - begin)
     state.total[BUSY_J] += energy_j
     if plant.size[PERIODS] > 0:
         charge(plant, state, plant.primary[mode], energy_j, begin, end)
+
+
+@njit(cache=True)
+def share_of(plant: Plant, task: int, mode: int, length: float) -> float:
+    """Share of a task that so many ticks are, all of it where it takes no time."""
+    whole = duration(plant, task, mode)
+    return length / whole if whole > 0.0 else 1.0
 
 
 @njit(cache=True)
@@ -141,13 +150,13 @@ def metrics_by(plant: Plant, state: State, end: float) -> tuple[float, float, fl
     """The accounts in the order of METRICS, with ``end`` for the makespan."""
     total = state.total
     energy_j = total[BUSY_J] + total[TRANSFER_J] + total[REST_J]
-    return end, end * plant.scalar[STEP_S], energy_j, total[FLOW], total[TARDY], total[COST], total[CARBON]
+    return end, end * plant.scalar[TICK_S], energy_j, total[FLOW], total[TARDY], total[COST], total[CARBON]
 
 
 @njit(cache=True)
 def finish_accounts(plant: Plant, state: State, task: int) -> None:
     """Flow time and lateness of a task that ends now."""
-    end, step = state.end[task], plant.scalar[STEP_S]
+    end, step = state.end[task], plant.scalar[TICK_S]
     state.total[FLOW] += plant.weight[task] * (end - plant.release[task]) * step
     late = end - plant.deadline[task]
     if late > 0.0:

@@ -28,15 +28,15 @@ from optbench.sim.kernel.events import (
     advance,
     arrival,
     begin,
-    duration,
     enter,
     fits,
     has_room,
     start,
+    ticks_left,
     touch,
     wake,
 )  # fmt: skip
-from optbench.sim.kernel.plant import POOLS, SENDS, STEP_S, TASKS, Plant, plant_at
+from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import put, take
 from optbench.sim.kernel.state import (
@@ -169,7 +169,7 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
             mode = planned(plant, state, rule, task, load)
         elif state.status[task] == READY:
             mode = possible(plant, state, rule, task, load)
-            if mode >= 0 and soon < now + patience * duration(plant, mode, state.remaining[task]):
+            if mode >= 0 and soon < now + patience * ticks_left(plant, state, task, mode):
                 state.fresh[passed] = task
                 passed += 1
                 break
@@ -242,7 +242,7 @@ def score(plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: 
     end = begins + length
     out = weight[END_WEIGHT] * end + units * rule.mode_cost[mode]
     if weight[ENERGY_WEIGHT] != 0.0:
-        net_j = units * plant.energy_j[mode] - plant.mode_rest_w[mode] * length * plant.scalar[STEP_S]
+        net_j = units * plant.energy_j[mode] - plant.mode_rest_w[mode] * length * plant.scalar[TICK_S]
         out += weight[ENERGY_WEIGHT] * net_j
     if weight[LATE_WEIGHT] != 0.0 and end > plant.deadline[task]:
         out += weight[LATE_WEIGHT] * plant.weight[task] * (end - plant.deadline[task])
@@ -270,7 +270,7 @@ def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> in
             continue
         if plant.size[SENDS] and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]:
             continue
-        value = score(plant, state, rule, task, mode, state.total[NOW], duration(plant, mode, state.remaining[task]))
+        value = score(plant, state, rule, task, mode, state.total[NOW], ticks_left(plant, state, task, mode))
         if value < least:
             best, least = mode, value
     return best
@@ -292,7 +292,7 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
         begins = max(soon, there)
         for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
             begins = max(begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1])
-        length = duration(plant, mode, state.remaining[task])
+        length = ticks_left(plant, state, task, mode)
         value = score(plant, state, rule, task, mode, begins, length)
         if value < least:
             best, least, best_begin, best_length = mode, value, begins, length

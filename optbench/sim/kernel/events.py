@@ -18,6 +18,7 @@ from optbench.sim.kernel.accounts import (
     rest_after_all,
     run_accounts,
     send_accounts,
+    share_of,
     start_accounts,
 )  # fmt: skip
 from optbench.sim.kernel.plant import (
@@ -27,11 +28,12 @@ from optbench.sim.kernel.plant import (
     POOLS,
     PREEMPTIVE,
     SENDS,
-    STEP_S,
     TASKS,
+    TICK_S,
     Plant,
 )  # fmt: skip
 from optbench.sim.kernel.queues import is_awaited, pop_event, push_event, put
+from optbench.sim.kernel.remaining import ticks_left as ticks_left
 from optbench.sim.kernel.spans import arrival as arrival
 from optbench.sim.kernel.spans import duration as duration
 from optbench.sim.kernel.spans import fits as fits
@@ -95,7 +97,7 @@ def begin(plant: Plant, state: State) -> None:
         total[entry] = 0.0
     for task in range(plant.size[TASKS]):
         state.status[task], state.mode[task], state.queue[task] = WAITING, NONE, NONE
-        state.remaining[task] = plant.units[task]
+        state.remaining[task], state.last_part[task] = plant.units[task], NONE
         state.waiting[task] = plant.pred_ptr[task + 1] - plant.pred_ptr[task] + 1
     for pool in range(pools):
         state.free[pool], state.gone[pool] = plant.pool_count[pool], 0
@@ -254,7 +256,7 @@ def is_queued(plant: Plant, state: State, task: int) -> bool:
 def start(plant: Plant, state: State, task: int, mode: int) -> None:
     """Begin a ready task that stands in no queue; what ``can_start`` asks for must hold."""
     now = state.total[NOW]
-    end = now + duration(plant, mode, state.remaining[task])
+    end = now + ticks_left(plant, state, task, mode)
     state.status[task], state.mode[task], state.queue[task] = RUNNING, mode, NONE
     state.start[task], state.end[task] = now, end
     state.tally[NUM_RUNNING] += 1
@@ -300,40 +302,39 @@ def interrupt(plant: Plant, state: State, task: int) -> bool:
     Returns False, with ``tally[TROUBLE]`` set and the task as it was, where there is no room to record the part.
     """
     now, mode, began = state.total[NOW], state.mode[task], state.start[task]
-    elapsed, whole, left = now - began, state.end[task] - began, state.remaining[task]
-    # Units that take this long: of ticks, so many that rounding up gives the ticks that went by.
-    kept = elapsed * plant.scalar[STEP_S] / plant.time_s[mode] if plant.size[PREEMPTIVE] and elapsed > 0 else 0.0
-    if kept >= left:  # done but for a rounding of floats
-        state.end[task] = now
+    elapsed, keeps = now - began, plant.size[PREEMPTIVE] and now > began
+    if now >= state.end[task]:
         finish(plant, state, task)
         return True
-    if kept > 0 and state.tally[NUM_PARTS] >= state.tally[PART_ROOM]:
+    if keeps and state.tally[NUM_PARTS] >= state.tally[PART_ROOM]:
         state.tally[TROUBLE] = PARTS_FULL
         return False
     state.tally[NUM_RUNNING] -= 1
     occupy(plant, state, mode, -1)
-    run_accounts(plant, state, mode, left, began, state.end[task], -1.0)
-    if kept > 0:
-        record_part(state, task, mode, began, now, kept)
-        run_accounts(plant, state, mode, kept, began, now, 1.0)
+    run_accounts(plant, state, task, mode, began, state.end[task], -1.0)
+    if keeps:
+        run_accounts(plant, state, task, mode, began, now, 1.0)
+        record_part(plant, state, task, mode, began, now)
     else:
-        drawn_j = left * plant.energy_j[mode] * (elapsed / whole if whole > 0 else 0.0)
-        state.total[LOST_J] += drawn_j - plant.mode_rest_w[mode] * elapsed * plant.scalar[STEP_S]
+        drawn_j = plant.units[task] * plant.energy_j[mode] * share_of(plant, task, mode, elapsed)
+        state.total[LOST_J] += drawn_j - plant.mode_rest_w[mode] * elapsed * plant.scalar[TICK_S]
         rest_after_all(plant, state, mode, began, now)
-        if plant.size[SENDS] and left == plant.units[task]:
+        if plant.size[SENDS] and state.last_part[task] == NONE:
             state.total[LOST_J] += send_accounts(plant, state, task, mode, -1.0)
     make_ready(plant, state, task)
     return True
 
 
 @njit(cache=True)
-def record_part(state: State, task: int, mode: int, began: float, ended: float, units: float) -> None:
+def record_part(plant: Plant, state: State, task: int, mode: int, began: float, ended: float) -> None:
     """Keep what an interrupted task has done."""
     k = state.tally[NUM_PARTS]
-    state.part_task[k], state.part_mode[k], state.part_units[k] = task, mode, units
+    state.part_task[k], state.part_mode[k], state.part_before[k] = task, mode, state.last_part[task]
     state.part_start[k], state.part_end[k] = began, ended
+    state.last_part[task] = k
     state.tally[NUM_PARTS] = k + 1
-    state.remaining[task] -= units
+    left = state.remaining[task] - plant.units[task] * share_of(plant, task, mode, ended - began)
+    state.remaining[task] = max(left, 0.0)
 
 
 @njit(cache=True)

@@ -19,7 +19,7 @@ from optbench.sim.kernel.accounts import NUM_METRICS, metrics_by
 from optbench.sim.kernel.events import advance, begin, close_accounts
 from optbench.sim.kernel.moments import LISTED, Desk, any_option, choose, desk_at, list_fresh
 from optbench.sim.kernel.observe import COSTS, MODES, SPAN, WORTH, View, look, view_at
-from optbench.sim.kernel.plant import HORIZON, STEP_S, TASKS, Plant, plant_at
+from optbench.sim.kernel.plant import HORIZON, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.state import (
     NOW,
     NUM_DONE,
@@ -118,7 +118,7 @@ def worth_of(plant: Plant, state: State, view: View) -> float:
 @njit(cache=True)
 def costs_of(plant: Plant, state: State, view: View) -> float:
     """Everything by which constraints of the whole schedule are broken so far."""
-    out, horizon = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[STEP_S]), plant.scalar[HORIZON]
+    out, horizon = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[TICK_S]), plant.scalar[HORIZON]
     metrics = metrics_by(plant, state, state.total[NOW])
     for m in range(NUM_METRICS):
         limit = view.limit[m]

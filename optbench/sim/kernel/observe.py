@@ -14,9 +14,9 @@ from typing import NamedTuple
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import period_of
-from optbench.sim.kernel.events import arrival, duration, fits, has_room, next_time
+from optbench.sim.kernel.events import arrival, fits, has_room, next_time, ticks_left
 from optbench.sim.kernel.moments import LISTED, Desk, any_mode
-from optbench.sim.kernel.plant import CAPS, PERIODS, POOLS, SENDS, STEP_S, TASKS, Plant
+from optbench.sim.kernel.plant import CAPS, PERIODS, POOLS, SENDS, TASKS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_DONE, NUM_READY, NUM_RUNNING, RELEASED, RUNNING, State
 
@@ -129,9 +129,9 @@ def see_options(plant: Plant, state: State, view: View, task: int, row: Floats, 
                 there = arrival(plant, state, task, primary)
             legal = there <= now and has_room(plant, state, mode)
             any_legal = any_legal or legal
-            length = duration(plant, mode, state.remaining[task])
+            length = ticks_left(plant, state, task, mode)
             energy_j = state.remaining[task] * plant.energy_j[mode]
-            net_j = energy_j - plant.mode_rest_w[mode] * length * plant.scalar[STEP_S]
+            net_j = energy_j - plant.mode_rest_w[mode] * length * plant.scalar[TICK_S]
             row[at] = 1.0
             row[at + 1] = legal
             row[at + 2] = clipped(length / scale[LENGTH])

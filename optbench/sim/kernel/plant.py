@@ -1,6 +1,6 @@
 """An instance as the flat arrays that compiled code reads: every field one-dimensional, nothing of objects.
 
-Times are floats in the instance's own time domain (ticks stay exact up to 2⁵⁰). Adjacency, modes by kind and requirements
+Times are whole ticks, held as floats (exact up to 2⁵³). Adjacency, modes by kind and requirements
 by mode are in compressed rows: the entries of row r are ``ptr[r]`` to ``ptr[r + 1]``.
 """
 
@@ -13,14 +13,15 @@ import numpy as np
 
 from optbench.errors import ModelError
 from optbench.model.caps import net_power_w, resting_power_w
+from optbench.model.checks import tasks_with_data
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import slack
+from optbench.model.timegrid import grid_up, narrowed
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.ties import tie_ranks
 
 # Entries of ``size`` and ``scalar``.
-TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, TICKS, SENDS, PREEMPTIVE, WAYS = range(10)
-TICK_S, STEP_S, HORIZON = range(3)
+TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, WAYS = range(9)
+TICK_S, HORIZON = range(2)
 
 
 class Fault(NamedTuple):
@@ -35,7 +36,10 @@ class Fault(NamedTuple):
 
 
 class Plant(NamedTuple):
-    """What does not change while a schedule is made; ``way`` is the time from each ingress to each pool."""
+    """What does not change while a schedule is made; ``way`` is the time from each ingress to each pool.
+
+    ``keeps_pool`` marks tasks that send or receive data: once begun they stay on their pool.
+    """
 
     size: Ints
     scalar: Floats
@@ -46,6 +50,7 @@ class Plant(NamedTuple):
     soft: Ints
     weight: Floats
     memory_gb: Floats
+    keeps_pool: Ints
     tie: Ints
     release_order: Ints
     pred_ptr: Ints
@@ -55,6 +60,7 @@ class Plant(NamedTuple):
     succ: Ints
     kind_ptr: Ints
     time_s: Floats
+    ticks_per_unit: Floats
     energy_j: Floats
     clock: Floats
     primary: Ints
@@ -101,8 +107,8 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     rates = _rates(instance)
     size = (n, instance.num_pools, instance.num_modes, len(room_w), len(rates["period"]), len(broken))
     return Plant(
-        size=np.array([*size, instance.domain == "ticks", sends, instance.preemptive, ways], dtype=np.int64),
-        scalar=np.array([instance.tick_s, instance.step_s, horizon]),
+        size=np.array([*size, sends, instance.preemptive, ways], dtype=np.int64),
+        scalar=np.array([instance.tick_s, horizon]),
         kind=_ints(tasks.kind),
         units=_floats(tasks.units),
         release=release,
@@ -110,6 +116,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         soft=_ints(~tasks.deadline_hard & np.isfinite(tasks.deadline)),
         weight=_floats(tasks.weight),
         memory_gb=_floats(tasks.memory_gb),
+        keeps_pool=_ints(tasks_with_data(instance)),
         tie=tie,
         release_order=_order_of_release(release, tie),
         pred_ptr=_pointers(edges.target, n),
@@ -119,6 +126,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         succ=_ints(edges.target[by_source]),
         kind_ptr=_ints(modes.kind_ptr),
         time_s=_floats(modes.time_per_unit_s),
+        ticks_per_unit=_floats(instance.ticks_per_unit),
         energy_j=_floats(modes.energy_per_unit_j),
         clock=_floats(modes.clock),
         primary=_ints(modes.primary),
@@ -178,27 +186,24 @@ def _outages(instance: Instance) -> list[Fault]:
 
 
 def _ways(instance: Instance) -> Floats:
-    """Time from each ingress to each pool, row by row, in the time domain; inf where there is no way."""
+    """Time from each ingress to each pool, row by row, in ticks; inf where there is no way."""
     assert instance.stream is not None
-    way = instance.stream.latency_s.ravel()
-    finite = np.isfinite(way)
-    return _floats(np.where(finite, instance.to_domain(np.where(finite, way, 0.0)), np.inf))
+    return _floats(grid_up(instance.stream.latency_s.ravel() / instance.tick_s))
 
 
 def _caps(instance: Instance) -> tuple[Floats, Floats]:
     """Per cap, watts left above rest; per (mode, cap), row by row, the watts a mode adds.
 
     A mode that draws less than its devices at rest would have to be paid back when it ends: it counts as adding nothing.
-    Added watts are rounded to a grid on which sums below the cap are exact, so that nothing drifts in a million events.
+    Added watts are rounded up to a grid on which sums below the cap are exact, so that nothing drifts in a million events.
     """
     places, caps = instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist()
     if not places:
         return np.zeros(0), np.zeros(0)
-    # Half of what the verifier forgives: sums in another order must not exceed the whole of it.
-    room = np.array([cap + 0.5 * slack(cap) - resting_power_w(instance, q) for cap, q in zip(caps, places, strict=True)])
+    room = np.array([narrowed(cap) - resting_power_w(instance, q) for cap, q in zip(caps, places, strict=True)])
     net = np.maximum(np.column_stack([net_power_w(instance, place) for place in places]), 0.0)
     grid = 2.0 ** (np.frexp(np.maximum(room, net.max(axis=0, initial=0.0)))[1] - 52)
-    return room, (np.rint(net / grid) * grid).ravel()
+    return room, (np.ceil(net / grid) * grid).ravel()
 
 
 def _devices_planned(instance: Instance) -> Ints:
@@ -223,7 +228,7 @@ def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:
             raise ModelError(f"fault at {fault.time:g}: pool {fault.pool} does not exist; pools are 0 to {len(names) - 1}")
         if not (np.isfinite(fault.time) and fault.time >= 0):
             raise ModelError(f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be finite, at least 0")
-        if instance.domain == "ticks" and fault.time != int(fault.time):
+        if fault.time != int(fault.time):
             raise ModelError(f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be a whole number of ticks")
         gone[fault.pool] += fault.devices
         if not 0 <= gone[fault.pool] <= count[fault.pool]:

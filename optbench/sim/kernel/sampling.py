@@ -33,7 +33,7 @@ from optbench.sim.kernel.dispatch import (
     make,
     rule_at,
 )  # fmt: skip
-from optbench.sim.kernel.plant import HORIZON, MODES, POOLS, STEP_S, TASKS, Plant, plant_at
+from optbench.sim.kernel.plant import HORIZON, MODES, POOLS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.state import (
     MAKESPAN,
@@ -187,7 +187,7 @@ def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
         return
     slow, noise = LENGTH_COST * uniform(search) ** 2, MODE_NOISE * uniform(search) ** 2
     for mode in range(plant.size[MODES]):
-        rule.mode_cost[mode] = plant.time_s[mode] / plant.scalar[STEP_S] * (slow + noise * bell(search))
+        rule.mode_cost[mode] = plant.time_s[mode] / plant.scalar[TICK_S] * (slow + noise * bell(search))
     crowded, noise = LOAD_COST * uniform(search) ** 2, POOL_NOISE * uniform(search) ** 2
     for pool in range(plant.size[POOLS]):
         rule.pool_cost[pool] = crowded * search.load[pool] + noise * bell(search)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import accrue
-from optbench.sim.kernel.plant import POOLS, TASKS, Plant, plant_at
+from optbench.sim.kernel.plant import POOLS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites import Steering, happen, open_sites, send, steering_at
 from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_READY, READY, RELEASED, State, state_at
@@ -82,7 +82,7 @@ def one_event(plant: Plant, state: State, steering: Steering, at: Lookup, until:
     t = min(ends, comes)
     if t > until or t == math.inf:
         return False
-    before, spent = whole_state(plant, at), t - state.total[NOW]
+    before, spent = whole_state(plant, at), (t - state.total[NOW]) * plant.scalar[TICK_S]
     cost, crowd = rates_of(plant, at)
     accrue(plant, state, t)
     if ends <= t:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.events import has_room, interrupt, start
-from optbench.sim.kernel.plant import CAPS, POOLS, PREEMPTIVE, TASKS, Plant
+from optbench.sim.kernel.plant import CAPS, POOLS, PREEMPTIVE, TASKS, TICK_S, Plant
 from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_FRESH, NUM_RUNNING, NUM_TOUCHED, RUNNING, State
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ WIDEST, CLOCKS = 0, 1
 HOW, MOVES_LEFT = range(2)
 URGENT, ELASTIC, UNIFORM, SINGLY = 1, 2, 4, 8
 # Seconds before its end within which a job is left alone.
-NEARLY_DONE = 1e-6
+NEARLY_DONE_S = 1e-6
 HEADROOM = 1.5
 
 
@@ -41,7 +41,7 @@ def may_change(plant: Plant, state: State, steering: Steering, task: int) -> boo
     """Whether a task runs, is not about to end, and there is room to change it."""
     return bool(
         plant.size[PREEMPTIVE] and steering.moves[MOVES_LEFT] > 0 and task < plant.size[TASKS]
-        and state.status[task] == RUNNING and state.start[task] < state.total[NOW] < state.end[task] - NEARLY_DONE
+        and state.status[task] == RUNNING and state.start[task] < state.total[NOW] < state.end[task] - NEARLY_DONE_S / plant.scalar[TICK_S]
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.plant import POOLS, Plant, plant_at
+from optbench.sim.kernel.plant import POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.site_view import PRICE_W, WIDEST, G, O, S, SiteView, look_around, site_view_at
 from optbench.sim.kernel.sites import Steering, go_on, open_sites, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
@@ -63,7 +63,7 @@ def run_pilot(
             return asked
         if asked > 0 and dual[BUDGET_S] < math.inf:
             queued = waiting(steering, pools)
-            latency_s = served_s + 0.5 * (before + queued) * (state.total[NOW] - since)
+            latency_s = served_s + 0.5 * (before + queued) * (state.total[NOW] - since) * plant.scalar[TICK_S]
             follow(view, dual, latency_s)
         look_around(plant, state, steering, view, task, row, mask)
         a = choose_option(plant, view, net, theta, row, mask, work, score, draws[asked % len(draws)])
@@ -282,7 +282,7 @@ def take_step(
     before = waiting(steering, pools)
     asked[b] = go_on(plant, state, steering, until)
     told[OVER] = 0.0
-    told[PASSED_S] = (state.total[NOW] - since) * 1.0
+    told[PASSED_S] = (state.total[NOW] - since) * plant.scalar[TICK_S]
     # Jobs that wait are counted at both ends of the interval: it is a few seconds long, a wait thousands.
     told[WAITED_S] = 0.5 * (before + waiting(steering, pools)) * told[PASSED_S]
     told[LONGEST] = longest(steering, pools)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.plant import POOLS, STEP_S, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import POOLS, TICK_S, WAYS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites import go_on, hold, open_sites, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
@@ -77,8 +77,8 @@ def summed(table: Floats, slots: int, pool: int, at: float) -> float:
 
 @njit(cache=True)
 def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
-    """Book the cheapest start of a job; when it is."""
-    pools, slots, step = plant.size[POOLS], plans.shape[SLOTS], plant.scalar[STEP_S]
+    """Book the cheapest start of a job; the tick at which it is."""
+    pools, slots, step = plant.size[POOLS], plans.shape[SLOTS], plant.scalar[TICK_S]
     slot_s, weight, units, kind = plans.weight[SLOT_S], plans.weight, state.remaining[task], plant.kind[task]
     now = state.total[NOW] * step
     here = int(now / slot_s)
@@ -110,7 +110,7 @@ def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
         at_s = now
     book(plans, at_pool, at_s / slot_s, (at_s + units * plans.unit_s[at_option]) / slot_s, plans.devices[at_option])
     plans.to_pool[task], plans.to_option[task] = at_pool, at_option
-    return at_s / step
+    return max(state.total[NOW], math.floor(at_s / step + 0.5))
 
 
 @njit(cache=True)
@@ -118,7 +118,7 @@ def soonest(plant: Plant, state: State, plans: Plans, task: int) -> tuple[int, i
     """Where a job that fits nowhere would end first, if it began at once or after what is busy there by half."""
     pools, kind, best, pool_of, option_of = plant.size[POOLS], plant.kind[task], math.inf, NONE, NONE
     for pool in range(pools):
-        way = plant.way[plant.ingress[task] * pools + pool] * plant.scalar[STEP_S] if plant.size[WAYS] else 0.0
+        way = plant.way[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[WAYS] else 0.0
         for option in range(plans.first[kind * (pools + 1) + pool], plans.first[kind * (pools + 1) + pool + 1]):
             lasts = way + state.remaining[task] * plans.unit_s[option]
             if state.free[pool] < plans.devices[option]:

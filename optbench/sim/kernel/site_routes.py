@@ -27,7 +27,7 @@ from typing import NamedTuple
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import J_PER_KWH, period_of
-from optbench.sim.kernel.plant import MODES, PERIODS, POOLS, STEP_S, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import MODES, PERIODS, POOLS, TICK_S, WAYS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites import CLASSES, CLOCKS, WIDEST, Steering, go_on, hold, open_sites, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
@@ -98,12 +98,12 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
     follow_levels(plant, state, steering, routes)
     pool, price, seconds, at = best_pool(plant, state, steering, routes, task)
     mu = time_weight(routes, kind)
-    then, step = routes.later_at[kind], plant.scalar[STEP_S]
+    then, step = routes.later_at[kind], plant.scalar[TICK_S]
     may = now < then <= plant.release[task] + weight[HOLD] / step and then < plant.deadline[task]
     if may and units * routes.later_cost[kind] + mu * (then - now) * step < price * (1.0 - weight[MARGIN]):
         hold(plant, state, task, then)
         return
-    retry = now + RETRY_S / step
+    retry = now + math.ceil(RETRY_S / step)
     patient = weight[RESERVE] > 0.0 and retry <= plant.release[task] + weight[HOLD] / step and retry < plant.deadline[task]
     if patient and price > units * (1.0 + weight[RESERVE]) * ideal_cost(plant, steering, routes, kind):
         hold(plant, state, task, retry)
@@ -177,7 +177,7 @@ def best_pool(
             break
         for pool in range(pools):
             there = plant.pool_count[pool] - state.gone[pool]
-            way, free = way_to(plant, task, pool) * plant.scalar[STEP_S], free_at(state, routes, pool)
+            way, free = way_to(plant, task, pool) * plant.scalar[TICK_S], free_at(state, routes, pool)
             at = ((routes.level[pool] * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
             queues = free == 0 or routes.choice[at + min(free, widest)] == NONE
             if way == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
@@ -190,7 +190,7 @@ def best_pool(
             seconds = way + wait + units * plant.time_s[mode]
             price = units * routes.cost[at] + mu * (way + wait)
             price += weight[LOAD] * (there - free + steering.waiting[pool]) / max(1, there)
-            if state.total[NOW] + seconds / plant.scalar[STEP_S] > plant.deadline[task]:
+            if state.total[NOW] + seconds / plant.scalar[TICK_S] > plant.deadline[task]:
                 price += weight[LATE]
             rank = seconds if turn == 1 else price
             if rank < least:
@@ -245,7 +245,7 @@ def refresh(plant: Plant, steering: Steering, routes: Routes, now: float) -> Non
     if now >= routes.memory[FRESH_UNTIL]:
         routes.memory[FRESH_UNTIL] = math.inf
         if plant.size[PERIODS] > 0:
-            routes.memory[FRESH_UNTIL] = now + REFRESH_S / plant.scalar[STEP_S]
+            routes.memory[FRESH_UNTIL] = now + REFRESH_S / plant.scalar[TICK_S]
             after = period_of(plant, now) + 1
             if after < plant.size[PERIODS]:
                 routes.memory[FRESH_UNTIL] = min(routes.memory[FRESH_UNTIL], plant.period[after])
@@ -285,7 +285,7 @@ def unit_cost(plant: Plant, routes: Routes, level: int, kind: int, pool: int, mo
     seconds, weight = plant.time_s[mode], routes.weight
     rate = weight[ENERGY]
     if plant.size[PERIODS] > 0:
-        end = now + max(1.0, routes.mean_units[kind] * seconds / plant.scalar[STEP_S])
+        end = now + max(1.0, routes.mean_units[kind] * seconds / plant.scalar[TICK_S])
         rate += weight[USD] / J_PER_KWH * mean_rate(plant, plant.price, plant.price_before, pool, now, end)
         rate += weight[CARBON] / J_PER_KWH * mean_rate(plant, plant.carbon, plant.carbon_before, pool, now, end)
     net_j = plant.energy_j[mode] - plant.mode_rest_w[mode] * seconds
@@ -309,7 +309,7 @@ def look_ahead(plant: Plant, steering: Steering, routes: Routes, kind: int, now:
     routes.later_cost[kind], routes.later_at[kind] = math.inf, math.inf
     if routes.weight[HOLD] <= 0.0:
         return
-    step, least = plant.scalar[STEP_S], math.inf
+    step, least = plant.scalar[TICK_S], math.inf
     waiting_w = time_weight(routes, kind) / max(1e-9, routes.mean_units[kind])
     for period in range(period_of(plant, now) + 1, plant.size[PERIODS]):
         start = plant.period[period]

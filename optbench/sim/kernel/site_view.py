@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import period_of
-from optbench.sim.kernel.plant import PERIODS, POOLS, STEP_S, WAYS, Plant
+from optbench.sim.kernel.plant import PERIODS, POOLS, TICK_S, WAYS, Plant
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites import Steering
 from optbench.sim.kernel.state import NOW, State
@@ -92,11 +92,11 @@ def price_options(plant: Plant, state: State, steering: Steering, view: SiteView
     """Cost and clock of every option (inf: none); whether any has a device free for it."""
     pools, widest, clocks = plant.size[POOLS], view.shape[WIDEST], view.shape[CLOCKS]
     price_w, anywhere, kind = view.scale[PRICE_W], False, plant.kind[task]
-    slack = (plant.deadline[task] - state.total[NOW]) * plant.scalar[STEP_S]
+    slack = (plant.deadline[task] - state.total[NOW]) * plant.scalar[TICK_S]
     for pool in range(pools):
         view.tariff[pool] = tariff_of(plant, state, view, pool)
         view.least[pool] = math.inf
-        way = plant.way[plant.ingress[task] * pools + pool] if plant.size[WAYS] else 0.0
+        way = plant.way[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[WAYS] else 0.0
         for n in range(widest):
             a, at = pool * widest + n, ((kind * pools + pool) * widest + n) * clocks
             best, chosen = math.inf, 0
@@ -150,7 +150,7 @@ def see_whole(plant: Plant, state: State, steering: Steering, view: SiteView, ta
         free += state.free[pool]
         waiting += steering.waiting[pool]
         count += plant.pool_count[pool]
-    hour = 2.0 * math.pi * (state.total[NOW] * plant.scalar[STEP_S] / DAY_S)
+    hour = 2.0 * math.pi * (state.total[NOW] * plant.scalar[TICK_S] / DAY_S)
     row[0] = bounded(0.5 * math.log((view.scale[PRICE_W] + 0.1) / view.scale[CALM_W]))
     row[1] = bounded(math.log(max(state.remaining[task] / view.scale[MEAN_UNITS], 1e-9)))
     row[2] = plant.kind[task]
@@ -167,13 +167,10 @@ def see_site(
 ) -> None:
     """SITE_FEATURES of one pool."""
     at, count, free, now = G + pool * S, plant.pool_count[pool], state.free[pool], state.total[NOW]
-    if plant.size[WAYS]:
-        way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool]
-    else:
-        way = 0.0
-    leaving = 0
+    way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool] * plant.scalar[TICK_S] if plant.size[WAYS] else 0.0
+    leaving, soon = 0, now + SOON_S / plant.scalar[TICK_S]
     for i in range(view.shape[LEAVES]):
-        if view.leave_pool[i] == pool and now < view.leave_time[i] <= now + SOON_S:
+        if view.leave_pool[i] == pool and now < view.leave_time[i] <= soon:
             leaving += view.leave_devices[i]
     row[at] = free / count
     row[at + 1] = math.log1p(free) / math.log1p(count)

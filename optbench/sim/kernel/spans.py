@@ -1,32 +1,33 @@
-"""How long things take, as the instance says, bit for bit: durations, transfers, when data is there."""
+"""How long things take, in whole ticks as the instance says, bit for bit: durations, transfers, when data is there."""
 
 from __future__ import annotations
 
 import math
 
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.plant import POOLS, TICK_S, TICKS, WAYS, Plant
-from optbench.sim.kernel.state import State
+from optbench.sim.kernel.plant import POOLS, TICK_S, WAYS, Plant
+from optbench.sim.kernel.state import NONE, State
 
-ROUNDING_GUARD = 1e-9
+# The constants of ``model.timegrid``; a test compares both sides.
+GUARD_ULPS, GUARD_TICKS = 8.0, 0.25
 
 
 @njit(cache=True)
 def whole_ticks(value: float) -> float:
-    """``instance.round_up`` of one number, as a float."""
-    whole = math.floor(value + 0.5) if abs(value) < 4503599627370496.0 else value
+    """``timegrid.grid_up`` of one finite number, not negative."""
+    whole = math.floor(value + 0.5) if value < 4503599627370496.0 else value
     if whole - value == 0.5:  # halves go to the even side, as in numpy
         whole = 2.0 * math.floor(0.5 * whole)
-    if abs(value - whole) <= ROUNDING_GUARD * max(1.0, abs(value)):
+    ulp = math.ldexp(1.0, max(math.frexp(value)[1] - 53, -1074))
+    if abs(value - whole) <= min(GUARD_ULPS * ulp, GUARD_TICKS):
         return whole
     return math.ceil(value)
 
 
 @njit(cache=True)
-def duration(plant: Plant, mode: int, units: float) -> float:
-    """``Instance.duration``."""
-    seconds = units * plant.time_s[mode]
-    return whole_ticks(seconds / plant.scalar[TICK_S]) if plant.size[TICKS] else seconds
+def duration(plant: Plant, task: int, mode: int) -> float:
+    """D: ticks that the whole task takes in a mode."""
+    return whole_ticks(plant.units[task] * plant.ticks_per_unit[mode])
 
 
 @njit(cache=True)
@@ -38,20 +39,21 @@ def lag(plant: Plant, sender: int, receiver: int, data_gb: float) -> float:
     seconds = plant.latency_s[link] + data_gb * plant.s_per_gb[link]
     if not math.isfinite(seconds):
         return math.inf
-    return whole_ticks(seconds / plant.scalar[TICK_S]) if plant.size[TICKS] else seconds
+    return whole_ticks(seconds / plant.scalar[TICK_S])
 
 
 @njit(cache=True)
 def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
     """When a ready task and its data are at a pool; now or earlier where nothing is missing, inf where there is no way.
 
-    What has begun already takes its data along: moving interrupted work costs nothing.
+    What has begun takes its data along, unless it came from elsewhere or others wait for it: then it keeps its pool.
     """
     there = plant.release[task]
-    if state.remaining[task] < plant.units[task]:
-        return there
     if plant.size[WAYS] and pool >= 0:
         there += plant.way[plant.ingress[task] * plant.size[POOLS] + pool]
+    part = state.last_part[task]
+    if part != NONE:
+        return math.inf if plant.keeps_pool[task] and plant.primary[state.part_mode[part]] != pool else there
     for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
         source = plant.pred[e]
         there = max(there, state.end[source] + lag(plant, plant.primary[state.mode[source]], pool, plant.pred_gb[e]))

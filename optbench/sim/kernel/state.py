@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
-from optbench.sim.kernel.plant import POOLS, PREEMPTIVE, SENDS, TASKS, TICKS, Plant
+from optbench.sim.kernel.plant import POOLS, PREEMPTIVE, SENDS, TASKS, Plant
 from optbench.sim.kernel.pointers import table_at
 
 # What a task is doing. READY: everything before it has ended and it is released; its data may still be on the way.
@@ -28,7 +28,9 @@ class State(NamedTuple):
     """``left``, ``right`` and ``key`` hold one heap of ready tasks per queue: queue p of pool p, the last of the whole plant.
 
     ``fresh`` lists tasks that have become ready and stand in no queue yet, ``touched`` the queues in which something can
-    have become possible. ``part_*`` are finished parts of interrupted tasks. ``end`` of a ready task is the time of the
+    have become possible. ``part_*`` are finished parts of interrupted tasks, chained by ``last_part[task]`` and ``part_before[part]``;
+    ``remaining`` is what is left of a task's units, rounded, for those who decide: how long it takes is ``kernel.remaining``'s
+    to say. ``end`` of a ready task is the time of the
     event it waits for. ``total[OVERDUE]`` is how late hard deadlines were met, ``total[LOST_J]`` what interrupted work drew in
     vain, above the rest of its devices; both in the units of their metrics, and outside of every metric.
     """
@@ -38,6 +40,7 @@ class State(NamedTuple):
     status: Ints
     waiting: Ints
     remaining: Floats
+    last_part: Ints
     mode: Ints
     start: Floats
     end: Floats
@@ -59,7 +62,7 @@ class State(NamedTuple):
     part_mode: Ints
     part_start: Floats
     part_end: Floats
-    part_units: Floats
+    part_before: Ints
     free_at: Floats
 
 
@@ -81,12 +84,12 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
     tally = ints(12)
     tally[[EVENT_ROOM, PART_ROOM]] = events, parts
     return State(
-        tally=tally, total=np.zeros(13), status=ints(n), waiting=ints(n), remaining=np.zeros(n), mode=ints(n),
+        tally=tally, total=np.zeros(13), status=ints(n), waiting=ints(n), remaining=np.zeros(n), last_part=ints(n), mode=ints(n),
         start=np.zeros(n), end=np.zeros(n), queue=ints(n), free=ints(p), gone=ints(p),
         draw_w=np.zeros(len(plant.cap_room_w)), event_time=np.zeros(events), event_code=ints(events), fresh=ints(n),
         touched=ints(p + 1), is_touched=ints(p + 1), left=ints(n), right=ints(n), key=np.zeros(n), root=ints(p + 1),
         length=ints(p + 1), part_task=ints(parts), part_mode=ints(parts), part_start=np.zeros(parts),
-        part_end=np.zeros(parts), part_units=np.zeros(parts), free_at=np.zeros(int(plant.device_ptr[-1])),
+        part_end=np.zeros(parts), part_before=ints(parts), free_at=np.zeros(int(plant.device_ptr[-1])),
     )  # fmt: skip
 
 
@@ -100,16 +103,13 @@ def schedule_of(instance: Instance, plant: Plant, state: State) -> Schedule | No
 
 
 def open_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
-    """Of an open instance, at its horizon: what has ended, and what runs with the units it has got done."""
-    made, until = partial_schedule(instance, plant, state), float(instance.horizon or 0.0)
+    """Of an open instance, at its horizon: what has ended, and what runs, cut off there."""
+    made, until = partial_schedule(instance, plant, state), instance.end_of_time
     running = np.flatnonzero((state.status == RUNNING) & (state.start < until))
-    mode, start, end = state.mode[running], state.start[running], np.minimum(state.end[running], until)
-    whole = state.remaining[running]
-    got = np.minimum(whole, (end - start) / instance.modes.time_per_unit_s[mode])
-    units = np.where(state.end[running] <= until, whole, got)
-    columns = zip((made.start, made.end, made.units), (start, end, units), strict=True)
-    times = (np.concatenate(each).astype(float) for each in columns)
-    return Schedule(np.concatenate((made.task, running)), np.concatenate((made.mode, mode)), *times)
+    start = state.start[running].astype(np.int64)
+    end = np.minimum(state.end[running], until).astype(np.int64)
+    columns = zip((made.task, made.mode, made.start, made.end), (running, state.mode[running], start, end), strict=True)
+    return Schedule(*(np.concatenate(each) for each in columns))
 
 
 def last_moment(instance: Instance, until: float) -> float:
@@ -121,11 +121,9 @@ def partial_schedule(instance: Instance, plant: Plant, state: State) -> Schedule
     """Everything that has ended so far, interrupted parts included; copies, so that the state can go on."""
     done = np.flatnonzero(state.status == DONE)
     parts = int(state.tally[NUM_PARTS])
-    dtype: Any = np.int64 if plant.size[TICKS] else np.float64
     return Schedule(
         task=np.concatenate((done, state.part_task[:parts])),
         mode=np.concatenate((state.mode[done], state.part_mode[:parts])),
-        start=np.concatenate((state.start[done], state.part_start[:parts])).astype(dtype),
-        end=np.concatenate((state.end[done], state.part_end[:parts])).astype(dtype),
-        units=np.concatenate((state.remaining[done], state.part_units[:parts])),
+        start=np.concatenate((state.start[done], state.part_start[:parts])).astype(np.int64),
+        end=np.concatenate((state.end[done], state.part_end[:parts])).astype(np.int64),
     )

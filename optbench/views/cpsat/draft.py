@@ -22,7 +22,6 @@ from ortools.sat.python import cp_model
 from optbench.errors import UnsupportedError
 from optbench.model.dominance import stand_ins
 from optbench.model.instance import Instance
-from optbench.model.metrics import slack
 from optbench.model.windows import Windows, time_horizon, windows
 from optbench.views.cpsat.scaling import guard
 
@@ -86,15 +85,11 @@ class Draft:
     @classmethod
     def of(cls, instance: Instance, inner: bool) -> Draft:
         """The decision variables of an instance; refuses what CP-SAT has no words for."""
-        if instance.domain != "ticks":
-            raise UnsupportedError(
-                f"the CP model needs integer time, {instance.name!r} is in seconds; build it with domain='ticks' and a tick_s"
-            )
         if instance.preemptive:
             raise UnsupportedError(f"the CP model cannot interrupt tasks, {instance.name!r} is preemptive; use a policy")
         horizon = time_horizon(instance)
         guard(horizon * 4, "times")
-        last = math.floor(horizon + slack(horizon))
+        last = math.floor(horizon)
         if instance.horizon is not None:
             last = min(last, math.floor(instance.horizon))
         draft = cls(instance, inner, windows(instance), last)

@@ -57,7 +57,7 @@ def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
     """One metric of METRICS."""
     if name in ("makespan", "makespan_s"):
         out = Affine()
-        out.add(1.0 if name == "makespan" else draft.instance.step_s, draft.makespan, draft.last)
+        out.add(1.0 if name == "makespan" else draft.instance.tick_s, draft.makespan, draft.last)
         return out
     if name == "energy_j":
         return _energy(draft, transfers)
@@ -81,7 +81,7 @@ def _choose(draft: Draft, out: Affine, task: int, value: dict[int, float]) -> No
 
 def _energy(draft: Draft, transfers: Transfers) -> Affine:
     instance, out = draft.instance, Affine()
-    step, energy, rest_w = instance.step_s, instance.pairs.energy_j.tolist(), instance.mode_rest_w.tolist()
+    step, energy, rest_w = instance.tick_s, instance.pairs.energy_j.tolist(), instance.mode_rest_w.tolist()
     for task in range(instance.num_tasks):
         rows = draft.rows(task)
         _choose(draft, out, task, {row: energy[row] - step * draft.duration[row] * rest_w[draft.mode[row]] for row in rows})
@@ -96,7 +96,7 @@ def _energy(draft: Draft, transfers: Transfers) -> Affine:
 
 
 def _flow_time(draft: Draft) -> Affine:
-    tasks, step, out = draft.instance.tasks, draft.instance.step_s, Affine()
+    tasks, step, out = draft.instance.tasks, draft.instance.tick_s, Affine()
     for task, (weight, release) in enumerate(zip(tasks.weight.tolist(), tasks.release.tolist(), strict=True)):
         if weight == 0.0:
             continue
@@ -112,7 +112,7 @@ def _flow_time(draft: Draft) -> Affine:
 
 
 def _tardiness(draft: Draft) -> Affine:
-    tasks, step, out = draft.instance.tasks, draft.instance.step_s, Affine()
+    tasks, step, out = draft.instance.tasks, draft.instance.tick_s, Affine()
     due = np.isfinite(tasks.deadline) & ~tasks.deadline_hard & (tasks.weight > 0)
     for task in np.flatnonzero(due).tolist():
         deadline, (_, latest) = int(tasks.deadline[task]), draft.end_range[task]
@@ -170,7 +170,7 @@ class _Tariff:
             out = np.zeros(len(s)) if primary < 0 else energy * mean_rate(times, self.rates[primary], s, s + length)
             for pool, n in needs.items():
                 spent = integral(times, self.rates[pool], s + length) - integral(times, self.rates[pool], s)
-                out = out - instance.step_s * float(rest_w[pool]) * n * spent
+                out = out - instance.tick_s * float(rest_w[pool]) * n * spent
             return out
 
         return value
@@ -182,7 +182,7 @@ class _Tariff:
 
     def _resting(self, out: Affine) -> None:
         draft, instance, times = self.draft, self.draft.instance, self.tariffs.times
-        power = instance.step_s * instance.pools.rest_w * instance.pools.count
+        power = instance.tick_s * instance.pools.rest_w * instance.pools.count
 
         def value(t: Floats) -> Floats:
             return np.asarray(power @ np.stack([integral(times, rates, t) for rates in self.rates]), dtype=float)

@@ -21,7 +21,7 @@ from itertools import pairwise
 from ortools.sat.python import cp_model
 
 from optbench.model.caps import net_power_w, resting_power_w
-from optbench.model.metrics import slack
+from optbench.model.timegrid import allowance
 from optbench.views.cpsat.draft import Draft, Expression, Literal
 from optbench.views.cpsat.scaling import guard, scale_for, to_int
 
@@ -116,11 +116,11 @@ def add_caps(draft: Draft) -> None:
     instance = draft.instance
     for place, cap in zip(instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist(), strict=True):
         base = resting_power_w(instance, place)
-        if base > cap + slack(cap):
+        if base > cap + allowance(cap):
             draft.model.add_bool_or([])  # the resting devices alone break it
             continue
         delta = net_power_w(instance, place).tolist()
-        _cap(draft, place, delta, cap - base, 0.0 if draft.inner else slack(cap))
+        _cap(draft, place, delta, cap - base, 0.0 if draft.inner else allowance(cap))
 
 
 def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from optbench.model.metrics import slack
+from optbench.model.timegrid import allowance
 from optbench.views.cpsat.draft import Draft, Expression
 from optbench.views.cpsat.metrics import Affine
 from optbench.views.cpsat.scaling import Rounded, guard, scale_for, to_int
@@ -36,6 +36,6 @@ def add_limit(draft: Draft, total: Affine, limit: float) -> None:
     if draft.inner:
         allowed = math.floor(room - numbers.loss)
     else:
-        allowed = math.floor(room + Fraction(slack(limit)) * numbers.scale + numbers.charge)
+        allowed = math.floor(room + Fraction(allowance(limit)) * numbers.scale + numbers.charge)
     guard(abs(float(allowed)), "limits")
     draft.model.add(expression <= allowed)

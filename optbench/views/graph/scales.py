@@ -55,7 +55,7 @@ def scales_of(instance: Instance, shortest_s: Floats, least_j: Floats) -> Scales
     data, power, tariffs = instance.edges.data_gb, instance.modes.power_w, instance.tariffs
     rooms = instance.pools.memory_gb[np.isfinite(instance.pools.memory_gb)]
     return Scales(
-        time=mean(shortest_s) if shortest_s.any() else mean(instance.pairs.duration * instance.step_s),
+        time=mean(shortest_s) if shortest_s.any() else mean(instance.pairs.duration * instance.tick_s),
         energy=mean(least_j) if least_j.any() else mean(instance.pairs.energy_j),
         power=mean(power[power > 0]) if (power > 0).any() else mean(instance.pools.rest_w),
         data=mean(data[data > 0]),

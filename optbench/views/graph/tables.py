@@ -75,7 +75,7 @@ def tables_of(instance: Instance, *, links: bool = True) -> GraphTables:
 
 def extremes_of(instance: Instance) -> Extremes:
     pairs = instance.pairs
-    begin, time = pairs.ptr[:-1], pairs.duration * instance.step_s  # every task of a valid instance has a mode
+    begin, time = pairs.ptr[:-1], pairs.duration * instance.tick_s  # every task of a valid instance has a mode
     return Extremes(
         np.minimum.reduceat(time, begin),
         np.maximum.reduceat(time, begin),
@@ -90,18 +90,18 @@ def pair_features(instance: Instance, scales: Scales) -> Floats:
     return scales.table(
         PAIR,
         len(pairs.task),
-        pairs.duration * instance.step_s,
+        pairs.duration * instance.tick_s,
         pairs.energy_j,
         modes.power_w[pairs.mode],
         instance.mode_rest_w[pairs.mode],
         ~np.isnan(clock),
         np.where(np.isnan(clock), 1.0, clock),
-        (pairs.ready - instance.tasks.release[pairs.task]) * instance.step_s,
+        (pairs.ready - instance.tasks.release[pairs.task]) * instance.tick_s,
     )
 
 
 def task_features(instance: Instance, scales: Scales, extremes: Extremes) -> Floats:
-    tasks, n, step = instance.tasks, instance.num_tasks, instance.step_s
+    tasks, n, step = instance.tasks, instance.num_tasks, instance.tick_s
     due = np.isfinite(tasks.deadline)
     before = np.bincount(instance.edges.target, minlength=n)
     after = np.bincount(instance.edges.source, minlength=n)
@@ -172,7 +172,7 @@ def cluster_features(instance: Instance, scales: Scales) -> Floats:
         *(values[:1] for values in static),
         instance.num_tasks,
         instance.horizon is not None,
-        (instance.horizon or 0.0) * instance.step_s,
+        (instance.horizon or 0.0) * instance.tick_s,
         instance.preemptive,
         *(math.log(size) for size in (scales.time, scales.energy, scales.power, scales.data)),
         *aims_of(instance, scales),
@@ -191,7 +191,7 @@ def aims_of(instance: Instance, scales: Scales) -> list[float]:
     sizes = (span, energy, weighted, weighted, energy * scales.price / J_PER_KWH, energy * scales.carbon / J_PER_KWH)
     weights = dict.fromkeys(AIMS, 0.0)
     for name, weight in instance.objective.levels[0]:
-        weights["makespan_s" if name == "makespan" else name] += weight / (instance.step_s if name == "makespan" else 1.0)
+        weights["makespan_s" if name == "makespan" else name] += weight / (instance.tick_s if name == "makespan" else 1.0)
     parts = [weights[name] * size for name, size in zip(AIMS, sizes, strict=True)]
     total = math.fsum(parts)
     return [part / total for part in parts]

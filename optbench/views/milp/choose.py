@@ -65,13 +65,6 @@ def choose(instance: Instance, end: float | None = None) -> tuple[str, str]:
             f"no MILP view expresses the preemption of {instance.name!r}; use an online policy, or preemptive=False"
         )
     varying = "tariffs" in instance.features
-    if instance.domain == "seconds":
-        if varying:
-            raise UnsupportedError(
-                f"no MILP view expresses tariffs that vary over continuous time ({instance.name!r}); "
-                "build the instance with time='ticks'"
-            )
-        return _within("disjunctive", disjunctive_size(frame(instance, end)), instance, "time is continuous")
     base = frame(instance, end)
     indexed, ordered = time_indexed_size(base), disjunctive_size(base)
     if varying:
@@ -94,7 +87,7 @@ def _within(form: str, size: Size, instance: Instance, reason: str) -> tuple[str
         excess = f"{size.binaries:,} binaries, more than {MAX_BINARIES[form]:,}"
     else:
         excess = f"about {size.nonzeros:,.0f} coefficients, more than {MAX_NONZEROS:,}"
-    remedy = "-s cpsat, or a longer tick_s" if form == "time_indexed" else "-s cpsat (time in ticks), or fewer tasks"
+    remedy = "-s cpsat, or a longer tick_s" if form == "time_indexed" else "-s cpsat, or fewer tasks"
     raise UnsupportedError(f"{instance.name!r} with {instance.num_tasks:,} tasks makes a {form} MILP of {excess}. Use {remedy}.")
 
 

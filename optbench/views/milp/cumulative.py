@@ -111,7 +111,7 @@ def add_flows(sheet: Sheet, events: Events, flows: list[Flow], mode: int, before
     sheet.add_rows("flow_link", label[linked], entries, -np.inf, 0.0)
 
 
-def served(flow: Flow, events: Events, pair_of: Ints, time: Floats, tolerance: float) -> Floats:
+def served(flow: Flow, events: Events, pair_of: Ints, time: Floats) -> Floats:
     """First come, first served: the flows of a schedule. What nothing can serve is asked of the source, beyond its room."""
     resource, out = flow.resource, np.zeros(len(flow.u))
     amount = dict(zip(resource.pair.tolist(), resource.amount.tolist(), strict=True))
@@ -123,7 +123,7 @@ def served(flow: Flow, events: Events, pair_of: Ints, time: Floats, tolerance: f
     for v in sorted((2 * i + (a < 0) for i, a in enumerate(held) if a), key=lambda v: time[v]):
         need = abs(held[v // 2])
         for u in [-1, *releases]:
-            if need <= 0 or (u >= 0 and time[u] > time[v] + tolerance):
+            if need <= 0 or (u >= 0 and time[u] > time[v]):
                 break
             if (u, v) not in column:
                 continue

@@ -34,10 +34,10 @@ from functools import cached_property
 import numpy as np
 
 from optbench.errors import UnsupportedError
-from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
-from optbench.model.metrics import slack
+from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
 from optbench.views.milp.events import Events, events_of, least_times
@@ -139,7 +139,7 @@ class Disjunctive:
         for name, limit in sorted(self.instance.limits.metric_max.items()):
             fixed, vector = terms.of(name, sheet.num_columns)
             at = np.flatnonzero(vector)
-            top = limit + slack(limit) - fixed
+            top = widened(limit) - fixed
             sheet.add_rows(f"limit_{name}", np.zeros((1, 0)), [(np.zeros(len(at)), at, vector[at])], -np.inf, top)
         total, constant = np.zeros(sheet.num_columns), 0.0
         for name, weight in base.weights.items():
@@ -233,13 +233,13 @@ class Disjunctive:
         lag = np.asarray(self.instance.lag(primary[edges.source], primary[edges.target], edges.data_gb), dtype=float)
         gap = np.where(u % 2 == 1, length[u // 2], 0.0) - np.where(v % 2 == 1, length[v // 2], 0.0)
         start = least_times(
-            pairs.ready[pair], np.concatenate((u // 2, edges.source)),
+            pairs.ready[pair].astype(float), np.concatenate((u // 2, edges.source)),
             np.concatenate((v // 2, edges.target)),
             np.concatenate((gap, length[edges.source] + np.where(np.isfinite(lag), lag, 0.0))),
         )
         if start is None:  # orders that contradict each other within the solver's tolerance
             start = values[:n]
-        return Schedule.of(self.instance, mode, np.rint(start) if self.instance.domain == "ticks" else start)
+        return Schedule.of(self.instance, mode, np.rint(start))
 
     def point_of(self, schedule: Schedule) -> Floats | None:
         """The point of a schedule with one segment per task; None when a task runs in a mode that does not fit it."""
@@ -252,12 +252,11 @@ class Disjunctive:
             return None
         end = start + pairs.duration[pair]
         time = np.stack((start, end), axis=1).ravel()
-        tolerance = 0.0 if self.instance.domain == "ticks" else TOLERANCE * max(1.0, float(end.max()))
         out[:n], out[n + pair] = start, 1.0
         for block in self.arrays.columns:
             at = slice(block.first, block.first + block.size)
             if block.name == "before":
-                out[at] = time[block.label[:, 0]] <= time[block.label[:, 1]] + tolerance
+                out[at] = time[block.label[:, 0]] <= time[block.label[:, 1]]
             elif block.name == "send":
                 out[at] = sent_values(self.frame, block.label, mode, end)
             elif block.name == "makespan":
@@ -265,7 +264,7 @@ class Disjunctive:
             elif block.name == "tardy":
                 out[at] = np.maximum(0.0, end - self.instance.tasks.deadline)[block.label[:, 0]]
             elif block.name == "flow":
-                out[at] = np.concatenate([served(flow, self.events, pair, time, tolerance) for flow in self.flows])
+                out[at] = np.concatenate([served(flow, self.events, pair, time) for flow in self.flows])
         return out
 
 
@@ -281,7 +280,7 @@ class Terms:
     def of(self, metric: str, num_columns: int) -> tuple[float, Floats]:
         """Constant and coefficients of a metric."""
         instance, out = self.base.instance, np.zeros(num_columns)
-        tasks, pairs, step = instance.tasks, instance.pairs, instance.step_s
+        tasks, pairs, step = instance.tasks, instance.pairs, instance.tick_s
         modes = slice(instance.num_tasks, instance.num_tasks + len(pairs.task))
         if metric in MAKESPANS:
             assert self.makespan is not None  # Frame.needs_makespan

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import TOLERANCE, Floats, Instance, Ints
+from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import J_PER_KWH
 from optbench.model.objective import MAKESPANS
 from optbench.model.windows import Windows, latest_ends, time_horizon, windows
@@ -62,7 +62,8 @@ class Frame:
     @property
     def times(self) -> Floats:
         """Beginnings of the tariff periods that matter."""
-        return self.instance.tariffs.times if self.varying and self.instance.tariffs is not None else np.zeros(1)
+        tariffs = self.instance.tariffs
+        return tariffs.times.astype(float) if self.varying and tariffs is not None else np.zeros(1)
 
     def rates(self, metric: str) -> Floats:
         """``rates[pool, period]``: what one joule adds to the metric."""
@@ -84,8 +85,7 @@ def frame(instance: Instance, end: float | None = None) -> Frame:
     """The frame; ``end`` is a time by which some optimal schedule is known to have ended, where that is known."""
     known = windows(instance)
     top = time_horizon(instance) if end is None else min(end, time_horizon(instance))
-    if instance.domain == "ticks":
-        top = float(np.floor(top + TOLERANCE * max(1.0, top)))
+    top = float(np.floor(top))
     return Frame(instance, top, known, latest_ends(instance, known, top))
 
 

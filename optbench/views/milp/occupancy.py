@@ -8,7 +8,7 @@ import numpy as np
 
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Floats, Ints
-from optbench.model.metrics import slack
+from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import Sheet, ragged
 from optbench.views.milp.frame import Frame
 
@@ -39,7 +39,7 @@ def power_limits(base: Frame) -> list[tuple[int, Ints, Floats, float]]:
     for place in np.unique(limits.cap_place).tolist():
         cap = float(limits.cap_w[limits.cap_place == place].min())
         pair, change, resting = power_demand(base, place)
-        out.append((place, pair, change, cap + slack(cap) - resting))
+        out.append((place, pair, change, widened(cap) - resting))
     return out
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def rest_power(base: Frame) -> Floats:
     """Per pool, joules per unit of the time domain with all devices at rest."""
     pools = base.instance.pools
-    return np.asarray(pools.rest_w * pools.count * base.instance.step_s, dtype=float)
+    return np.asarray(pools.rest_w * pools.count * base.instance.tick_s, dtype=float)
 
 
 def pair_amounts(base: Frame, metric: str) -> Floats:
@@ -35,7 +35,7 @@ def pair_amounts(base: Frame, metric: str) -> Floats:
     rate = base.rates(metric)[:, 0]
     freed = reduce_by_mode(np.add, modes, instance.pools.rest_w[modes.req_pool] * modes.req_count * rate[modes.req_pool], 0.0)
     own = np.where(modes.primary >= 0, rate[np.maximum(modes.primary, 0)], 0.0)
-    return np.asarray(pairs.energy_j * own[pairs.mode] - freed[pairs.mode] * pairs.duration * instance.step_s, dtype=float)
+    return np.asarray(pairs.energy_j * own[pairs.mode] - freed[pairs.mode] * pairs.duration * instance.tick_s, dtype=float)
 
 
 def start_amounts(base: Frame, x: Starts, metric: str) -> Floats:
@@ -49,7 +49,7 @@ def start_amounts(base: Frame, x: Starts, metric: str) -> Floats:
     for p in range(instance.num_pools):
         home = modes.primary[mode] == p
         out[home] += pairs.energy_j[x.pair[home]] * mean_rate(base.times, rates[p], begin[home], end[home])
-        used = devices[mode, p] * float(pools.rest_w[p]) * instance.step_s
+        used = devices[mode, p] * float(pools.rest_w[p]) * instance.tick_s
         at = np.flatnonzero(used)
         out[at] -= used[at] * (integral(base.times, rates[p], end[at]) - integral(base.times, rates[p], begin[at]))
     return out
@@ -79,7 +79,7 @@ class Terms:
         if metric == "makespan":
             return self._makespan(out, 1.0)
         if metric == "makespan_s":
-            return self._makespan(out, self.base.instance.step_s)
+            return self._makespan(out, self.base.instance.tick_s)
         if metric in ("flow_time_s", "tardiness_s"):
             out[: len(self.x.tick)] = self._service(metric)
             return 0.0, out
@@ -96,9 +96,9 @@ class Terms:
     def _service(self, metric: str) -> Floats:
         tasks, task = self.base.instance.tasks, self.base.instance.pairs.task[self.x.pair]
         if metric == "flow_time_s":
-            return np.asarray(tasks.weight[task] * (self.x.end - tasks.release[task]) * self.base.instance.step_s, dtype=float)
+            return np.asarray(tasks.weight[task] * (self.x.end - tasks.release[task]) * self.base.instance.tick_s, dtype=float)
         due = np.where(tasks.deadline_hard, np.inf, tasks.deadline)[task]
-        return np.asarray(tasks.weight[task] * np.maximum(0.0, self.x.end - due) * self.base.instance.step_s, dtype=float)
+        return np.asarray(tasks.weight[task] * np.maximum(0.0, self.x.end - due) * self.base.instance.tick_s, dtype=float)
 
     def _energetic(self, metric: str, out: Floats) -> tuple[float, Floats]:
         base, x, horizon = self.base, self.x, self.base.instance.horizon

@@ -33,10 +33,9 @@ from functools import cached_property
 
 import numpy as np
 
-from optbench.errors import UnsupportedError
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import slack
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
 from optbench.views.milp.frame import Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
 from optbench.views.milp.occupancy import add_occupancy
@@ -85,13 +84,6 @@ class TimeIndexed:
     end: float | None = None
     name = "time_indexed"
 
-    def __post_init__(self) -> None:
-        if self.instance.domain != "ticks":
-            raise UnsupportedError(
-                f"the time-indexed MILP of {self.instance.name!r} needs time in ticks, it is in {self.instance.domain}; "
-                "use form=disjunctive, or build the instance with time='ticks'"
-            )
-
     @cached_property
     def frame(self) -> Frame:
         return frame(self.instance, self.end)
@@ -124,7 +116,7 @@ class TimeIndexed:
         ended = self._add_makespan(sheet)
         terms = Terms(base, x, sent, ended, self.first_tick if self.priced_end else None)
         for name, limit in sorted(self.instance.limits.metric_max.items()):
-            self._add_limit(sheet, name, limit + slack(limit), terms)
+            self._add_limit(sheet, name, widened(limit), terms)
         total, constant = np.zeros(sheet.num_columns), 0.0
         for name, weight in base.weights.items():
             fixed, vector = terms.of(name, sheet.num_columns)

@@ -63,6 +63,6 @@ def test_the_schedule_of_cheapest_modes_is_feasible(spec: str, seed: int) -> Non
     assert schedule is not None
     assert verify(instance, schedule).feasible
     pairs = instance.pairs
-    net = pairs.energy_j - instance.step_s * pairs.duration * instance.mode_rest_w[pairs.mode]
+    net = pairs.energy_j - instance.tick_s * pairs.duration * instance.mode_rest_w[pairs.mode]
     chosen = np.array([net[(pairs.task == i) & (pairs.mode == k)][0] for i, k in enumerate(schedule.mode.tolist())])
     assert chosen.tolist() == [net[pairs.task == i].min() for i in range(instance.num_tasks)]

@@ -1,0 +1,50 @@
+"""A canonical form of an instance's parts, fed to a digest: the same for the same content, however it was built or stored.
+
+Numbers are float64 (whole ones too, so that 3 and 3.0 agree; −0.0 is 0.0), columns stand under their names in alphabetical
+order, mappings by key, and rows whose order means nothing (edges, links of limits to places) are sorted. Names of tasks,
+pools, kinds, places and ways in are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+# Parts whose rows are a set: the columns to sort them by, the last one first of importance.
+SETS_OF_ROWS = {
+    "edges": ("data_gb", "target", "source"),
+    "limits": ("cap_w", "cap_place"),
+    "outages": ("announced", "devices", "pool", "time"),
+}
+NAMES = frozenset({"names", "kind_names", "ingress_names"})
+
+
+def add_to_digest(digest: Any, name: str, value: Any) -> None:
+    """Feed a named part, column or number; None too, since a part that is missing is content."""
+    if value is None:
+        digest.update(f"{name}: none;".encode())
+    elif is_dataclass(value):
+        part = _with_sorted_rows(name, value)
+        digest.update(f"{name}: part;".encode())
+        for column in sorted(field.name for field in fields(part)):
+            if column not in NAMES:
+                add_to_digest(digest, column, getattr(part, column))
+    elif isinstance(value, Mapping):
+        digest.update(f"{name}: {len(value)} entries;".encode())
+        for key in sorted(value):
+            add_to_digest(digest, key, value[key])
+    else:
+        # Integers beyond 2^53 would collide as floats; no column holds any: times end at 2^52.
+        numbers = np.asarray(value, dtype=np.float64) + 0.0
+        digest.update(f"{name}: {numbers.shape};".encode())
+        digest.update(np.where(np.isnan(numbers), np.nan, numbers).astype("<f8").tobytes())
+
+
+def _with_sorted_rows(name: str, part: Any) -> Any:
+    if name not in SETS_OF_ROWS:
+        return part
+    order = np.lexsort([np.asarray(getattr(part, column)) for column in SETS_OF_ROWS[name]])
+    return replace(part, **{column: np.asarray(getattr(part, column))[order] for column in SETS_OF_ROWS[name]})

@@ -1,0 +1,113 @@
+"""How far each task of a schedule has come, in rationals.
+
+A segment of length l in a mode in which its whole task takes D ticks is l / D of the task, an empty segment where D = 0 the whole
+of it. A task is complete when its shares add up to 1 or more; its work done is units · min(1, sum), its energy follows the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.schedule import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """Per task: sum of its shares (rounded), whether it is complete (exact), first start and last end (inf and −inf without a
+    segment), ticks at work.
+    """
+
+    share: Floats
+    complete: Bools
+    first: Floats
+    last: Floats
+    work: Floats
+
+    def units_done(self, instance: Instance) -> Floats:
+        """Units of work done per task; what is complete counts whole, what was done twice counts once."""
+        share = np.where(self.complete, 1.0, np.minimum(self.share, 1.0))
+        return np.asarray(instance.tasks.units * share, dtype=float)
+
+    def finish(self, instance: Instance) -> Floats:
+        """When each task has ended; what is incomplete at the horizon has not ended before it."""
+        if not instance.is_open:
+            return np.maximum(self.last, 0.0)
+        release = np.asarray(instance.tasks.release, dtype=float)
+        return np.where(self.complete, self.last, np.maximum(float(instance.end_of_time), release))
+
+
+def progress(instance: Instance, schedule: Schedule) -> Progress:
+    """The progress of every task."""
+    n, start, end = instance.num_tasks, schedule.start.astype(float), schedule.end.astype(float)
+    first, last = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(first, schedule.task, start)
+    np.maximum.at(last, schedule.task, end)
+    share = np.bincount(schedule.task, weights=segment_shares(instance, schedule), minlength=n).astype(float)
+    work = np.bincount(schedule.task, weights=end - start, minlength=n).astype(float)
+    return Progress(share, complete_tasks(instance, schedule, share), first, last, work)
+
+
+def whole_durations(instance: Instance, schedule: Schedule) -> Ints:
+    """D of each segment: ticks that its whole task takes in its mode."""
+    return instance.duration(schedule.mode, instance.tasks.units[schedule.task])
+
+
+def segment_shares(instance: Instance, schedule: Schedule) -> Floats:
+    """(end − start) / D of each segment, 1 where D = 0."""
+    duration = whole_durations(instance, schedule)
+    length = schedule.end - schedule.start
+    return np.where(duration > 0, length / np.maximum(duration, 1), 1.0)
+
+
+def segment_energy_j(instance: Instance, schedule: Schedule) -> Floats:
+    """Energy of each segment: its share of the energy of its task in its mode."""
+    energy_j = instance.energy_j(schedule.mode, instance.tasks.units[schedule.task])
+    return np.asarray(energy_j * segment_shares(instance, schedule), dtype=float)
+
+
+def complete_tasks(instance: Instance, schedule: Schedule, share: Floats) -> Bools:
+    """Whether the shares of each task add up to 1 or more; exact, where the rounded sum cannot tell."""
+    segments = np.bincount(schedule.task, minlength=instance.num_tasks)
+    # Each share and each sum of them is rounded by at most 2^-53 of itself.
+    unclear = (segments > 0) & (np.abs(share - 1.0) <= (segments + 4.0) * 2.0**-51 * np.maximum(1.0, share))
+    complete = (share > 1.0) & ~unclear
+    duration, length = whole_durations(instance, schedule), schedule.end - schedule.start
+    one = unclear & (segments == 1)
+    rows = np.flatnonzero(one[schedule.task])
+    complete[schedule.task[rows]] = (length >= duration)[rows]
+    several = unclear & ~one
+    rows = np.flatnonzero(several[schedule.task])
+    rows = rows[np.argsort(schedule.task[rows], kind="stable")]
+    begins = np.flatnonzero(np.diff(schedule.task[rows], prepend=-1))
+    for of_task in np.split(rows, begins[1:]) if len(rows) else ():
+        shares = zip(length[of_task].tolist(), duration[of_task].tolist(), strict=True)
+        complete[schedule.task[of_task[0]]] = exact_progress(shares) >= 1
+    return complete
+
+
+def exact_progress(segments: Iterable[tuple[int, int]]) -> Fraction:
+    """The sum of length / duration over (length, duration), where an empty duration is the whole task."""
+    ticks: dict[int, int] = {}
+    total = Fraction(0)
+    for length, duration in segments:
+        if duration == 0:
+            total += 1
+        else:
+            ticks[duration] = ticks.get(duration, 0) + length
+    return total + sum((Fraction(length, duration) for duration, length in ticks.items()), Fraction(0))
+
+
+def ticks_left(segments: Iterable[tuple[int, int]], duration: int) -> int:
+    """Ticks until a task with these (length, duration) behind it is complete, in a mode in which the whole takes ``duration``.
+
+    The first whole number L with L / duration + progress ≥ 1; ``sim.kernel.remaining`` holds the compiled twin.
+    """
+    left = 1 - exact_progress(segments)
+    if left <= 0:
+        return 0
+    return -((-left.numerator * duration) // left.denominator)

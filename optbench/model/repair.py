@@ -1,0 +1,167 @@
+"""Repair of a decision from outside that is off by rounding; the repaired one is verified and scored like any other.
+
+Times given as floats go to the nearest tick. Then starts and ends move by at most ``reach`` = 1 µs, or one tick where that is
+coarser: segments get the length that their task takes, and start once their release, their way in, their predecessors' data and
+their devices are there. Where deadlines or the horizon are missed by that much, everything begins up to ``reach`` earlier. What
+needs more is left as it was.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.progress import ticks_left
+from optbench.model.schedule import Schedule
+from optbench.model.verify import Verdict, verify
+
+REACH_S = 1e-6
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A schedule with its verdict; how many segments had to move, and the largest move in ticks (0 and 0: as it came)."""
+
+    schedule: Schedule
+    verdict: Verdict
+    segments_moved: int = 0
+    largest_move: int = 0
+
+
+def reach_of(instance: Instance) -> int:
+    """Ticks by which a start or an end may be moved."""
+    return max(1, round(REACH_S / instance.tick_s))
+
+
+def on_grid(task: Any, mode: Any, start: Any, end: Any) -> Schedule:
+    """A schedule from times in ticks that need not be whole."""
+    times = (np.rint(np.asarray(column, dtype=float)).astype(np.int64) for column in (start, end))
+    return Schedule(np.asarray(task, dtype=np.int64), np.asarray(mode, dtype=np.int64), *times)
+
+
+def verified_or_repaired(instance: Instance, schedule: Schedule) -> Repaired:
+    """The schedule as it stands where it is feasible, else repaired where that is enough, else as it stands."""
+    verdict = verify(instance, schedule)
+    if verdict.feasible or any(each.constraint in ("form", "mode") for each in verdict.violations):
+        return Repaired(schedule, verdict)
+    schedule = schedule.as_int64()
+    for early in (0, reach_of(instance)):
+        tried = _moved(instance, schedule, early)
+        if tried is None:
+            continue
+        better = verify(instance, tried)
+        if better.feasible:
+            moves = np.maximum(np.abs(tried.start - schedule.start), np.abs(tried.end - schedule.end))
+            return Repaired(tried, better, int((moves > 0).sum()), int(moves.max(initial=0)))
+    return Repaired(schedule, verdict)
+
+
+def _moved(instance: Instance, schedule: Schedule, early: int) -> Schedule | None:
+    """Every segment as near as can be to where it is, or up to ``early`` before; None where one would move too far."""
+    reach, order = reach_of(instance), np.lexsort((schedule.end, schedule.start))
+    length = _lengths(instance, schedule, reach)
+    if length is None:
+        return None
+    devices, ready = _Devices(instance), _ready_times(instance, schedule)
+    finish = np.zeros(instance.num_tasks, dtype=np.int64)
+    last_row = np.full(instance.num_tasks, -1, dtype=np.int64)
+    edges_of = _edges_by_target(instance)
+    start, end = schedule.start.copy(), schedule.end.copy()
+    for row in order.tolist():
+        task, mode = int(schedule.task[row]), int(schedule.mode[row])
+        begins = max(int(schedule.start[row]) - early, int(ready[row]))
+        if last_row[task] >= 0:
+            begins = max(begins, int(finish[task]))
+        for source, data_gb in edges_of(task):
+            if last_row[source] < 0:
+                return None
+            sender = instance.modes.primary[schedule.mode[last_row[source]]]
+            lag = float(instance.lag(sender, instance.modes.primary[mode], data_gb))
+            if not np.isfinite(lag):
+                return None
+            begins = max(begins, int(finish[source]) + int(lag))
+        begins = devices.first_start(mode, begins, int(schedule.start[row]) + reach)
+        ends = begins + int(length[row])
+        if abs(begins - int(schedule.start[row])) > reach or abs(ends - int(schedule.end[row])) > reach:
+            return None
+        devices.take(mode, ends if ends > begins else begins)
+        start[row], end[row], finish[task], last_row[task] = begins, ends, max(int(finish[task]), ends), row
+    return Schedule(schedule.task, schedule.mode, start, end)
+
+
+def _lengths(instance: Instance, schedule: Schedule, reach: int) -> Ints | None:
+    """Length that each segment gets: what its task takes, or, in parts, what is given and, of the last part, what is left."""
+    whole = instance.duration(schedule.mode, instance.tasks.units[schedule.task])
+    given = schedule.end - schedule.start
+    if not instance.preemptive:
+        cut_off = instance.is_open & (schedule.end == instance.end_of_time) & (given < whole)
+        return np.asarray(np.where(cut_off, given, whole), dtype=np.int64)
+    out = np.where(whole > 0, np.maximum(given, 1), 0)
+    if instance.is_open:
+        return np.asarray(out, dtype=np.int64)
+    order = np.lexsort((schedule.start, schedule.task))
+    task = schedule.task[order]
+    for rows in np.split(order, np.flatnonzero(np.diff(task)) + 1):
+        parts = list(zip(out[rows].tolist(), whole[rows].tolist(), strict=True))
+        left = ticks_left(parts, parts[-1][1])
+        if left > 2 * reach:
+            return None
+        out[rows[-1]] += left
+    return np.asarray(out, dtype=np.int64)
+
+
+def _ready_times(instance: Instance, schedule: Schedule) -> Floats:
+    """When each segment can start by its release and its way in, time 0 at the earliest."""
+    way = np.asarray(instance.access(schedule.task, instance.modes.primary[schedule.mode]), dtype=float)
+    there = instance.tasks.release[schedule.task] + np.where(np.isfinite(way), way, 0.0)
+    return np.maximum(0.0, there)
+
+
+def _edges_by_target(instance: Instance) -> Any:
+    """For a task, its predecessors with the data they send."""
+    edges = instance.edges
+    order = np.argsort(edges.target, kind="stable")
+    ptr = np.searchsorted(edges.target[order], np.arange(instance.num_tasks + 1))
+    source, data_gb = edges.source[order].tolist(), edges.data_gb[order].tolist()
+
+    def of(task: int) -> Iterator[tuple[int, float]]:
+        return zip(source[ptr[task] : ptr[task + 1]], data_gb[ptr[task] : ptr[task + 1]], strict=True)
+
+    return of
+
+
+class _Devices:
+    """Free devices of each pool as time goes on, with the ends of what runs there."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.modes = instance.modes
+        self.free = instance.pools.count.tolist()
+        self.ends: list[list[tuple[int, int]]] = [[] for _ in self.free]
+
+    def _needs(self, mode: int) -> Iterator[tuple[int, int]]:
+        rows = slice(int(self.modes.req_ptr[mode]), int(self.modes.req_ptr[mode + 1]))
+        return zip(self.modes.req_pool[rows].tolist(), self.modes.req_count[rows].tolist(), strict=True)
+
+    def first_start(self, mode: int, begins: int, latest: int) -> int:
+        """The first time from ``begins`` on at which the devices of a mode are free; later than ``latest`` where there is none."""
+        for pool, count in self._needs(mode):
+            ends = self.ends[pool]
+            while ends and ends[0][0] <= begins:
+                self.free[pool] += heapq.heappop(ends)[1]
+            while self.free[pool] < count and ends and ends[0][0] <= latest:
+                begins = max(begins, ends[0][0])
+                self.free[pool] += heapq.heappop(ends)[1]
+            if self.free[pool] < count:
+                return latest + 1
+        return begins
+
+    def take(self, mode: int, ends: int) -> None:
+        """Occupy the devices of a mode until ``ends``."""
+        for pool, count in self._needs(mode):
+            self.free[pool] -= count
+            heapq.heappush(self.ends[pool], (ends, count))

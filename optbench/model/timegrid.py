@@ -1,0 +1,102 @@
+"""Time is whole ticks: the one place where seconds become ticks, and the one tolerance of sums.
+
+A time x in ticks, computed in float64, is put on the grid by
+
+    whole = rint(x)
+    up(x)   = whole where |x − whole| ≤ min(8 ulp(x), ¼), else ceil(x)       durations, lags, ways in, releases
+    down(x) = whole where |x − whole| ≤ min(8 ulp(x), ¼), else floor(x)      deadlines, horizons
+
+so that 3 × 0.1 s are 300,000,000 ns. The result is the data: nothing later looks at x again. ``sim.kernel.spans`` holds the
+compiled twin, which gives the same integer bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# No instance has a later time: float64 holds every whole number up to here, and half as much again.
+HORIZON_TICKS = 2**52
+# Sums of energy, power, cost and weighted time are compared with this share of the sum of their terms, none of them negative.
+RELATIVE_TOLERANCE = 2.0**-40
+# A product this near to a whole number is that number: in units of its last place, and in ticks.
+GUARD_ULPS, GUARD_TICKS = 8, 0.25
+# The tick that ``tick_s="auto"`` chooses: 1 ns, or the next coarser power of ten that keeps the horizon below this.
+FINEST_TICK_EXPONENT = -9
+AUTO_HORIZON_TICKS = 2**48
+
+
+def grid_up(ticks: Any) -> Any:
+    """Least whole number of ticks that holds these; infinity stays, as a float."""
+    return _on_grid(ticks, np.ceil)
+
+
+def grid_down(ticks: Any) -> Any:
+    """Most whole ticks within these; infinity stays, as a float."""
+    return _on_grid(ticks, np.floor)
+
+
+def is_on_grid(ticks: Any) -> Any:
+    """Whether these times are whole ticks but for the rounding of one product."""
+    ticks = np.asarray(ticks, dtype=float)
+    return np.isfinite(ticks) & _is_whole(ticks, np.rint(ticks))
+
+
+def to_ints(ticks: Any) -> Ints:
+    """Whole floats as integers; what is beyond every horizon becomes one tick after it."""
+    return np.asarray(np.minimum(ticks, float(HORIZON_TICKS + 1)), dtype=np.int64)
+
+
+def _on_grid(ticks: Any, rounded: np.ufunc) -> Any:
+    ticks = np.asarray(ticks, dtype=float)
+    whole = np.rint(ticks)
+    return np.where(_is_whole(ticks, whole) | ~np.isfinite(ticks), whole, rounded(ticks))
+
+
+def _is_whole(ticks: Floats, whole: Floats) -> Any:
+    with np.errstate(invalid="ignore"):
+        return np.abs(ticks - whole) <= np.minimum(GUARD_ULPS * ulp(ticks), GUARD_TICKS)
+
+
+def ulp(values: Floats) -> Floats:
+    """Distance from each number to the next larger in magnitude."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    return np.asarray(np.ldexp(1.0, np.maximum(np.frexp(finite)[1] - 53, -1074)), dtype=float)
+
+
+def automatic_tick_s(horizon_s: float) -> float:
+    """1 ns, or the next coarser power of ten in which ``horizon_s`` is at most AUTO_HORIZON_TICKS."""
+    exponent = FINEST_TICK_EXPONENT
+    while horizon_s / tick_of(exponent) > AUTO_HORIZON_TICKS:
+        exponent += 1
+    return tick_of(exponent)
+
+
+def tick_of(exponent: int) -> float:
+    """The float64 nearest to a power of ten."""
+    return float(f"1e{exponent}")
+
+
+def exceeds(value: float, limit: float) -> bool:
+    """Whether a sum without negative terms is above a limit by more than the tolerance, or no number."""
+    return not value <= limit + RELATIVE_TOLERANCE * value
+
+
+def widened(limit: float) -> float:
+    """At least every sum that keeps a limit: v ≤ limit + 2^-40 v, so that v ≤ limit / (1 − 2^-40). For models and bounds."""
+    return limit * (1.0 + 2.0 * RELATIVE_TOLERANCE)
+
+
+def allowance(limit: float) -> float:
+    """By how much a sum may exceed a limit."""
+    return widened(limit) - limit
+
+
+def narrowed(limit: float) -> float:
+    """A limit for those who add up in floats, in any order: half of the tolerance is left for their rounding."""
+    return limit * (1.0 + 0.5 * RELATIVE_TOLERANCE)

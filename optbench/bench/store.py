@@ -13,6 +13,7 @@ import json
 import os
 import pickle
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from optbench.bench.locks import alone, only_runner, work_folder
+from optbench.bench.migration import is_current, mark, migrate
+from optbench.bench.migration import write_whole as write_whole
 from optbench.bench.reading import Records
 from optbench.bench.records import Record
 from optbench.bench.sandbox.leavings import read_left
@@ -46,21 +49,36 @@ class Store:
         self.file = self.folder / RECORDS
         self._lock = self.folder / "lock"
         self._records = Records(self.file)
+        self._is_current = False
 
     def make(self) -> Store:
         """The folders, where they are missing; what a killed runner was replacing is as it was, or as it should have become."""
         with self.writing():
             for name in (CELLS, INSTANCES, STUDIES, WORK, ASIDE):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
+            self._bring_up_to_date()
             self.file.touch()
+            mark(self.folder)
             with alone(self._lock):
                 self._repair()
         return self
 
     def records(self) -> Records:
         """Every record by its key, the last one where a cell was run again; notices what was appended since the last call."""
+        self._bring_up_to_date()
         self._records.refresh()
         return self._records
+
+    def _bring_up_to_date(self) -> None:
+        """A store of an earlier optbench is re-keyed before anything is read of it; people are told what became of it."""
+        if self._is_current:
+            return
+        if not is_current(self.folder):
+            with self.writing(), alone(self._lock):
+                if not is_current(self.folder):
+                    print(f"{self.folder}: written by an earlier optbench; bringing it up to date", file=sys.stderr)
+                    print("\n".join(migrate(self.folder).lines()), file=sys.stderr)
+        self._is_current = True
 
     def add(self, record: Record, files: Mapping[str, bytes], replaces: Record | None = None) -> Record:
         """Keep a cell's record and files; the record is on the disk when this returns, the files where a crash of any process
@@ -183,17 +201,6 @@ def _load_instance(path: Path) -> Instance:
 def read_foreign_instance(path: Path) -> Instance:
     """An instance that a child wrote: data to be checked, never code to be run."""
     return instance_from_dict(parse_json(read_left(path).decode("utf-8")))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _aside_name(key: str, began_at: str) -> str:

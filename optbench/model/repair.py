@@ -21,6 +21,10 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 
 REACH_S = 1e-6
+# Broken constraints whose amount is in ticks: beyond twice the reach, no repair can mend them.
+IN_TICKS = frozenset({"duration", "release", "access", "deadline", "horizon", "precedence", "transfer", "self_overlap"})
+# Those that the move of a start or an end may mend, whatever their amount is.
+MAY_BE_MENDED = frozenset({"assignment", "capacity", "power_cap"})
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,24 @@ class Repaired:
     segments_moved: int = 0
     largest_move: int = 0
 
+    def to_dict(self, instance: Instance) -> dict[str, float] | None:
+        """What results show of a repair; None where there was none."""
+        if not self.segments_moved:
+            return None
+        return {"segments": self.segments_moved, "largest_move_s": self.largest_move * instance.tick_s}
+
 
 def reach_of(instance: Instance) -> int:
     """Ticks by which a start or an end may be moved."""
     return max(1, round(REACH_S / instance.tick_s))
+
+
+def worth_trying(instance: Instance, verdict: Verdict) -> bool:
+    """Whether moves within reach could mend everything that is broken."""
+    most = 2 * reach_of(instance)
+    return not verdict.feasible and all(
+        each.constraint in MAY_BE_MENDED or (each.constraint in IN_TICKS and each.amount <= most) for each in verdict.violations
+    )
 
 
 def on_grid(task: Any, mode: Any, start: Any, end: Any) -> Schedule:
@@ -47,7 +65,7 @@ def on_grid(task: Any, mode: Any, start: Any, end: Any) -> Schedule:
 def verified_or_repaired(instance: Instance, schedule: Schedule) -> Repaired:
     """The schedule as it stands where it is feasible, else repaired where that is enough, else as it stands."""
     verdict = verify(instance, schedule)
-    if verdict.feasible or any(each.constraint in ("form", "mode") for each in verdict.violations):
+    if not worth_trying(instance, verdict):
         return Repaired(schedule, verdict)
     schedule = schedule.as_int64()
     for early in (0, reach_of(instance)):

@@ -11,22 +11,29 @@ from optbench.cli.parser import number
 from optbench.cli.targets import add_target, instance_of
 
 SUMMARY = "check a schedule: every constraint by name, every metric recomputed"
-DESCRIPTION = "Check a schedule against its instance. The exit code is 0 only if it is feasible, 4 if it is not."
-EXAMPLES = ("optbench verify jobshop:jobs=6,machines=4 schedule.json",)
+DESCRIPTION = (
+    "Check a schedule against its instance, as it stands: no tolerance in time, capacity or work. The exit code is 0 only if it is "
+    "feasible, 4 if it is not. With --repair, starts and ends may first move by 1 µs, or by one tick where that is coarser."
+)
+EXAMPLES = ("optbench verify jobshop:jobs=6,machines=4 schedule.json", "optbench verify instance.json rounded.json --repair")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser, "instance")
     parser.add_argument("schedule", metavar="SCHEDULE", help="a schedule file, as written by `optbench solve -o`")
+    parser.add_argument("--repair", action="store_true", help="first move starts and ends by up to 1 µs (or one tick) to mend rounding")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="where the instance is generated (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:
     from optbench.model.files import read_schedule
+    from optbench.model.repair import Repaired, verified_or_repaired
     from optbench.model.verify import verify
 
     instance = instance_of(args.instance, args.format, args.seed)
-    verdict = verify(instance, read_schedule(args.schedule, instance))
+    schedule = read_schedule(args.schedule, instance)
+    made = verified_or_repaired(instance, schedule) if args.repair else Repaired(schedule, verify(instance, schedule))
+    verdict = made.verdict
     if args.json:
         emit_json(
             {
@@ -37,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
                 "objective": verdict.objective,
                 "metrics": verdict.metrics,
                 "violations": [asdict(violation) for violation in verdict.violations],
+                "repaired": made.to_dict(instance),
             }
         )
     elif verdict.feasible:
@@ -44,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
 
         show(f"[{GOOD}]feasible[/]  {escape(instance.objective.label)} = [bold]{figure(verdict.objective)}[/]")
         show("", metrics_table(instance, verdict.metrics))
+        if made.segments_moved:
+            largest_s = made.largest_move * instance.tick_s
+            show(f"repaired: {made.segments_moved:,} segments moved, by {largest_s:.3g} s at most")
     else:
         show(f"[{BAD}]not feasible[/]: {escape(args.schedule)} breaks constraints of {escape(instance.name)}")
         for violation in verdict.violations:

@@ -1,7 +1,8 @@
 """Version 1 of the native files, in which time could be seconds as floats and segments carried units: read, never written.
 
-Times in seconds get the automatic tick of ``model.timegrid``: releases are rounded up, deadlines and the horizon down, all others
-to the nearest tick. Segments in seconds go to the nearest tick; ``model.repair`` moves them where rounding alone stands in the way.
+Times in seconds get the automatic tick of ``model.timegrid``: releases, openings and outages are rounded up, deadlines and the
+horizon down, tariffs to the nearest tick. Segments in seconds go to the nearest tick; ``model.repair`` moves them where rounding
+alone stands in the way.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def _rename_makespan(data: dict[str, Any]) -> None:
 
 def _stream(stream: dict[str, Any], tick_s: float) -> dict[str, Any]:
     out = dict(stream)
-    out["opens"] = _time(stream.get("opens"), "stream.opens", tick_s, None)
+    out["opens"] = _time(stream.get("opens"), "stream.opens", tick_s, grid_up)
     if isinstance(stream.get("outages"), dict):
-        times = _times(stream["outages"].get("time"), "stream.outages.time", tick_s, None)
+        times = _times(stream["outages"].get("time"), "stream.outages.time", tick_s, grid_up)
         out["outages"] = {**stream["outages"], "time": times}
     return out
 

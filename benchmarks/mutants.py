@@ -1,0 +1,318 @@
+"""Mutants: one operator, constant or branch changed at a time; which of them do the tests notice?
+
+    python benchmarks/mutants.py [--sample 12] [--seed 0] [--only FILE ...] [--jobs 1] [-o docs/results/mutants.md]
+
+Every file of the verifier, the metrics, the caps, the streams and the bounds is parsed; of its changes a sample is drawn. For
+each of them a fork of this process, which has imported and compiled everything, gives the changed function its new code and
+runs the tests that are named beside the file, up to the first failure. A change that no test notices is a survivor. Survivors
+that change no behaviour are listed with the reason in ``mutants_equivalent.json`` and do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import os
+import platform
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+EQUIVALENT = Path(__file__).with_name("mutants_equivalent.json")
+MODEL_TESTS = ("tests/model", "tests/second_verifier")
+BOUND_TESTS = ("tests/bounds", "tests/second_verifier")
+# Which tests cover a file, the quickest to notice first.
+COVERED: dict[str, tuple[str, ...]] = {
+    **{f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS) for name, test in (
+        ("verify", "verify_each_constraint"), ("checks", "verify_each_constraint"), ("metrics", "metrics"),
+        ("progress", "progress"), ("power_peaks", "caps"), ("caps", "caps"), ("stream_metrics", "stream_metrics"),
+        ("streams", "streams"), ("timegrid", "timegrid"), ("repair", "repair"), ("measures", "measures"),
+        ("content_hash", "content_hash"), ("windows", "windows"),
+    )},
+    **{f"optbench/bounds/{path.stem}.py": (f"tests/bounds/test_{path.stem}.py", *BOUND_TESTS)
+       for path in sorted((ROOT / "optbench" / "bounds").glob("*.py")) if path.stem != "__init__"},
+}  # fmt: skip
+TIMEOUT_S = 240
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+}  # fmt: skip
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "floor": "ceil", "ceil": "floor",
+         "any": "all", "all": "any", "argmin": "argmax", "argmax": "argmin"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: the n-th of its file."""
+
+    file: str
+    number: int
+    line: int
+    function: tuple[str, ...]
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} {'.'.join(self.function)}: {self.what}"
+
+
+class Changes(ast.NodeTransformer):
+    """Walks a module in a fixed order and counts every possible change; makes the one that is asked for."""
+
+    def __init__(self, file: str, wanted: int | None = None) -> None:
+        self.file, self.wanted = file, wanted
+        self.found: list[Mutant] = []
+        self.path: tuple[str, ...] = ()
+
+    def _note(self, node: Any, what: str) -> bool:
+        number = len(self.found)
+        self.found.append(Mutant(self.file, number, node.lineno, self.path, what))
+        return number == self.wanted
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        outer, top = self.path, not self.path or self.path[-1][0].isupper()
+        self.path = (*outer, node.name) if top else outer
+        node.body = [entry for each in node.body if (entry := self.visit(each)) is not None]
+        self.path = outer
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        outer, self.path = self.path, (*self.path, node.name)
+        node.body = [self.visit(each) if isinstance(each, ast.FunctionDef) else each for each in node.body]
+        self.path = outer
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return node  # words of messages
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        for k, op in enumerate(node.ops):
+            other = COMPARISONS.get(type(op))
+            if self.path and other is not None and self._note(node, f"{type(op).__name__} to {other.__name__}"):
+                node.ops[k] = other()
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        self.generic_visit(node)
+        other = OPERATORS.get(type(node.op))
+        if self.path and other is not None and self._note(node, f"{type(node.op).__name__} to {other.__name__}"):
+            node.op = other()
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        self.generic_visit(node)
+        if self.path and self._note(node, "and to or" if isinstance(node.op, ast.And) else "or to and"):
+            node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        if self.path and self._note(node, f"{type(node.op).__name__} removed"):
+            return node.operand
+        return node
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        if self.path and self._note(node, "if never"):
+            node.test = ast.Constant(False)
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> Any:
+        if not self.path or isinstance(node.value, (str, bytes, type(None), type(Ellipsis))):
+            return node
+        if isinstance(node.value, bool):
+            changed: Any = not node.value
+        else:
+            changed = node.value + 1 if isinstance(node.value, int) else node.value * 2 or 1.0
+        return ast.copy_location(ast.Constant(changed), node) if self._note(node, f"{node.value!r} to {changed!r}") else node
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if self.path and node.id in NAMES and self._note(node, f"{node.id} to {NAMES[node.id]}"):
+            node.id = NAMES[node.id]
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        self.generic_visit(node)
+        if self.path and node.attr in NAMES and self._note(node, f"{node.attr} to {NAMES[node.attr]}"):
+            node.attr = NAMES[node.attr]
+        return node
+
+
+def mutants_of(file: str) -> list[Mutant]:
+    walk = Changes(file)
+    walk.visit(ast.parse((ROOT / file).read_text()))
+    return walk.found
+
+
+def apply(mutant: Mutant) -> None:
+    """Give the changed function its new code, wherever it has been imported already."""
+    tree = Changes(mutant.file, mutant.number).visit(ast.parse((ROOT / mutant.file).read_text()))
+    code = compile(ast.fix_missing_locations(tree), str(ROOT / mutant.file), "exec")
+    for name in mutant.function:
+        code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
+    holder: Any = importlib.import_module(mutant.file.removesuffix(".py").replace("/", "."))
+    for name in mutant.function:
+        holder = vars(holder)[name] if isinstance(holder, type) else getattr(holder, name)
+    plain(holder).__code__ = code
+
+
+def plain(holder: Any) -> FunctionType:
+    """The function in a property, a class method or a cache."""
+    while not isinstance(holder, FunctionType):
+        if isinstance(holder, cached_property):
+            holder = holder.func
+        elif isinstance(holder, property):
+            holder = holder.fget
+        else:
+            holder = getattr(holder, "__func__", None) or holder.__wrapped__
+    return holder
+
+
+def run_tests(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
+    """Exit code of pytest in a fork: 0 where nothing was noticed."""
+    child = os.fork()
+    if child == 0:
+        with tempfile.TemporaryFile() as sink:
+            os.dup2(sink.fileno(), 1)
+            os.dup2(sink.fileno(), 2)
+            import pytest
+
+            code = 3
+            try:
+                if mutant is not None:
+                    apply(mutant)
+                code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", *tests]))
+            finally:
+                os._exit(code)
+    ends = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < ends:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return -signal.SIGKILL
+
+
+def tests_of(file: str) -> tuple[str, ...]:
+    return tuple(test for test in COVERED[file] if (ROOT / test).exists())
+
+
+def preload() -> None:
+    """What every fork would import and compile again."""
+    import numpy  # noqa: F401
+    import pytest  # noqa: F401
+
+    import optbench as ob
+
+    ob.simulate("gpu_dag:tasks=4", "fcfs")
+    ob.solve("gpu_dag:tasks=4", "cpsat", time_limit_s=2)
+    for file in COVERED:
+        importlib.import_module(file.removesuffix(".py").replace("/", "."))
+
+
+def equivalents() -> dict[str, str]:
+    """Survivors that change no behaviour, with the reason; by function and text of the line, which do not move."""
+    return dict(json.loads(EQUIVALENT.read_text())) if EQUIVALENT.exists() else {}
+
+
+def name_of(mutant: Mutant) -> str:
+    line = (ROOT / mutant.file).read_text().splitlines()[mutant.line - 1].strip()
+    return f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+
+
+def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
+    known = equivalents()
+    for mutant in sample:
+        if name_of(mutant) in known:
+            yield mutant, "equivalent"
+            continue
+        code = run_tests(mutant, tests_of(mutant.file))
+        yield mutant, "survived" if code == 0 else "killed"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=12, help="changes drawn per file (default 12)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="*", default=[], help="parts of file names")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mutants.md")
+    args = parser.parse_args()
+    os.chdir(ROOT)
+    preload()
+    rows, survivors = [], []
+    for file in COVERED:
+        if args.only and not any(part in file for part in args.only):
+            continue
+        if run_tests(None, tests_of(file)) != 0:
+            print(f"{file}: its tests fail without any change: {' '.join(tests_of(file))}", flush=True)
+            return 1
+        every = mutants_of(file)
+        sample = random.Random(f"{args.seed} {file}").sample(every, min(args.sample, len(every)))
+        verdicts = []
+        for mutant, verdict in judged(sample):
+            verdicts.append(verdict)
+            print(f"{verdict:10} {mutant}", flush=True)
+            survivors += [mutant] if verdict == "survived" else []
+        rows.append((file, len(every), verdicts))
+    args.output.write_text(page(rows, survivors, args))
+    return 0
+
+
+def page(rows: list[tuple[str, int, list[str]]], survivors: list[Mutant], args: argparse.Namespace) -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "ortools", "highspy", "pytest"))
+    lines = [
+        "# Mutants: what the tests notice", "",
+        f"`python benchmarks/mutants.py --sample {args.sample} --seed {args.seed}`, {platform.machine()}, Python "
+        f"{platform.python_version()}, {packages}. One operator, constant or branch changed at a time, drawn at random per file; "
+        "killed: a test that covers the file fails.", "",
+        "| file | possible changes | drawn | equivalent | killed | survived |", "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]  # fmt: skip
+    for file, count, verdicts in rows:
+        counts = [verdicts.count(each) for each in ("equivalent", "killed", "survived")]
+        lines.append(f"| `{file}` | {count} | {len(verdicts)} | {' | '.join(map(str, counts))} |")
+    flat = [verdict for _, _, verdicts in rows for verdict in verdicts]
+    killed, survived = flat.count("killed"), flat.count("survived")
+    share = 100 * killed / max(1, killed + survived)
+    lines += ["", f"Killed {killed} of {killed + survived} that change behaviour: {share:.1f} %.", ""]
+    if survivors:
+        lines += ["## Survivors", "", *(f"- `{name_of(mutant)}`" for mutant in survivors), ""]
+    if known := equivalents():
+        lines += ["## Equivalent ones", "", *(f"- `{name}`: {why}" for name, why in sorted(known.items())), ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -72,11 +72,11 @@ def migrate(folder: Path) -> Migrated:
     done = Migrated()
     new_hash = dict(_instances(folder, done))
     lines: list[bytes] = []
-    keys: dict[str, str] = {}
-    for old in _records(folder / "results.jsonl").values():
+    old_records, new_keys = _records(folder / "results.jsonl"), set[str]()
+    for old in old_records.values():
         record = _record(folder, old, new_hash, done)
         if record is not None:
-            keys[old.key] = record.key
+            new_keys.add(record.key)
             lines.append(json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n")
     for path in sorted((folder / "studies").glob("*/*.json")):
         _plan(path, new_hash)
@@ -85,7 +85,7 @@ def migrate(folder: Path) -> Migrated:
     if not (folder / OLD_RECORDS).exists():
         shutil.copy2(folder / "results.jsonl", folder / OLD_RECORDS)
     write_whole(folder / "results.jsonl", b"".join(lines))
-    for old_key in keys.keys() - set(keys.values()):
+    for old_key in old_records.keys() - new_keys:
         shutil.rmtree(folder / "cells" / old_key, ignore_errors=True)
     for old_hash, instance in new_hash.items():
         if old_hash != instance.hash:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from optbench.errors import ParameterError
+from optbench.model.formats.node_map import NodeMap
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
@@ -27,7 +28,7 @@ class Options:
     ``profiles`` gives a device profile (a shipped name, or a file) by the log's name of a device type; types without one
     have their recorded times and no power. ``work`` is the kind of work whose law of clocks holds.
     ``devices_per_node`` and ``counts`` (in the whole cluster) are devices by type; what is not given is inferred. A log's pools
-    are one per type, or one per node ``by_node``.
+    are one per type, or one per node ``by_node``. ``node_map`` says which GPUs the nodes have.
     """
 
     profiles: Mapping[str, str] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Options:
     devices_per_node: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     by_node: bool = False
+    node_map: NodeMap = field(default_factory=NodeMap)
 
     def __post_init__(self) -> None:
         for name in ("devices_per_node", "counts"):

@@ -28,6 +28,7 @@ from optbench.model.formats.sacct_fields import energy_j
 from optbench.model.formats.sacct_fleet import Fleet, Shape, fleet_of, held_by
 from optbench.model.formats.sacct_layout import MAX_PAIRS, Layout, Placement, by_node, by_type, named
 from optbench.model.formats.sacct_runs import Runs, read_runs
+from optbench.model.formats.sacct_types import typed
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
@@ -46,7 +47,7 @@ def read(text: str, name: str, options: Options | None = None) -> Import:
     options = options or Options()
     findings = Findings()
     runs = read_runs(text, findings)
-    held = held_by(runs, findings)
+    held = typed(held_by(runs, findings), runs, options, findings)
     if not len(held.rows):
         raise MisfitError(1, nothing_left(runs, findings), 1e6)
     start, end = (np.asarray(column, dtype=float)[held.rows] for column in (runs.start, runs.end))

@@ -26,11 +26,14 @@ Shape = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Held:
-    """What the kept runs held: shape and nodes by row of the log's runs."""
+    """What the kept runs held: shape and nodes by row of the log's runs. ``lost`` has the row and devices of runs that were left
+    out because their type is not known.
+    """
 
     rows: Ints
     shapes: list[Shape]
     nodes: list[tuple[str, ...]]
+    lost: list[tuple[int, int]] = field(default_factory=list)
 
 
 # Run, node and devices, a row for each node of each run.
@@ -58,7 +61,8 @@ def fleet_of(held: Held, start: Floats, end: Floats, options: Options, findings:
     types = tuple(sorted({kind for shape in set(held.shapes) for kind, _ in shape}))
     if len(types) > MAX_POOLS:
         raise MisfitError(1, f"{len(types):,} types of device; at most {MAX_POOLS:,} are allowed", 1e6)
-    nodes = tuple(sorted({node for names in set(held.nodes) for node in names}))
+    listed = {node for kind in types for node in options.node_map.listed(kind)}
+    nodes = tuple(sorted({node for names in set(held.nodes) for node in names} | listed))
     fleet = Fleet(types, nodes, profiles_of(types, options, findings), options.work)
     counted(fleet, held, start, end, options, findings)
     return fleet
@@ -149,23 +153,43 @@ def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: Optio
     for kind, (mine, amount) in users.items():
         row, node, share = fleet.shares[kind] = spread(mine, amount, held.nodes, index, kind, findings)
         peaks = busy_peaks(node, start[row], end[row], share, len(fleet.nodes))
-        num_nodes = int((peaks > 0).sum())
-        fleet.on_node[kind] = peaks
-        if kind in per_node:
-            over = np.flatnonzero(peaks > per_node[kind])
-            what = f"nodes with more than {per_node[kind]} devices of type {kind!r} busy at once"
-            findings.add_rows("warnings", what, (f"{fleet.nodes[n]}: {peaks[n]}" for n in over), len(over))
-            fleet.on_node[kind] = np.where(peaks > 0, per_node[kind], 0)
+        fleet.on_node[kind] = on_nodes_of(kind, fleet.nodes, peaks, per_node.get(kind), options, findings)
+        said = int(fleet.on_node[kind].sum())
         if kind in given:
             fleet.counts[kind] = given[kind]
             fleet.given.append(kind)
-        elif kind in per_node and num_nodes:
-            fleet.counts[kind] = num_nodes * per_node[kind]
+        elif kind in per_node and said:
+            fleet.counts[kind] = said
         else:
             at_once = busy_peaks(np.zeros(len(mine), dtype=np.int64), start[mine], end[mine], np.asarray(amount), 1)
-            fleet.counts[kind] = int(max(peaks.sum(), at_once[0]))
+            fleet.counts[kind] = int(max(said, at_once[0]))
+            if all(options.node_map.count(name, kind) is not None for n, name in enumerate(fleet.nodes) if peaks[n]) and said:
+                continue  # the node map says how many
+            num_nodes = int((peaks > 0).sum())
             where = f" on each of {num_nodes:,} nodes" if num_nodes else ""
             findings.add("assumed", f"{fleet.counts[kind]:,} devices of type {kind!r}: the most that were busy at once{where}")
+
+
+def on_nodes_of(
+    kind: str, nodes: Sequence[str], peaks: Ints, per_node: int | None, options: Options, findings: Findings
+) -> Ints:
+    """Devices of a type on each node: as the node map says, else as many as each node has, else the most busy at once."""
+    listed = set(options.node_map.listed(kind))
+    counts = [options.node_map.count(name, kind) if name in listed or peaks[n] else None for n, name in enumerate(nodes)]
+    out = peaks.copy()
+    for n, (name, count) in enumerate(zip(nodes, counts, strict=True)):
+        if count is not None:
+            out[n] = count
+        elif per_node is not None and (peaks[n] or name in listed):
+            out[n] = per_node
+    over = np.flatnonzero(peaks > out)
+    by_map = [n for n in over.tolist() if counts[n] is not None]
+    rest = [n for n in over.tolist() if counts[n] is None]
+    what = f"nodes with more devices of type {kind!r} busy at once than the list of nodes says"
+    findings.add_rows("warnings", what, (f"{nodes[n]}: {peaks[n]}, not {out[n]}" for n in by_map), len(by_map))
+    what = f"nodes with more than {per_node} devices of type {kind!r} busy at once"
+    findings.add_rows("warnings", what, (f"{nodes[n]}: {peaks[n]}" for n in rest), len(rest))
+    return out
 
 
 def spread(

@@ -36,7 +36,12 @@ RECOGNISED = 1e6
 
 @dataclass
 class Runs:
-    """One entry per kept row; times in seconds since 1970."""
+    """One entry per kept row; times in seconds since 1970.
+
+    ``unread`` are the resources of rows that held them for a time that cannot be read ("" where these cannot be read either).
+    ``first_end`` and ``last_release`` are those of all jobs, also of those that never started: sacct lists what ended after its
+    ``-S`` and was eligible before its ``-E``, so that the log is complete between the two.
+    """
 
     line: list[int] = field(default_factory=list)
     job: list[str] = field(default_factory=list)
@@ -48,6 +53,9 @@ class Runs:
     nodes: list[str] = field(default_factory=list)
     energy: list[str] = field(default_factory=list)
     states: Counter[str] = field(default_factory=Counter)
+    unread: list[str] = field(default_factory=list)
+    first_end: int | None = None
+    last_release: int | None = None
     rows: int = 0
     steps: int = 0
 
@@ -127,6 +135,8 @@ def read_runs(text: str, findings: Findings) -> Runs:
             findings.add("dropped", "rows with another number of fields than the header", f"line {line}")
             first = first or f"line {line}: {len(row)} fields; the header has {layout.width}"
             misfits += 1
+            if not STEP.search(row[layout.job].strip() if layout.job < len(row) else ""):
+                runs.unread.append("")
             continue
         good += 1
         job = row[layout.job].strip()
@@ -189,8 +199,11 @@ def add_run(
     if state.replace("_", "").isalpha() or state == "(none)":
         runs.states[state] += 1
     where = f"line {line}, job {shorten(job)}"
-    begin, end = span_of(layout, row, where, findings)
+    note_edges(runs, layout, row)
+    held = next((row[at] for at in layout.resources if row[at]), "")
+    begin, end, readable = span_of(layout, row, where, findings)
     if begin is None or end is None:
+        runs.unread += [] if readable else [held]
         return
     key = (job, row[layout.start], row[layout.end] if layout.end >= 0 else row[layout.elapsed])
     if key in seen:
@@ -206,43 +219,56 @@ def add_run(
     runs.release.append(release_of(layout, row, begin, where, findings))
     runs.start.append(begin)
     runs.end.append(end)
-    runs.resources.append(next((row[at] for at in layout.resources if row[at]), ""))
+    runs.resources.append(held)
     runs.cores.append(row[layout.cores] if layout.cores >= 0 else "")
     runs.nodes.append(row[layout.nodes] if layout.nodes >= 0 else "")
     runs.energy.append(row[layout.energy] if layout.energy >= 0 else "")
 
 
-def span_of(layout: Layout, row: Sequence[str], where: str, findings: Findings) -> tuple[int | None, int | None]:
-    """Start and end, or (None, None) with a finding: never started, still running, no time at all."""
+def note_edges(runs: Runs, layout: Layout, row: Sequence[str]) -> None:
+    """The first end and the last release of all rows of jobs so far."""
+    end = time_s(row[layout.end]) if layout.end >= 0 else None
+    if end is not None:
+        runs.first_end = end if runs.first_end is None else min(runs.first_end, end)
+    known = next((value for value in (time_s(row[at]) for at in (*layout.release, layout.start)) if value is not None), None)
+    if known is not None:
+        runs.last_release = known if runs.last_release is None else max(runs.last_release, known)
+
+
+def span_of(layout: Layout, row: Sequence[str], where: str, findings: Findings) -> tuple[int | None, int | None, bool]:
+    """Start, end, and whether the times could be read; without an end a finding says why."""
     if not row[layout.job].strip():
         findings.add("dropped", "rows without a JobID", where)
-        return None, None
+        return None, None, False
     begin = time_s(row[layout.start])
     if begin is None:
-        what = "never started" if is_nothing(row[layout.start]) else "a Start that is no time"
-        findings.add("dropped", f"jobs with {what}" if what.startswith("a") else f"jobs that {what}", where)
-        return None, None
-    end = None
+        never = is_nothing(row[layout.start])
+        findings.add("dropped", "jobs that never started" if never else "jobs with a Start that is no time", where)
+        return None, None, never
+    elapsed = duration_s(row[layout.elapsed]) if layout.elapsed >= 0 else None
     if layout.end >= 0 and not is_nothing(row[layout.end]):
         end = time_s(row[layout.end])
         if end is None:
             findings.add("dropped", "jobs with an End that is no time", f"{where}: {shorten(row[layout.end])}")
-            return None, None
-    elapsed = duration_s(row[layout.elapsed]) if layout.elapsed >= 0 else None
-    if end is None and layout.end < 0 and elapsed is not None:
+            return None, None, False
+    elif elapsed is not None:
         end = begin + elapsed
-    if end is None:
-        findings.add("dropped", "jobs without an End (still running)", where)
-    elif end < begin:
+        if layout.end >= 0:
+            what = "jobs without an End are taken to have held their GPUs for their Elapsed, those that still run so far"
+            findings.add("assumed", f"{what} (sacctmgr show runawayjobs lists jobs that Slurm has lost)", where)
+    else:
+        findings.add("dropped", "jobs without End and Elapsed", where)
+        return begin, None, False
+    if end < begin:
         findings.add("dropped", "jobs that end before they start (the hour when clocks are put back?)", where)
-        end = None
-    elif end == begin:
+        return begin, None, False
+    if end == begin:
         findings.add("dropped", "jobs that ran for 0 s", where)
-        end = None
-    elif elapsed is not None and abs(end - begin - elapsed) > 1:
+        return begin, None, True
+    if elapsed is not None and abs(end - begin - elapsed) > 1:
         what = "jobs whose Elapsed is not End - Start (suspended, or clocks were changed?); End - Start is taken"
         findings.add("warnings", what, f"{where}: {elapsed} s, not {end - begin} s")
-    return (begin, end) if end is not None else (None, None)
+    return begin, end, True
 
 
 def release_of(layout: Layout, row: Sequence[str], begin: int, where: str, findings: Findings) -> int:

@@ -100,20 +100,20 @@ def test_times_and_figures() -> None:
 
 
 def test_the_log_by_hand() -> None:
-    """Seven runs are left of ten rows of jobs and three of steps; job 102 passes the 29th of February."""
+    """Eight runs are left of ten rows of jobs and three of steps; job 102 passes the 29th of February, job 105 still runs."""
     result = sacct.read(sacct_text(), "log", A100)
     instance, schedule = result.instance, result.schedule
-    assert instance.tasks.names == ("100", "101_1", "101_2", "102", "103", "103#2", "104+0")
-    assert instance.tasks.units.tolist() == [5400, 1800, 2700, 93784, 90, 900, 600]
+    assert instance.tasks.names == ("100", "101_1", "101_2", "102", "103", "103#2", "104+0", "105")
+    assert instance.tasks.units.tolist() == [5400, 1800, 2700, 93784, 90, 900, 600, 18000]
     assert instance.modes.kind_names == ("1 a100/0", "4 a100/1", "8 a100/2", "1 gpu/3")
     assert instance.pools.names == ("a100", "gpu") and instance.pools.count.tolist() == [8, 1]
     assert schedule is not None and verify(instance, schedule).feasible
-    assert instance.tasks.release.tolist() == [0, 605, 605, 1200, 1800, 2040, 2400]
-    assert schedule.start.tolist() == [10, 605, 605, 5410, 1860, 2100, 3120]
+    assert instance.tasks.release.tolist() == [0, 605, 605, 1200, 1800, 2040, 2400, 118800]
+    assert schedule.start.tolist() == [10, 605, 605, 5410, 1860, 2100, 3120, 118810]
     report = result.report
-    assert report.read["steps"] == 3 and report.read["tasks"] == 7
+    assert report.read["steps"] == 3 and report.read["tasks"] == 8
     assert found(report, "dropped", "never started") == (1, ("line 8, job '101_[3-7]'",))
-    assert found(report, "dropped", "still running")[1] == ("line 14, job '105'",)
+    assert found(report, "assumed", "without an End")[1] == ("line 14, job '105'",)
     assert found(report, "dropped", "hold no GPU")[1] == ("line 13, job '104+1'",)
     assert found(report, "warnings", "requeued")[1] == ("line 11, job '103'",)
     assert found(report, "warnings", "heterogeneous") == (1, ("line 12, job '104+0'",))
@@ -216,6 +216,17 @@ def test_elapsed_stands_in_for_end() -> None:
     text = "JobID|Start|Elapsed|AllocGRES\n1|2024-03-01T00:00:00|1-00:00:10|gpu:k80:2\n"
     result = sacct.read(text, "log")
     assert result.instance.tasks.units.tolist() == [86410] and result.instance.pools.names == ("k80",)
+
+
+def test_elapsed_stands_in_for_an_end_that_is_not_there() -> None:
+    """A row without an End, of a run that still runs or that Slurm has lost, held its GPUs for its Elapsed."""
+    head = "JobID|Start|End|Elapsed|AllocTRES|NodeList\n"
+    start = "2024-03-01T00:00:00"
+    text = f"{head}1|{start}|Unknown|00:10:00|gres/gpu:k80=2|n1\n2|{start}||60|gres/gpu:k80=1|n2\n3|{start}|Unknown||gres/gpu:k80=1|n3\n"
+    result = sacct.read(text, "log")
+    assert result.instance.tasks.units.tolist() == [600, 60]
+    assert found(result.report, "assumed", "without an End") == (2, ("line 2, job '1'", "line 3, job '2'"))
+    assert found(result.report, "dropped", "without End and Elapsed") == (1, ("line 4, job '3'",))
 
 
 def test_a_log_without_gpus_is_one_of_cores() -> None:
@@ -352,7 +363,8 @@ def test_what_is_inferred_from_a_log_holds_its_schedule(by_node: bool) -> None:
         for job in range(30):
             start = 10 * int(rng.integers(0, 60))
             nodes = ",".join(f"n{n}" for n in rng.permutation(5)[: rng.integers(1, 4)])
-            gpus = f"{rng.integers(1, 9)}" if rng.random() < 0.7 else "5,gres/gpu:l4=3"
+            gpus = f"{rng.integers(1, 9)}"
+            gpus = f"{gpus},gres/gpu:k80={gpus}" if rng.random() < 0.7 else "5,gres/gpu:k80=2,gres/gpu:l4=3"
             rows.append(f"{job} {rng.integers(0, start + 1)} {start} {start + 10 * rng.integers(1, 9)} {gpus} {nodes}")
         result = sacct.read(log(*rows), "log", Options(by_node=by_node))
         assert result.schedule is not None and result.instance.num_tasks == 30

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from optbench.bench.audit.coverage import Coverage
+from optbench.bench.audit.findings import advice_of, headline, rows_of, saving_of
 from optbench.bench.audit.policies import Played
 from optbench.bench.audit.ranges import Ranges
 from optbench.bench.audit.run import Audit, Record
+from optbench.bench.audit.window import stamp
 
 
 def document(done: Audit) -> dict[str, Any]:
     """What ``--json`` prints; energies in joules over all runs, times in seconds."""
-    log = done.log
+    log, advice = done.log, advice_of(done)
     return {
         "log": log.name,
         "runs": log.num_runs,
@@ -27,16 +30,19 @@ def document(done: Audit) -> dict[str, Any]:
             "at_any_sojourn_j": done.floor_j,
             "idle_gpus_awake_j": done.awake_j,
         },
-        "saving": done.saving,
+        "headline": headline(done),
+        "saving": saving_of(done),
+        "coverage": of_coverage(log.coverage),
+        "window": {"from": stamp(log.window.opens), "to": stamp(log.window.closes), "complete": log.window.complete},
         "causes_j": done.causes,
         "frontier": [{"sojourn_s": s, "energy_j": j} for s, j in done.frontier],
-        "policies": [of_policy(each) for each in done.policies],
+        "policies": [{**of_policy(each.played), "note": each.note, "taken": each.taken} for each in rows_of(done)],
         "prices": asdict(done.prices),
         "optimum": [asdict(use) for use in done.uses],
-        "take": None if done.choice is None else {
-            **of_policy(done.choice.whole),
+        "advice": advice.words,
+        "take": None if advice.take is None or done.choice is None else {
+            **of_policy(advice.take),
             "tried": done.tried,
-            "holds": done.choice.holds,
             "second_half": {
                 **of_policy(done.choice.later), "saving": done.choice.later_saving,
                 "recorded_j": done.choice.later_recorded_j, "recorded_s": done.choice.later_recorded_s,
@@ -47,6 +53,15 @@ def document(done: Audit) -> dict[str, Any]:
         "report": log.report.to_dict(),
         "wall_s": done.wall_s,
     }  # fmt: skip
+
+
+def of_coverage(found: Coverage) -> dict[str, Any]:
+    return {
+        "share": found.share,
+        "gpu_hours": found.gpu_hours,
+        "enough": found.enough,
+        "left_out": [asdict(each) for each in found.left_out],
+    }
 
 
 def of_policy(made: Played) -> dict[str, Any]:

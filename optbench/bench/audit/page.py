@@ -10,7 +10,8 @@ from html import escape
 from optbench import __version__
 from optbench.bench.audit import charts
 from optbench.bench.audit.advice import Clock
-from optbench.bench.audit.policies import Played
+from optbench.bench.audit.coverage import ENOUGH, percent
+from optbench.bench.audit.findings import Row, advice_of, headline, rows_of, saving_of
 from optbench.bench.audit.run import Audit, Choice
 from optbench.bench.page.scale import amount, clock
 from optbench.bench.page.shell import shell
@@ -58,33 +59,32 @@ def facts(done: Audit) -> str:
 
 
 def cards(done: Audit) -> str:
-    mean = clock(round(done.record.sojourn_s))
+    mean, coverage = clock(round(done.record.sojourn_s)), done.log.coverage
+    what = "used by the record, which verifies" if coverage.enough else "used by the runs that are covered; their record verifies"
     shown = [
-        (amount(done.record.energy_j, "J"), "used by the record, which verifies"),
+        (amount(done.record.energy_j, "J"), what),
         (amount(done.least.energy_j, "J"), f"certified: no scheduler uses less at the same mean time in the system ({mean})"),
-        (f"{100 * done.saving:.1f} %", "at most to be saved"),
     ]
-    found = done.choice
-    if found is not None and found.holds:
-        words = f"saved by {found.whole.policy} on the half of the runs that it was not chosen on"
-        shown.append((f"{100 * found.later_saving:.1f} %", words))
+    saving, found = saving_of(done), advice_of(done)
+    if saving is None:
+        words = "of the log's GPU-hours are covered" if coverage.share < ENOUGH else "from when to when the log is complete"
+        shown.append((percent(coverage.share) if coverage.share < ENOUGH else "not known", words))
     else:
-        shown.append(("no advice", no_advice(done)))
+        shown.append((f"{100 * saving:.1f} %", f"at most to be saved; {coverage.words}"))
+    if found.take is not None and found.saving is not None:
+        words = f"saved by {found.take.policy} on the half of the runs that it was not chosen on"
+        shown.append((f"{100 * found.saving:.1f} %", words))
+    elif saving is not None:
+        shown.append(("no advice", found.words.removeprefix("no advice: ")))
+    else:
+        shown.append(("no headline", "no saving of the cluster, and no advice, can be told"))
     inside = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in shown)
-    return f'<section class="cards">{inside}</section>'
+    told = "" if saving is not None else f'<section><p class="bad">{escape(capital(headline(done)))}.</p></section>'
+    return f'{told}<section class="cards">{inside}</section>'
 
 
-def no_advice(done: Audit) -> str:
-    """Why there is none; a policy that did well on all runs was not chosen beforehand, and is no advice for that."""
-    record = done.record
-    better = [p for p in done.policies if p.error is None and p.energy_j < record.energy_j and p.sojourn_s <= record.sojourn_s]
-    if not better:
-        return "no policy drew less than the record in the same mean time"
-    best = min(better, key=lambda p: p.energy_j)
-    least = f"{best.policy} drew {100 * (1 - best.energy_j / record.energy_j):.1f} % less than the record in its mean time"
-    none = done.choice is None
-    why = "nothing was to be chosen on the first half" if none else "the choice of the first half does not hold beyond it"
-    return f"{least}, but {why}"
+def capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def section(title: str, *parts: str) -> str:
@@ -102,9 +102,8 @@ def causes_note(done: Audit) -> str:
 
 
 def frontier(done: Audit) -> str:
-    points = [(p.policy, p.sojourn_s, p.energy_j) for p in done.policies if p.error is None]
-    if done.choice is not None and done.choice.whole.label not in [p.label for p in done.policies]:
-        points.append((f"{done.choice.whole.policy} (chosen)", done.choice.whole.sojourn_s, done.choice.whole.energy_j))
+    rows = [row for row in rows_of(done) if row.played.error is None]
+    points = [(r.played.policy + (" (take)" if r.taken else ""), r.played.sojourn_s, r.played.energy_j) for r in rows]
     return charts.frontier(done.frontier, (done.record.sojourn_s, done.record.energy_j), points)
 
 
@@ -127,58 +126,49 @@ def datum(words: str) -> str:
 
 
 def policies(done: Audit) -> str:
-    record, total = done.record, done.record.energy_j
-    heads = ("policy", "energy", "of the record", "mean time", "95 %", "in the record's time", "least at its time", "gap")
+    record = done.record
+    heads = ("policy", "energy", "of the record", "mean time", "95 %", "least at its time", "gap", "")
     first = (
-        "record", amount(total, "J"), "100 %", clock(round(record.sojourn_s)), clock(round(record.p95_s)), "",
-        amount(done.least.energy_j, "J"), f"{100 * done.saving:.1f} %",
+        "record", amount(record.energy_j, "J"), "100 %", clock(round(record.sojourn_s)), clock(round(record.p95_s)),
+        amount(done.least.energy_j, "J"), f"{100 * done.saving:.1f} %", "",
     )  # fmt: skip
-    shown = list(done.policies)
-    if done.choice is not None and done.choice.whole.label not in [p.label for p in shown]:
-        shown.append(done.choice.whole)
-    best = "" if done.choice is None else done.choice.whole.label
-    rows = [(policy_row(p, total, record.sojourn_s), "take" if p.label == best else "") for p in by_energy(shown)]
-    return table(heads, [(first, ""), *rows])
+    return table(heads, [(first, ""), *((policy_row(row), "take" if row.taken else "") for row in rows_of(done))])
 
 
-def by_energy(shown: Sequence[Played]) -> list[Played]:
-    """Those that did not run come last."""
-    return sorted(shown, key=lambda p: (p.error is not None, p.energy_j))
-
-
-def policy_row(p: Played, total_j: float, mean_s: float) -> Cells:
-    name = p.policy + "".join(f"\n{key} = {value:.6g}" for key, value in p.params.items())
-    if p.error is not None:
-        return (name, p.error, *[""] * 6)
-    share = f"{100 * p.energy_j / total_j:.1f} % ({100 * p.inside_j / total_j:.1f} %)"
+def policy_row(row: Row) -> Cells:
+    made = row.played
+    name = made.policy + "".join(f"\n{key} = {value:.6g}" for key, value in made.params.items())
+    if made.error is not None:
+        return (name, *[""] * 6, row.note)
     return (
-        name, amount(p.energy_j, "J"), share, clock(round(p.sojourn_s)), clock(round(p.p95_s)),
-        "yes" if p.sojourn_s <= mean_s else "no", amount(p.least_j, "J"), "" if p.gap is None else f"{100 * p.gap:.1f} %",
+        name, row.energy, row.share, row.mean, clock(round(made.p95_s)), amount(made.least_j, "J"), row.gap, row.note,
     )  # fmt: skip
 
 
 def choice(found: Choice | None, done: Audit) -> str:
+    advised = advice_of(done)
+    words = f'<p class="{"" if advised.take else "bad"}">{escape(capital(advised.words))}.</p>'
     if found is None:
-        return (
-            "<p>None of the policies that were tried draws less than the record on the first half of the runs in the same "
-            "mean time in the system. The bound says what is left.</p>" + uses(done)
-        )
+        return words + uses(done)
     later, whole = found.later, found.whole
-    words = (
+    words += (
         f"<p><b>{escape(whole.label)}</b> was chosen among {done.tried:,} on the first half of the runs. On the second half, "
-        f"which it was not chosen on, it draws {amount(later.inside_j, 'J')} ({100 * found.later_saving:.1f} % less than the "
+        f"which it was not chosen on, it draws {amount(later.inside_j, 'J')} ({change_of(found.later_saving)} than the "
         f"record) at a mean time in the system of {clock(round(later.sojourn_s))} (the record: "
         f"{clock(round(found.later_recorded_s))}).</p>"
     )
-    if not found.holds:
-        why = "the log is too short, or changes too much"
-        words += f'<p class="bad">It does not hold beyond the first half, and is no advice: {why}.</p>'
+    if advised.take is None:
+        return words + uses(done)
     settings = "".join(f" -p {key}={value}" for key, value in whole.params.items())
     command = (
         f"<p>To play it on these runs: <code>optbench audit LOG ... --instance runs.json</code>, then "
         f"<code>optbench simulate runs.json --policy {escape(whole.policy + settings)}</code></p>"
     )
     return words + command + clocks(found.clocks, done.prices.gpu_w) + uses(done)
+
+
+def change_of(saving: float) -> str:
+    return f"{100 * abs(saving):.1f} % {'less' if saving >= 0 else 'more'}"
 
 
 def clocks(rows: Sequence[Clock], gpu_w: Mapping[str, float]) -> str:

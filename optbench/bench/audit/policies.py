@@ -65,7 +65,9 @@ class Played:
 
     @property
     def label(self) -> str:
-        words = ",".join(f"{key}={value}" for key, value in self.params.items())
+        """For people: numbers are rounded."""
+        shown = {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in self.params.items()}
+        words = ",".join(f"{key}={value}" for key, value in shown.items())
         return f"{self.policy}:{words}" if words else self.policy
 
 

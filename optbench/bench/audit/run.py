@@ -69,6 +69,7 @@ class Choice:
 
     whole: Played
     recorded_j: float
+    recorded_s: float
     later: Played
     later_recorded_j: float
     later_recorded_s: float
@@ -81,9 +82,10 @@ class Choice:
 
     @property
     def holds(self) -> bool:
-        """Whether it saves energy on all runs and on the second half, there in the record's mean time but for ROOM."""
+        """Whether it saves energy on all runs and on the second half, in both in the record's mean time but for ROOM."""
         saves = self.later_saving > 0 and self.whole.inside_j < self.recorded_j * (1 - RELATIVE_TOLERANCE)
-        return saves and self.later.sojourn_s <= self.later_recorded_s * (1 + ROOM)
+        in_time = self.later.sojourn_s <= self.later_recorded_s * (1 + ROOM)
+        return saves and in_time and self.whole.sojourn_s <= self.recorded_s * (1 + ROOM)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +206,7 @@ def choice_of(cluster: Cluster, options: AuditOptions, record: Record, least: Le
     whole, later, recorded_j, recorded_s = found
     price_w = advice.price_of(whole.policy, whole.params, least.second_w)
     clocks = advice.clocks_of(cluster, price_w, advice.counts_of(whole.params, cluster))
-    return Choice(whole, record.energy_j, later, recorded_j, recorded_s, tuple(clocks))
+    return Choice(whole, record.energy_j, record.sojourn_s, later, recorded_j, recorded_s, tuple(clocks))
 
 
 def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:
@@ -214,6 +216,7 @@ def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:
     most = int(log.gpus.max())
     profiles = ", ".join(f"{kind} = {p.name}" for kind, p in zip(log.types, log.profiles, strict=True))
     words = [
+        log.window.words,
         f"Energy is that of the GPUs by profiles ({profiles}) and their law of clocks for {log.work} work; it is not measured.",
         "A unit of work is the same work on every type: a run of T seconds on n GPUs did T / T(n, f) units by its type's law.",
         f"A scheduler may give a run other values for {', '.join(changed)}." if changed else "A scheduler may change no run.",
@@ -224,6 +227,10 @@ def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:
     if "count" in options.free:
         words.append(
             f"A run may have 1 to {most} GPUs, the most that any run held; whether its memory allows it, the log does not say."
+        )
+    if log.coverage.left_out:
+        words.append(
+            "Runs that are left out are in no figure: where they held GPUs of a type that is audited, these count as idle."
         )
     words.append("The bound knows the runs beforehand and may split them; no scheduler beats it, and none need reach it.")
     return (*words, *(str(finding) for finding in log.report.assumed))

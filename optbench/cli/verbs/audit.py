@@ -14,7 +14,6 @@ from optbench.cli.verbs.convert import counts_of
 
 if TYPE_CHECKING:
     from optbench.bench.audit import Audit, AuditOptions, Ranges, Record
-    from optbench.bench.audit.policies import Played
 
 SUMMARY = "what a cluster's own log says could be saved, certified, and the policy to take"
 DESCRIPTION = (
@@ -71,8 +70,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="play these alone (default: all that can)",
     )
     parser.add_argument(
-        "--nodes", metavar="FILE", help="the GPUs of a trace of pods (CSV: sn, gpu, model), whose rows name no node"
+        "--nodes",
+        metavar="FILE",
+        help="the GPUs of each node, as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model (as for a trace of pods)",
     )
+    parser.add_argument(
+        "--node-type",
+        metavar="NODES=TYPE",
+        type=setting,
+        action="append",
+        default=[],
+        help="type of the GPUs of nodes (gpu[01-24], gpu*, * for all others), for runs that name none",
+    )
+    for flags, what in ((("--since", "-S"), "from"), (("--until", "-E"), "up to")):
+        side = "-S" if what == "from" else "-E"
+        text = f"audit {what} this time (2026-03-01 or 2026-03-01T12:00:00): sacct's {side}; without it, as the log shows"
+        parser.add_argument(*flags, metavar="TIME", type=moment, help=text)
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
     parser.add_argument("--html", metavar="FILE", help="write the report as one page")
     parser.add_argument("--instance", metavar="FILE", help="write the runs as an instance that policies and solvers can play")
@@ -125,9 +138,21 @@ def say(words: str) -> None:
     sys.stderr.flush()
 
 
+def moment(text: str) -> float:
+    """Seconds since 1970 of a day, of a time as sacct takes and prints it, or of an epoch."""
+    from optbench.model.formats.sacct_fields import time_s
+
+    for tail in ("", "T00:00:00", ":00"):
+        found = time_s(text.strip() + tail)
+        if found is not None:
+            return float(found)
+    raise argparse.ArgumentTypeError(f"{text!r} is no time; write 2026-03-01 or 2026-03-01T12:00:00")
+
+
 def options_of(args: argparse.Namespace) -> AuditOptions:
     from optbench.bench.audit import AuditOptions
     from optbench.model.formats import Options
+    from optbench.model.formats.node_map import map_of_pairs
 
     per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
     clocks = {}
@@ -138,11 +163,14 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
             raise UsageError(
                 f"--clock {kind}={text}: {text!r} is not allowed; it takes a share of the top clock, as 0.8"
             ) from None
+    profiles, node_map = settings_of(args.profile, "--profile"), map_of_pairs(args.node_type, "--node-type")
+    if args.since is not None and args.until is not None and args.since >= args.until:
+        raise UsageError("--since must be before --until")
     return AuditOptions(
-        Options(settings_of(args.profile, "--profile"), args.work, per_node, counts), clocks,
+        Options(profiles, args.work, per_node, counts, node_map=node_map), clocks,
         frozenset(word for each in args.keep for word in each.split(",")),
         tuple(word for each in args.policy for word in each.split(",")) or None,
-        None if args.nodes is None else Path(args.nodes), args.seed,
+        None if args.nodes is None else Path(args.nodes), args.since, args.until, args.seed,
     )  # fmt: skip
 
 
@@ -155,36 +183,36 @@ def show_refusal(record: Record) -> None:
 
 def show_audit(done: Audit, written: str | None) -> None:
     """For people."""
-    from optbench.bench.audit.page import no_advice
+    from optbench.bench.audit.findings import advice_of, headline, rows_of
     from optbench.bench.page.scale import amount, clock
 
-    record, mean = done.record, clock(round(done.record.sojourn_s))
+    record, coverage, mean = done.record, done.log.coverage, clock(round(done.record.sojourn_s))
     how = "verified by node" if record.nodes_checked else "verified"
     facts = f"{done.log.num_runs:,} runs on {int(done.log.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
+    colour, whose = ("bold", "the record") if coverage.enough else (BAD, "the record of the runs that are covered")
     show(
         f"\n[bold]{escape(done.log.name)}[/]  [{DIM}]{facts}[/]",
-        f"the record used [bold]{amount(record.energy_j, 'J')}[/] ({how}), {mean} from release to end on the mean",
-        f"no scheduler uses less than [bold]{amount(done.least.energy_j, 'J')}[/] at that mean: at most "
-        f"[bold]{100 * done.saving:.1f} %[/] can be saved",
+        f"{whose} used [bold]{amount(record.energy_j, 'J')}[/] ({how}), {mean} from release to end on the mean",
+        f"no scheduler uses less than [bold]{amount(done.least.energy_j, 'J')}[/] for them at that mean",
+        f"[{colour}]{escape(headline(done))}[/]",
+        f"[{DIM}]{escape(done.log.window.words)}[/]",
     )
     causes = [(name, amount(value, "J"), f"{100 * value / record.energy_j:.1f} %") for name, value in done.causes.items()]
     show("", table(("excess by", "energy", "of the record"), causes, right=("energy", "of the record")))
-    rows = [row(each, done) for each in sorted(done.policies, key=lambda each: each.energy_j)]
+    rows = [
+        (escape(row.played.label), row.energy, row.share, row.mean, row.gap, escape(row.note)) for row in rows_of(done)
+    ]
     heads = ("policy", "energy", "of the record", "mean time", "gap at that time", "")
     show("", table(heads, rows, right=heads[1:5]))
+    if any("(" in row.share for row in rows_of(done)):
+        show(f"[{DIM}]in brackets: without GPUs that rest after the record's end[/]")
     worth = [
         f"one more {name}: {amount(abs(value), 'J')} {'less' if value > 0 else 'more'}"
         for name, value in done.prices.gpu_j.items()
     ]
     show("", f"[{DIM}]least energy with[/] {escape('; '.join(worth))}")
-    if done.choice is None:
-        show(f"no advice: {escape(no_advice(done))}")
-    elif done.choice.holds:
-        less = f"{100 * done.choice.later_saving:.1f} % less than the record on the half of the runs that it was not chosen on"
-        show(f"[{GOOD}]take[/] [bold]{escape(done.choice.whole.label)}[/]: {less}")
-    else:
-        words = "was best on the first half of the runs, but does not hold beyond it: no advice"
-        show(f"[bold]{escape(done.choice.whole.label)}[/] {words}")
+    advice = advice_of(done)
+    show(f"[{GOOD if advice.take else 'bold'}]{escape(advice.words)}[/]")
     for finding in (*done.log.report.dropped, *done.log.report.warnings):
         show(f"[{DIM}]{escape(str(finding))}[/]")
     if written:
@@ -201,13 +229,3 @@ def show_ranges(done: Ranges, written: str | None) -> None:
         show(f"[{DIM}]{escape(words)}[/]")
     if written:
         show(f"written to [bold]{escape(written)}[/]")
-
-
-def row(made: Played, done: Audit) -> tuple[str, ...]:
-    from optbench.bench.page.scale import amount, clock
-
-    if made.error is not None:
-        return (escape(made.label), "-", "-", "-", "-", escape(made.error))
-    within = "" if made.sojourn_s <= done.record.sojourn_s else "slower than the record"
-    share, gap = f"{100 * made.energy_j / done.record.energy_j:.1f} %", f"{100 * (made.gap or 0.0):.1f} %"
-    return (escape(made.label), amount(made.energy_j, "J"), share, clock(round(made.sojourn_s)), gap, within)

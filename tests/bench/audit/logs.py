@@ -30,7 +30,9 @@ def line(job: int, release: int, start: int, end: int, gpus: int = 1, kind: str 
 
 
 def options_of(path: str, kind: str = "toy", *, keep: tuple[str, ...] = (), **counts: int) -> AuditOptions:
-    return AuditOptions(Options({kind: path}, counts=counts), keep=frozenset(keep))
+    """The log lists every run from ORIGIN on."""
+    whole = {"since_s": float(ORIGIN), "until_s": float(ORIGIN + 10**8)}
+    return AuditOptions(Options({kind: path}, counts=counts), keep=frozenset(keep), **whole)
 
 
 def log_from(text: str, options: AuditOptions) -> Log:

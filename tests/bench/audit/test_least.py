@@ -18,7 +18,7 @@ from optbench.model.formats.imported import Options
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.testing.slurm import Partition, sacct_log
-from tests.bench.audit.logs import cluster_from, line, options_of, profile_file
+from tests.bench.audit.logs import ORIGIN, cluster_from, line, options_of, profile_file
 
 ALL = frozenset(FREEDOMS)
 # One GPU, one run of 100 s that waited as long: 100 units, 1000 J at work and 100 J idle before it.
@@ -64,7 +64,8 @@ def test_nothing_freed_is_the_record() -> None:
 
 def two_types(jobs: int, seed: int) -> Cluster:
     partitions = (Partition("a100", 1, 4, 0.5), Partition("v100", 2, 2, 0.5))
-    options = AuditOptions(Options({"a100": "A100-PCIe", "v100": "V100-PCIe"}))
+    whole = {"since_s": float(ORIGIN), "until_s": float(ORIGIN + 10**8)}
+    options = AuditOptions(Options({"a100": "A100-PCIe", "v100": "V100-PCIe"}), **whole)
     return cluster_of(log_of(sacct_log(jobs, partitions, seed=seed), "log", options), frozenset())
 
 

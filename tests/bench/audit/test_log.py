@@ -16,7 +16,7 @@ from tests.bench.audit.logs import HEAD, line, log_from, options_of, profile_fil
 
 def test_runs_by_release_and_types(tmp_path: Path) -> None:
     log = log_from(line(7, 90, 100, 200, 2) + line(8, 10, 20, 80, 1, nodes="n2"), options_of(profile_file(tmp_path)))
-    assert log.jobs == ["8", "7"] and log.release.tolist() == [0.0, 80.0] and log.end.tolist() == [70.0, 190.0]
+    assert log.jobs == ["8", "7"] and log.release.tolist() == [10.0, 90.0] and log.end.tolist() == [80.0, 200.0]
     assert log.gpus.tolist() == [1, 2] and log.counts.tolist() == [3]
     assert log.sojourn_s == 70 + 110 and log.work_s == 60 + 100
 
@@ -26,8 +26,8 @@ def test_what_is_left_out_is_told_with_its_hours(tmp_path: Path) -> None:
     log = log_from(text, options_of(profile_file(tmp_path)))
     assert log.num_runs == 1
     said = [str(each) for each in log.report.dropped]
-    assert any("'other', a type without a profile" in each and "4 device-hours" in each for each in said)
-    assert any("more than 512 GPUs" in each and "600 device-hours" in each for each in said)
+    assert any("'other', a type without a profile" in each and "4.0 GPU-hours" in each for each in said)
+    assert any("more than 512 GPUs" in each and "600.0 GPU-hours" in each for each in said)
 
 
 def test_a_log_without_a_profile_names_its_types() -> None:

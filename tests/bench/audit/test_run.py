@@ -17,17 +17,19 @@ from optbench.bench.audit.policies import Played, played, resting_after
 from optbench.model.formats.imported import Options
 from optbench.model.schedule import Schedule
 from optbench.testing.slurm import Partition, sacct_log
-from tests.bench.audit.logs import HEAD, cluster_from, line, options_of, profile_file
+from tests.bench.audit.logs import HEAD, ORIGIN, cluster_from, line, options_of, profile_file
 
 PARTITIONS = (Partition("a100", 2, 8, 0.6), Partition("v100", 2, 4, 0.4))
 RECORDS = Options({"a100": "A100-PCIe", "v100": "V100-PCIe"})
+# The generated logs list every run since ORIGIN.
+WHOLE = AuditOptions(RECORDS, since_s=float(ORIGIN), until_s=float(ORIGIN + 10**8))
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     path = tmp_path_factory.mktemp("audit") / "march.sacct"
     path.write_text(sacct_log(1500, PARTITIONS, load=0.6, steps=True))
-    found = audit(path, AuditOptions(RECORDS))
+    found = audit(path, WHOLE)
     assert isinstance(found, Audit)
     return found
 
@@ -82,7 +84,7 @@ def test_the_page_stands_alone(done: Audit) -> None:
 def test_what_is_kept_is_no_cause(tmp_path: Path) -> None:
     path = tmp_path / "log.sacct"
     path.write_text(sacct_log(200, PARTITIONS, load=0.5))
-    found = audit(path, AuditOptions(RECORDS, keep=frozenset({"count", "placement", "idle"})))
+    found = audit(path, replace(WHOLE, keep=frozenset({"count", "placement", "idle"})))
     assert isinstance(found, Audit)
     assert set(found.causes) == {"clock", "waiting", "idle"}  # idle: until the last run of the record had ended
     assert {each.policy for each in found.policies} == {"fcfs", "fixed_dvfs", "min_energy"}
@@ -138,6 +140,6 @@ def test_without_advice_the_page_does_not_deny_what_a_policy_saved(tmp_path: Pat
     done = audit(path, options_of(profile_file(tmp_path)))
     assert isinstance(done, Audit) and done.choice is None
     assert "no policy drew less than the record" in cards(replace(done, policies=()))
-    saved = Played("p", {}, energy_j=0.75 * done.record.energy_j, sojourn_s=done.record.sojourn_s)
+    saved = Played("p", {}, energy_j=0.75 * done.record.energy_j, sojourn_s=done.record.sojourn_s, after_j=0.0)
     told = cards(replace(done, policies=(saved,)))
     assert "p drew 25.0 % less than the record in its mean time, but nothing was to be chosen" in told

@@ -1,0 +1,130 @@
+"""What an audit finds, in words and rows: the one source of the terminal, the page and the document.
+
+The headline is a saving of the cluster, where the audit covers the cluster (``coverage``). The rows are the policies that were
+played and the configuration that was chosen on the first half of the runs, and the advice speaks of one of these rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optbench.bench.audit.policies import Played
+from optbench.bench.audit.run import ROOM, Audit
+from optbench.bench.page.scale import amount, clock
+
+
+@dataclass(frozen=True)
+class Row:
+    """A policy on all runs beside the record. ``taken`` marks the one that the advice says to take; ``note`` is what there is to
+    say of a policy in words.
+    """
+
+    played: Played
+    energy: str
+    share: str
+    mean: str
+    gap: str
+    note: str
+    taken: bool
+
+
+@dataclass(frozen=True)
+class Advice:
+    """``take`` is None where there is none; ``saving`` is that on the runs that it was not chosen on."""
+
+    take: Played | None
+    saving: float | None
+    words: str
+
+
+def saving_of(done: Audit) -> float | None:
+    """Share of the recorded energy that can be saved at most; None where too little of the cluster is covered."""
+    return done.saving if done.log.coverage.enough else None
+
+
+def headline(done: Audit) -> str:
+    """The saving of the cluster, or why there is none."""
+    coverage = done.log.coverage
+    if coverage.enough:
+        return f"at most {100 * done.saving:.1f} % can be saved; {coverage.words}"
+    return f"no saving of the cluster can be told: {coverage.why_not()}"
+
+
+def rows_of(done: Audit) -> tuple[Row, ...]:
+    """All that was played on all runs, of least energy first; what did not run comes last."""
+    shown, chosen = list(done.policies), done.choice
+    if chosen is not None:
+        shown = [each for each in shown if not same(each, chosen.whole)] + [chosen.whole]
+    shown.sort(key=lambda each: (each.error is not None, each.energy_j))
+    return tuple(row_of(each, done) for each in shown)
+
+
+def same(one: Played, other: Played) -> bool:
+    """Whether both are one configuration."""
+    return one.policy == other.policy and dict(one.params) == dict(other.params)
+
+
+def row_of(made: Played, done: Audit) -> Row:
+    if made.error is not None:
+        return Row(made, "-", "-", "-", "-", made.error, False)
+    record, chosen = done.record, done.choice
+    mine = chosen is not None and same(chosen.whole, made)
+    taken = mine and advice_of(done).take is not None
+    notes = ["take"] if taken else ["chosen on the first half, no advice"] if mine else []
+    if made.sojourn_s > record.sojourn_s:
+        notes.append(slower(made.sojourn_s / record.sojourn_s - 1))
+    share = f"{100 * made.energy_j / record.energy_j:.1f} %"
+    if made.after_j > 0.0005 * record.energy_j:
+        share += f" ({100 * made.inside_j / record.energy_j:.1f} %)"
+    gap = "" if made.gap is None else f"{100 * made.gap:.1f} %"
+    return Row(made, amount(made.energy_j, "J"), share, clock(round(made.sojourn_s)), gap, "; ".join(notes), taken)
+
+
+def slower(by: float) -> str:
+    """How much longer than on record runs are in the system on the mean."""
+    return f"{100 * by:.1f} % slower than the record" if by < 1 else f"{1 + by:,.1f} times as slow as the record"
+
+
+def advice_of(done: Audit) -> Advice:
+    """What to take, or why nothing."""
+    chosen, coverage = done.choice, done.log.coverage
+    if not coverage.enough:
+        return Advice(None, None, f"no advice: {coverage.why_not()}")
+    if chosen is None:
+        return Advice(None, None, f"no advice: {no_choice(done)}")
+    label = chosen.whole.label
+    if not chosen.holds:
+        return Advice(None, None, f"no advice: {label} was best on the first half of the runs, but {fails(done)}")
+    words = (
+        f"take {label}: {100 * chosen.later_saving:.1f} % less than the record on the half of the runs that it was not chosen "
+        f"on, {100 * (1 - chosen.whole.inside_j / done.record.energy_j):.1f} % less on all"
+    )
+    return Advice(chosen.whole, chosen.later_saving, words + "".join(after_the_end(chosen.whole)))
+
+
+def after_the_end(made: Played) -> list[str]:
+    return [", without GPUs that rest after the record's end"] if made.after_j > 0 else []
+
+
+def fails(done: Audit) -> str:
+    """Why what was chosen on the first half is no advice."""
+    chosen = done.choice
+    assert chosen is not None
+    if chosen.later_saving <= 0:
+        return f"draws {-100 * chosen.later_saving:.1f} % more than the record on the second half"
+    if chosen.later.sojourn_s > chosen.later_recorded_s * (1 + ROOM):
+        return f"is {slower(chosen.later.sojourn_s / chosen.later_recorded_s - 1)} on the second half"
+    if chosen.whole.sojourn_s > done.record.sojourn_s * (1 + ROOM):
+        return f"is {slower(chosen.whole.sojourn_s / done.record.sojourn_s - 1)} on all runs"
+    return "draws no less than the record on all runs"
+
+
+def no_choice(done: Audit) -> str:
+    """A policy that did well on all runs was not chosen beforehand, and is no advice for that."""
+    record = done.record
+    better = [p for p in done.policies if p.error is None and p.inside_j < record.energy_j and p.sojourn_s <= record.sojourn_s]
+    if not better:
+        return "no policy drew less than the record in the same mean time"
+    best = min(better, key=lambda p: p.inside_j)
+    least = f"{best.label} drew {100 * (1 - best.inside_j / record.energy_j):.1f} % less than the record in its mean time"
+    return f"{least}, but nothing was to be chosen on the first half"

@@ -1,4 +1,4 @@
-"""What becomes of a clean Slurm log in real life: rows without a GPU type, rows without an End, other jobs, a cut at both ends."""
+"""What becomes of a clean Slurm log in real life: rows without a GPU type or an End, and a cut at both ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def without_types(text: str, share: float, seed: int = 0, nodes: str = "") -> st
             row[TRES] = TYPE.sub("", row[TRES])
         return row
 
-    return "".join(map(line_of, map(bare, rows_of(text)))).join((HEADER, ""))
+    return HEADER + "".join(line_of(bare(row)) for row in rows_of(text))
 
 
 def as_printed(text: str, since_s: int, until_s: int, now_s: int) -> str:

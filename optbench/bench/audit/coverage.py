@@ -28,7 +28,7 @@ class LeftOut:
     gpu_hours: float
 
     def __str__(self) -> str:
-        return f"{self.gpu_hours:,.1f} GPU-hours of {self.runs:,} {self.why}"
+        return f"{self.gpu_hours:,.1f} GPU-hours, {self.runs:,} {self.why}"
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,33 @@ class Coverage:
     @property
     def share(self) -> float:
         """1 where nothing is left out, else below 1 also where rounding says otherwise."""
-        return self.covered / self.gpu_hours if self.left_out else 1.0
+        return float(self.covered / self.gpu_hours) if self.left_out else 1.0
 
     @property
     def enough(self) -> bool:
         """Whether what is audited says enough of the cluster for a headline saving."""
-        return self.complete and self.share >= ENOUGH
+        return self.complete and bool(self.share >= ENOUGH)
 
     @property
     def words(self) -> str:
         """What is covered, as a clause."""
         if not self.left_out:
-            return "all GPU-hours of the log are covered"
-        return f"{percent(self.share)} of the log's {self.gpu_hours:,.0f} GPU-hours are covered"
+            return f"all {self.gpu_hours:,.0f} GPU-hours of that time are covered"
+        return f"{percent(self.share)} of the {self.gpu_hours:,.0f} GPU-hours of that time are covered"
+
+    @property
+    def too_little(self) -> str:
+        """Why there is no headline saving, in short."""
+        if self.share < ENOUGH:
+            return f"only {percent(self.share)} of the GPU-hours are covered, and {100 * ENOUGH:.0f} % are needed"
+        return "the log does not show from when to when it lists every run"
 
     def why_not(self) -> str:
         """Why there is no headline saving; empty where there is one."""
         parts = []
         if self.share < ENOUGH:
             rest = "; ".join(map(str, self.left_out))
-            parts.append(f"only {percent(self.share)} of the log's GPU-hours are covered (left out: {rest})")
+            parts.append(f"only {percent(self.share)} of the GPU-hours are covered (left out: {rest})")
         if not self.complete:
             parts.append("the log does not show from when to when it lists every run; say it with --since and --until")
         return "; ".join(parts)

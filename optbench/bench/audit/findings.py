@@ -69,27 +69,28 @@ def row_of(made: Played, done: Audit) -> Row:
         return Row(made, "-", "-", "-", "-", made.error, False)
     record, chosen = done.record, done.choice
     mine = chosen is not None and same(chosen.whole, made)
-    taken = mine and advice_of(done).take is not None
-    notes = ["take"] if taken else ["chosen on the first half, no advice"] if mine else []
+    taken = mine and chosen is not None and chosen.holds and done.log.coverage.enough
+    notes = ["take"] if taken else ["best on the first half, not advised"] if mine else []
     if made.sojourn_s > record.sojourn_s:
-        notes.append(slower(made.sojourn_s / record.sojourn_s - 1))
-    share = f"{100 * made.energy_j / record.energy_j:.1f} %"
-    if made.after_j > 0.0005 * record.energy_j:
-        share += f" ({100 * made.inside_j / record.energy_j:.1f} %)"
+        more = made.sojourn_s / record.sojourn_s - 1
+        notes.append(f"{100 * more:.1f} % slower" if more < 1 else f"{1 + more:,.1f} times as slow")
+    share = share_of(made, done)
     gap = "" if made.gap is None else f"{100 * made.gap:.1f} %"
     return Row(made, amount(made.energy_j, "J"), share, clock(round(made.sojourn_s)), gap, "; ".join(notes), taken)
 
 
-def slower(by: float) -> str:
-    """How much longer than on record runs are in the system on the mean."""
-    return f"{100 * by:.1f} % slower than the record" if by < 1 else f"{1 + by:,.1f} times as slow as the record"
+def share_of(made: Played, done: Audit) -> str:
+    """Of the record's energy; in brackets without GPUs that rest after the record's end."""
+    share = f"{100 * made.energy_j / done.record.energy_j:.1f} %"
+    inside = f"{100 * made.inside_j / done.record.energy_j:.1f} %"
+    return share if inside == share else f"{share} ({inside})"
 
 
 def advice_of(done: Audit) -> Advice:
     """What to take, or why nothing."""
     chosen, coverage = done.choice, done.log.coverage
     if not coverage.enough:
-        return Advice(None, None, f"no advice: {coverage.why_not()}")
+        return Advice(None, None, f"no advice: {coverage.too_little}")
     if chosen is None:
         return Advice(None, None, f"no advice: {no_choice(done)}")
     label = chosen.whole.label
@@ -97,13 +98,9 @@ def advice_of(done: Audit) -> Advice:
         return Advice(None, None, f"no advice: {label} was best on the first half of the runs, but {fails(done)}")
     words = (
         f"take {label}: {100 * chosen.later_saving:.1f} % less than the record on the half of the runs that it was not chosen "
-        f"on, {100 * (1 - chosen.whole.inside_j / done.record.energy_j):.1f} % less on all"
+        f"on; on all runs it needs {share_of(chosen.whole, done)} of the record's energy"
     )
-    return Advice(chosen.whole, chosen.later_saving, words + "".join(after_the_end(chosen.whole)))
-
-
-def after_the_end(made: Played) -> list[str]:
-    return [", without GPUs that rest after the record's end"] if made.after_j > 0 else []
+    return Advice(chosen.whole, chosen.later_saving, words)
 
 
 def fails(done: Audit) -> str:
@@ -113,9 +110,11 @@ def fails(done: Audit) -> str:
     if chosen.later_saving <= 0:
         return f"draws {-100 * chosen.later_saving:.1f} % more than the record on the second half"
     if chosen.later.sojourn_s > chosen.later_recorded_s * (1 + ROOM):
-        return f"is {slower(chosen.later.sojourn_s / chosen.later_recorded_s - 1)} on the second half"
+        more = chosen.later.sojourn_s / chosen.later_recorded_s - 1
+        return f"needs {100 * more:.1f} % more time than the record on the second half"
     if chosen.whole.sojourn_s > done.record.sojourn_s * (1 + ROOM):
-        return f"is {slower(chosen.whole.sojourn_s / done.record.sojourn_s - 1)} on all runs"
+        more = chosen.whole.sojourn_s / done.record.sojourn_s - 1
+        return f"needs {100 * more:.1f} % more time than the record on all runs"
     return "draws no less than the record on all runs"
 
 

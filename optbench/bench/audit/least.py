@@ -6,7 +6,7 @@ clock; T seconds and E joules per unit), M the end of the last run and S the sec
     min  Σ (E_w − n rest_p T_w) x_gw + (Σ_p rest_p count_p) M
     s.t. Σ_w x_gw = U_g                         all work is done
          Σ T_w x_gw ≤ S                         a run is at work no longer than it is in the system
-         Σ_{w on p} n T_w x_gw ≤ count_p M      GPUs
+         Σ_{w on p} n T_w x_gw ≤ count_p (M − min_j release_j)      GPUs
          M ≥ max_j (release_j + u_j min_w T_w)
 
 holds for every schedule of these runs, whoever made it: preempted, split or placed in hindsight. The duals are proved again in
@@ -77,7 +77,8 @@ def least_energy(
         rows.add("sojourn", -sojourn_s * (1 + MARGIN), (0, x, -np.ldexp(time_s[way], shift)))
     used = np.ldexp(np.nextafter(time_s * ways.gpus, -np.inf)[way], shift)
     pools = np.arange(len(count))
-    rows.add("gpus", np.zeros(len(count)), (ways.kind[way], x, -used), (pools, np.full(len(pools), end), count.astype(float)))
+    before = np.nextafter(count * float(log.release.min()) * (1 - TOLERANCE), -np.inf).clip(0.0)
+    rows.add("gpus", before, (ways.kind[way], x, -used), (pools, np.full(len(pools), end), count.astype(float)))
     lp = assemble(columns, rows)
     value, primal, proof = proved(lp, np.arange(len(units)))
     # A dual is joules (scaled) per right-hand side.

@@ -205,7 +205,7 @@ def kept_runs(
         elif len(shape) > 1:
             why.append("runs on GPUs of several types at once")
         elif shape[0][0] not in types:
-            why.append(f"runs on {shape[0][0]!r}, a type without a profile")
+            why.append(f"runs on {shape[0][0]!r}, a type without a profile (--profile {shape[0][0]}=NAME)")
         elif shape[0][1] > MAX_GPUS:
             why.append(f"runs on more than {MAX_GPUS} GPUs")
         elif shape[0][1] > fleet.counts[shape[0][0]]:

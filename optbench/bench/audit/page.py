@@ -13,6 +13,7 @@ from optbench.bench.audit.advice import Clock
 from optbench.bench.audit.coverage import ENOUGH, percent
 from optbench.bench.audit.findings import Row, advice_of, headline, rows_of, saving_of
 from optbench.bench.audit.run import Audit, Choice
+from optbench.bench.audit.window import stamp
 from optbench.bench.page.scale import amount, clock
 from optbench.bench.page.shell import shell
 
@@ -55,7 +56,8 @@ def facts(done: Audit) -> str:
     log = done.log
     gpus = ", ".join(f"{count:,} {kind}" for kind, count in zip(log.types, log.counts.tolist(), strict=True))
     hours = f"{log.report.read['gpu_hours']:,.0f} GPU-hours"
-    return "  ·  ".join((f"{log.num_runs:,} runs", gpus, clock(round(done.record.makespan_s)), hours))
+    when = f"{stamp(log.window.opens)} to {stamp(log.window.closes)}"
+    return "  ·  ".join((f"{log.num_runs:,} runs", gpus, when, hours))
 
 
 def cards(done: Audit) -> str:

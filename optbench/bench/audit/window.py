@@ -40,8 +40,9 @@ def window_of(runs: Runs, release: Floats, start: Floats, end: Floats, since: fl
     first = float(release.min() if runs.first_end is None else min(runs.first_end, end.min()))
     last = float(end.max() if runs.last_release is None else max(runs.last_release, release.max()))
     opens, closes = first if since is None else since, last if until is None else until
+    asked = int(((end > (since or -np.inf)) & (start < (until or np.inf))).sum())
     inside = int(((end > opens) & (start < closes)).sum()) if closes > opens else 0
-    complete = (since is not None and until is not None) or inside >= max(MIN_RUNS, MIN_SHARE * len(start))
+    complete = (since is not None and until is not None) or inside >= max(MIN_RUNS, MIN_SHARE * asked)
     if not complete:
         opens = float(release.min()) if since is None else since
         closes = float(end.max()) if until is None else until

@@ -72,12 +72,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes",
         metavar="FILE",
-        help="the GPUs of each node, as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model (as for a trace of pods)",
+        help="the GPUs of each node, as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model",
     )
     parser.add_argument(
         "--node-type",
         metavar="NODES=TYPE",
-        type=setting,
+        type=node_type,
         action="append",
         default=[],
         help="type of the GPUs of nodes (gpu[01-24], gpu*, * for all others), for runs that name none",
@@ -138,6 +138,14 @@ def say(words: str) -> None:
     sys.stderr.flush()
 
 
+def node_type(text: str) -> tuple[str, str]:
+    """``NODES=TYPE``."""
+    nodes, equals, kind = text.rpartition("=")
+    if not equals or not nodes.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} says no type; write NODES=TYPE, as gpu[01-24]=a100")
+    return nodes.strip(), kind.strip()
+
+
 def moment(text: str) -> float:
     """Seconds since 1970 of a day, of a time as sacct takes and prints it, or of an epoch."""
     from optbench.model.formats.sacct_fields import time_s
@@ -178,7 +186,7 @@ def show_refusal(record: Record) -> None:
     show(f"[{BAD}]the record does not verify[/]; nothing can be said of what it could have saved")
     for violation in record.violations:
         show(f"  [{BAD}]violates[/] {escape(violation)}")
-    show("Where the log is right, give the devices that there are: --devices-per-node TYPE=N, --count TYPE=N")
+    show("Where the log is right, give the devices that there are: --devices-per-node TYPE=N, --count TYPE=N, --nodes FILE")
 
 
 def show_audit(done: Audit, written: str | None) -> None:
@@ -200,7 +208,8 @@ def show_audit(done: Audit, written: str | None) -> None:
     causes = [(name, amount(value, "J"), f"{100 * value / record.energy_j:.1f} %") for name, value in done.causes.items()]
     show("", table(("excess by", "energy", "of the record"), causes, right=("energy", "of the record")))
     rows = [
-        (escape(row.played.label), row.energy, row.share, row.mean, row.gap, escape(row.note)) for row in rows_of(done)
+        (escape(row.played.label.replace(",", ", ")), row.energy, row.share, row.mean, row.gap, escape(row.note))
+        for row in rows_of(done)
     ]
     heads = ("policy", "energy", "of the record", "mean time", "gap at that time", "")
     show("", table(heads, rows, right=heads[1:5]))

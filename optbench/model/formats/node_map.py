@@ -2,7 +2,7 @@
 
     gpu[01-24]=a100          a node list as Slurm writes it
     gpu*=a100                a pattern; it holds for nodes that no list names
-    *=a100                   every other node, and runs that name none
+    *=a100                   what nothing else tells: runs without a node, nodes of which no run names a type
 
 A file has a line per node or node list, as ``sinfo -N -h -o "%N %G"`` prints it: ``gpu01 gpu:a100:8(S:0-1)``. The second word
 may be a type alone. A table with the columns sn, gpu and model (as of a trace of pods) will do too.
@@ -31,15 +31,15 @@ class NodeMap:
     patterns: tuple[tuple[str, str], ...] = ()
 
     def types(self, node: str) -> frozenset[str]:
-        """The types of a node's GPUs as far as said; none where nothing is said."""
+        """The types of a node's GPUs as far as said by name or pattern."""
         if node in self.gpus:
             return frozenset(kind for kind, _ in self.gpus[node] if kind != UNNAMED)
         found = {kind for pattern, kind in self.patterns if pattern != EVERY and fnmatchcase(node, pattern)}
-        return frozenset(found) or self.otherwise
+        return frozenset(found)
 
     @property
     def otherwise(self) -> frozenset[str]:
-        """The type of what nothing else names."""
+        """The type of what nothing else tells."""
         return frozenset(kind for pattern, kind in self.patterns if pattern == EVERY)
 
     def count(self, node: str, kind: str) -> int | None:

@@ -19,7 +19,7 @@ from optbench.model.formats.sacct_runs import Runs
 from optbench.model.formats.text import shorten
 
 UNTYPED = "runs whose type of GPU neither their row nor their nodes tell"
-ADVICE = "say it with --node-type NODES=TYPE, or --nodes FILE"
+ADVICE = "say it with --node-type NODES=TYPE (*=TYPE for runs without a node) or --nodes FILE"
 
 
 def typed(held: Held, runs: Runs, options: Options, findings: Findings) -> Held:
@@ -68,11 +68,17 @@ def seen_types(held: Held) -> dict[str, set[str]]:
 
 
 def type_of(nodes: tuple[str, ...], seen: dict[str, set[str]], options: Options) -> tuple[str | None, str]:
-    """The one type of all these nodes and where it is from; ("several") where some are known, but not as one."""
-    given = [options.node_map.types(node) for node in nodes] if nodes else [options.node_map.otherwise]
-    found = [said or frozenset(seen.get(node, ())) for said, node in zip(given, nodes or ("",), strict=True)]
+    """The one type of all these nodes and where it is from; ("several") where some are known, but not as one.
+
+    The map's word for a node comes before that of other runs, and its ``*`` after it.
+    """
+    given = [options.node_map.types(node) for node in nodes]
+    found = [said or frozenset(seen.get(node, ())) or options.node_map.otherwise for node, said in zip(nodes, given, strict=True)]
+    if not nodes:
+        given = found = [options.node_map.otherwise]
     if all(len(each) == 1 for each in found) and len(set(found)) == 1:
-        return next(iter(found[0])), "of the node map" if all(given) else "of their nodes' other runs"
+        shown = all(given) or not any(seen.get(node) for node in nodes)
+        return next(iter(found[0])), "of the node map" if shown else "of their nodes' other runs"
     return None, "several" if any(found) else "none"
 
 

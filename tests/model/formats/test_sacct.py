@@ -222,8 +222,8 @@ def test_elapsed_stands_in_for_an_end_that_is_not_there() -> None:
     """A row without an End, of a run that still runs or that Slurm has lost, held its GPUs for its Elapsed."""
     head = "JobID|Start|End|Elapsed|AllocTRES|NodeList\n"
     start = "2024-03-01T00:00:00"
-    text = f"{head}1|{start}|Unknown|00:10:00|gres/gpu:k80=2|n1\n2|{start}||60|gres/gpu:k80=1|n2\n3|{start}|Unknown||gres/gpu:k80=1|n3\n"
-    result = sacct.read(text, "log")
+    rows = ("Unknown|00:10:00|gres/gpu:k80=2|n1", "|60|gres/gpu:k80=1|n2", "Unknown||gres/gpu:k80=1|n3")
+    result = sacct.read(head + "".join(f"{job}|{start}|{row}\n" for job, row in enumerate(rows, 1)), "log")
     assert result.instance.tasks.units.tolist() == [600, 60]
     assert found(result.report, "assumed", "without an End") == (2, ("line 2, job '1'", "line 3, job '2'"))
     assert found(result.report, "dropped", "without End and Elapsed") == (1, ("line 4, job '3'",))

@@ -104,8 +104,14 @@ def test_the_layouts_of_a_list_of_nodes() -> None:
 
 def test_named_nodes_come_before_patterns_and_patterns_before_the_rest() -> None:
     found = map_of_pairs([("gpu*", "a100"), ("*", "v100"), ("gpu7", "h100")])
-    assert [set(found.types(node)) for node in ("gpu7", "gpu8", "old")] == [{"h100"}, {"a100"}, {"v100"}]
-    assert not NodeMap().types("gpu7")
+    assert [set(found.types(node)) for node in ("gpu7", "gpu8", "old")] == [{"h100"}, {"a100"}, set()]
+    assert set(found.otherwise) == {"v100"} and not NodeMap().types("gpu7")
+
+
+def test_the_rest_comes_after_what_the_runs_of_a_node_say() -> None:
+    rows = ("1 0 10 a100=2 n1", "2 10 20 2 n1", "3 0 10 4 old7")
+    found, report = pools(*rows, node_map=map_of_pairs([("*", "v100")]))
+    assert found == {"a100": 2, "v100": 4} and not report.warnings
 
 
 @pytest.mark.parametrize(

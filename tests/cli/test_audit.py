@@ -80,6 +80,29 @@ def test_a_mixed_log_says_what_it_covers(cli: Cli, tmp_path: Path) -> None:
     assert "a type without a profile" in (tmp_path / "audit.html").read_text().partition('class="cards"')[0]
 
 
+def test_rows_without_a_type_make_no_gpus(cli: Cli, tmp_path: Path) -> None:
+    """Every eighth row names no type, as where users ask for --gpus=2: the GPUs are those of the nodes' other rows."""
+    log = generated(tmp_path)
+    head, *rows = log.read_text().splitlines(keepends=True)
+    bare = [re.sub(r"gres/gpu:[a-z0-9]+=\d+,", "", row) if k % 8 == 0 else row for k, row in enumerate(rows)]
+    (tmp_path / "bare.sacct").write_text(head + "".join(bare))
+    profiles = [word for kind in ("a100", "gpu") for word in ("--profile", f"{kind}=A100-PCIe")]
+    words = (*profiles, "--profile", "v100=V100-PCIe", "-s", "greedy", "--json")
+    whole, found = (cli("audit", name, *words).json for name in ("day.sacct", "bare.sacct"))
+    assert found["gpus"] == whole["gpus"] == {"a100": 16, "v100": 8}
+    assert found["recorded"] == whole["recorded"]
+
+
+def test_idle_time_before_the_log_begins_is_not_charged(cli: Cli, tmp_path: Path) -> None:
+    """A run of 30 days that ends in the log: without it, or with it, the other 23 GPUs have idled no longer."""
+    log = generated(tmp_path)
+    long = "7|x|2026-01-30T00:00:00|2026-01-30T00:00:00|2026-03-01T02:00:00||COMPLETED|gres/gpu:v100=1,gres/gpu=1|old1\n"
+    (tmp_path / "long.sacct").write_text(log.read_text() + long)
+    words = ("--profile", "a100=A100-PCIe", "--profile", "v100=V100-PCIe", "-s", "greedy", "--json")
+    whole, found = (cli("audit", name, *words).json["recorded"] for name in ("day.sacct", "long.sacct"))
+    assert whole["rest_j"] < found["rest_j"] < 1.2 * whole["rest_j"]
+
+
 def test_types_from_a_node_map(cli: Cli, tmp_path: Path) -> None:
     """A log that names no type at all: sinfo's list of nodes, or patterns, say which they are."""
     text = re.sub(r"gres/gpu:[a-z0-9]+=\d+,", "", generated(tmp_path).read_text())

@@ -31,8 +31,8 @@ def line(job: int, release: int, start: int, end: int, gpus: int = 1, kind: str 
 
 def options_of(path: str, kind: str = "toy", *, keep: tuple[str, ...] = (), **counts: int) -> AuditOptions:
     """The log lists every run from ORIGIN on."""
-    whole = {"since_s": float(ORIGIN), "until_s": float(ORIGIN + 10**8)}
-    return AuditOptions(Options({kind: path}, counts=counts), keep=frozenset(keep), **whole)
+    records = Options({kind: path}, counts=counts)
+    return AuditOptions(records, keep=frozenset(keep), since_s=float(ORIGIN), until_s=float(ORIGIN + 10**8))
 
 
 def log_from(text: str, options: AuditOptions) -> Log:

@@ -64,8 +64,8 @@ def test_nothing_freed_is_the_record() -> None:
 
 def two_types(jobs: int, seed: int) -> Cluster:
     partitions = (Partition("a100", 1, 4, 0.5), Partition("v100", 2, 2, 0.5))
-    whole = {"since_s": float(ORIGIN), "until_s": float(ORIGIN + 10**8)}
-    options = AuditOptions(Options({"a100": "A100-PCIe", "v100": "V100-PCIe"}), **whole)
+    records = Options({"a100": "A100-PCIe", "v100": "V100-PCIe"})
+    options = AuditOptions(records, since_s=float(ORIGIN), until_s=float(ORIGIN + 10**8))
     return cluster_of(log_of(sacct_log(jobs, partitions, seed=seed), "log", options), frozenset())
 
 

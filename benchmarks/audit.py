@@ -1,9 +1,11 @@
-"""Audits: a generated Slurm log of 200,000 jobs, and the pods of Alibaba's GPU trace of 2023; writes docs/results/audit.md.
+"""Audits: a generated Slurm log of 200,000 jobs, a part of it as sacct prints it, with rows that name no type, and the pods of
+Alibaba's GPU trace of 2023; writes docs/results/audit.md.
 
     python benchmarks/audit.py [--jobs 200000] [-o docs/results/audit.md]
 
 The time is that of `optbench audit`, from the start of the process to the page and the document. Exit code 1 when it takes more
-than LIMIT_S, when the record does not verify on its nodes, or when the bound is above a policy. Data: $OPTBENCH_DATA. A minute.
+than LIMIT_S, when the record does not verify on its nodes, when the bound is above a policy, or when the part that sacct prints
+says something else than the whole log of the same time. Data: $OPTBENCH_DATA. A minute.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.testing.slurm import PARTITIONS, sacct_log  # noqa: E402
+from optbench.testing.slurm import ORIGIN, PARTITIONS, sacct_log  # noqa: E402
+from optbench.testing.slurm_wear import as_printed, without_types  # noqa: E402
 
 COMMAND = "python benchmarks/audit.py"
 LIMIT_S = 60.0
+UNTYPED_SHARE = 0.05
 PROFILES = ("a100=A100-PCIe", "v100=V100-PCIe", "h100=H100-SXM")
 MODELS = ("T4=T4", "P100=P100", "V100M16=V100-PCIe", "V100M32=V100-PCIe", "A10=A10", "G2=A10", "G3=A100-SXM")
 
@@ -61,11 +67,42 @@ def of_profiles(pairs: tuple[str, ...]) -> list[str]:
     return [word for pair in pairs for word in ("--profile", pair)]
 
 
+def per_node() -> list[str]:
+    return [word for each in PARTITIONS for word in ("--devices-per-node", f"{each.gpu_type}={each.gpus_per_node}")]
+
+
 def audit_log(jobs: int, folder: Path) -> Run:
+    """The log lists every run from its first day on."""
     log = folder / "generated.sacct"
     log.write_text(sacct_log(jobs, seed=1, steps=True), encoding="utf-8")
-    per_node = [word for each in PARTITIONS for word in ("--devices-per-node", f"{each.gpu_type}={each.gpus_per_node}")]
-    return run(str(log), *of_profiles(PROFILES), *per_node, "--html", str(folder / "audit.html"))
+    whole = ("--since", stamp(0), "--until", "2036-01-01")
+    return run(str(log), *of_profiles(PROFILES), *per_node(), *whole, "--html", str(folder / "audit.html"))
+
+
+def stamp(seconds: int) -> str:
+    return str(ORIGIN + np.timedelta64(seconds, "s"))
+
+
+def audit_parts(jobs: int, folder: Path) -> dict[str, Run]:
+    """A part of a log: from the whole of it, and from what sacct prints of it, with rows that name no type."""
+    text = sacct_log(jobs, seed=2)
+    last = max(np.datetime64(line.split("|")[4]) for line in text.splitlines()[1:])
+    span = int((last - ORIGIN).astype("timedelta64[s]").astype(np.int64))
+    since, until = span * 3 // 10, span * 6 // 10
+    window = ("--since", stamp(since), "--until", stamp(until))
+    worn = as_printed(without_types(text, UNTYPED_SHARE, seed=3), since, until, until + 3600)
+    out = {}
+    for name, log, words in (
+        ("the whole log, of that time", text, window),
+        ("as printed, -S and -E given", worn, window),
+        ("as printed, nothing given", worn, ()),
+        ("as printed, no profile for h100", worn, window),
+    ):
+        path = folder / "part.sacct"
+        path.write_text(log, encoding="utf-8")
+        profiles = PROFILES[:2] if "no profile" in name else PROFILES
+        out[name] = run(str(path), *of_profiles(profiles), *per_node(), "-s", "greedy", *words)
+    return out
 
 
 def audit_pods() -> Run:
@@ -74,9 +111,22 @@ def audit_pods() -> Run:
     return run(str(folder / "openb_pod_list_default.csv"), "--nodes", nodes, *of_profiles(MODELS), "--work", "inference")
 
 
+def wrong_parts(parts: dict[str, Run]) -> list[str]:
+    """What the part that sacct prints must say: the same as the whole log, or nothing."""
+    whole, given, _, bare = (each.found for each in parts.values())
+    out = []
+    if whole["recorded"] != given["recorded"] or whole["gpus"] != given["gpus"]:
+        out.append("the part that sacct prints has another record than the whole log of the same time")
+    if bare["saving"] is not None or bare["take"] is not None:
+        out.append("a headline or an advice about a part of the cluster")
+    return out
+
+
 def wrong(made: Run, jobs: int) -> list[str]:
     """What does not hold of what must."""
     found, out = made.found, []
+    if found["coverage"]["share"] != 1.0:
+        out.append(f"covers {100 * found['coverage']['share']:.1f} % of the GPU-hours")
     if made.wall_s > LIMIT_S:
         out.append(f"{made.wall_s:.1f} s, more than {LIMIT_S:g} s")
     if not found["verified"] or found["recorded"]["nodes_checked"] != jobs:
@@ -108,7 +158,7 @@ def of_policy(each: dict[str, Any], recorded_j: float) -> str:
     return f"| {' | '.join((shown, *cells))} |"
 
 
-def page(made: Run, pods: Run, failures: list[str]) -> str:
+def page(made: Run, parts: dict[str, Run], pods: Run, failures: list[str]) -> str:
     held = f"Everything that must hold does: within {LIMIT_S:g} s, verified node by node, no bound above a policy."
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "highspy"))
     return f"""# Audits
@@ -120,6 +170,9 @@ Python {platform.python_version()}, {versions}.
 ## A generated Slurm log
 
 {of_log(made)}
+## A part of a log, as sacct prints it
+
+{of_parts(parts)}
 ## Alibaba GPU 2023: pods without a node and without power
 
 {of_pods(pods)}"""
@@ -134,7 +187,7 @@ def of_log(made: Run) -> str:
     )
     rows = "\n".join(of_policy(each, total) for each in sorted(found["policies"], key=lambda each: float(each["energy_j"])))
     gpus = "; ".join(f"one more {name} {-value / 1e6:+,.1f} MJ" for name, value in prices["gpu_j"].items())
-    advice = "none" if take is None else (
+    advice = found["advice"] if take is None else (
         f"{take['policy']} ({', '.join(f'{k} {v:g}' for k, v in take['params'].items()) or 'defaults'}), chosen among "
         f"{take['tried']} on the first half of the runs: {100 * take['second_half']['saving']:.1f} % below the record on the "
         f"second half, at {take['second_half']['sojourn_s']:,.0f} s (record: {take['second_half']['recorded_s']:,.0f} s)"
@@ -169,6 +222,28 @@ power costs at least {prices["watt_s"] or 0.0:.3g} s of it.
 """
 
 
+def of_parts(parts: dict[str, Run]) -> str:
+    rows = []
+    for name, made in parts.items():
+        found = made.found
+        recorded, coverage = found["recorded"], found["coverage"]
+        gpus = ", ".join(f"{count} {kind}" for kind, count in found["gpus"].items())
+        saving = "none" if found["saving"] is None else f"{100 * found['saving']:.1f} %"
+        cells = (
+            name, f"{found['runs']:,}", gpus, f"{100 * coverage['share']:.1f} %",
+            f"{recorded['energy_j'] / 1e9:.3f}", f"{recorded['rest_j'] / 1e9:.3f}", saving,
+        )  # fmt: skip
+        rows.append(f"| {' | '.join(cells)} |")
+    table = "\n".join(rows)
+    return f"""The time from 30 to 60 % of a generated log: from the whole log, and from what `sacct -S -E` prints of it an hour after its
+end: runs that began before it and runs that still go on, and {100 * UNTYPED_SHARE:.0f} % of the rows name no type of GPU.
+
+| log | runs | GPUs | GPU-hours covered | record GJ | of it idle GJ | headline saving |
+| --- | --- | --- | --- | --- | --- | --- |
+{table}
+"""
+
+
 def of_pods(pods: Run) -> str:
     interval = pods.found
     low, high = interval["recorded"]["energy_j"]
@@ -194,8 +269,9 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         made = audit_log(options.jobs, Path(folder))
-    failures = wrong(made, options.jobs)
-    options.output.write_text(page(made, audit_pods(), failures), encoding="utf-8")
+        parts = audit_parts(options.jobs // 10, Path(folder))
+    failures = wrong(made, options.jobs) + wrong_parts(parts)
+    options.output.write_text(page(made, parts, audit_pods(), failures), encoding="utf-8")
     print(f"{made.wall_s:.1f} s", *failures, sep="\n")
     return 1 if failures else 0
 

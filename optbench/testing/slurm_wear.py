@@ -38,7 +38,13 @@ def as_printed(text: str, since_s: int, until_s: int, now_s: int) -> str:
         if end - zero < since_s or eligible - zero >= min(until_s, now_s):
             continue
         if start - zero >= now_s:
-            row[START], row[END], row[STATE], row[TRES], row[NODES] = "Unknown", "Unknown", "PENDING", "", "None assigned"
+            row[START], row[END], row[STATE], row[TRES], row[NODES] = (
+                "Unknown",
+                "Unknown",
+                "PENDING",
+                "",
+                "None assigned",
+            )
         elif end - zero > now_s:
             row[END], row[STATE], row[ELAPSED] = "Unknown", "RUNNING", str(now_s + zero - start)
         out.append(line_of(row))

@@ -58,7 +58,9 @@ class Coverage:
         """What is covered, as a clause."""
         if not self.left_out:
             return f"all {self.gpu_hours:,.0f} GPU-hours of that time are covered"
-        return f"{percent(self.share)} of the {self.gpu_hours:,.0f} GPU-hours of that time are covered"
+        return (
+            f"{percent(self.share)} of the {self.gpu_hours:,.0f} GPU-hours of that time are covered"
+        )
 
     @property
     def too_little(self) -> str:
@@ -72,9 +74,13 @@ class Coverage:
         parts = []
         if self.share < ENOUGH:
             rest = "; ".join(map(str, self.left_out))
-            parts.append(f"only {percent(self.share)} of the GPU-hours are covered (left out: {rest})")
+            parts.append(
+                f"only {percent(self.share)} of the GPU-hours are covered (left out: {rest})"
+            )
         if not self.complete:
-            parts.append("the log does not show from when to when it lists every run; say it with --since and --until")
+            parts.append(
+                "the log does not show from when to when it lists every run; say it with --since and --until"
+            )
         return "; ".join(parts)
 
 

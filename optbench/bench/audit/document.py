@@ -8,6 +8,7 @@ from typing import Any
 from optbench.bench.audit.coverage import Coverage
 from optbench.bench.audit.findings import advice_of, headline, rows_of, saving_of
 from optbench.bench.audit.policies import Played
+from optbench.bench.audit.range_page import said
 from optbench.bench.audit.ranges import Ranges
 from optbench.bench.audit.run import Audit, Record
 from optbench.bench.audit.window import stamp
@@ -79,6 +80,8 @@ def of_ranges(done: Ranges) -> dict[str, Any]:
         "gpus": dict(zip(done.pods.types, done.pods.counts.tolist(), strict=True)),
         "keep": sorted(done.options.keep),
         "verified": None,
+        "headline": said(done)[-1],
+        "coverage": of_coverage(done.pods.coverage),
         "recorded": {"energy_j": [done.recorded_low_j, done.recorded_high_j], "sojourn_s": done.sojourn_s},
         "least": {"energy_j": done.least_j, "proof": "exact-lp", "at_recorded_ends_j": [done.at_low_j, done.at_high_j]},
         "assumptions": list(done.assumptions),

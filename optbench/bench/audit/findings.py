@@ -76,7 +76,15 @@ def row_of(made: Played, done: Audit) -> Row:
         notes.append(f"{100 * more:.1f} % slower" if more < 1 else f"{1 + more:,.1f} times as slow")
     share = share_of(made, done)
     gap = "" if made.gap is None else f"{100 * made.gap:.1f} %"
-    return Row(made, amount(made.energy_j, "J"), share, clock(round(made.sojourn_s)), gap, "; ".join(notes), taken)
+    return Row(
+        made,
+        amount(made.energy_j, "J"),
+        share,
+        clock(round(made.sojourn_s)),
+        gap,
+        "; ".join(notes),
+        taken,
+    )
 
 
 def share_of(made: Played, done: Audit) -> str:
@@ -95,7 +103,11 @@ def advice_of(done: Audit) -> Advice:
         return Advice(None, None, f"no advice: {no_choice(done)}")
     label = chosen.whole.label
     if not chosen.holds:
-        return Advice(None, None, f"no advice: {label} was best on the first half of the runs, but {fails(done)}")
+        return Advice(
+            None,
+            None,
+            f"no advice: {label} was best on the first half of the runs, but {fails(done)}",
+        )
     words = (
         f"take {label}: {100 * chosen.later_saving:.1f} % less than the record on the half of the runs that it was not chosen "
         f"on; on all runs it needs {share_of(chosen.whole, done)} of the record's energy"
@@ -121,7 +133,11 @@ def fails(done: Audit) -> str:
 def no_choice(done: Audit) -> str:
     """A policy that did well on all runs was not chosen beforehand, and is no advice for that."""
     record = done.record
-    better = [p for p in done.policies if p.error is None and p.inside_j < record.energy_j and p.sojourn_s <= record.sojourn_s]
+    better = [
+        p
+        for p in done.policies
+        if p.error is None and p.inside_j < record.energy_j and p.sojourn_s <= record.sojourn_s
+    ]
     if not better:
         return "no policy drew less than the record in the same mean time"
     best = min(better, key=lambda p: p.inside_j)

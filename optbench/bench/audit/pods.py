@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from optbench.bench.audit.coverage import Coverage, LeftOut
 from optbench.bench.audit.log import AuditOptions, recorded_clocks
 from optbench.errors import FileFormatError
 from optbench.model.files.reading import read_text, shown
@@ -24,6 +25,8 @@ from optbench.model.formats.traces import pod_rows
 from optbench.model.instance import Floats, Ints
 from optbench.power.profiles import Profile
 
+# What the reader of pods says of one that was scheduled and has no end.
+ENDLESS = "never ran (deletion_time is empty)"
 NODE_COLUMNS = ("sn", "gpu", "model")
 
 
@@ -53,6 +56,7 @@ class Pods:
     last_s: float
     last_release_s: float
     report: Report
+    coverage: Coverage
 
     @property
     def num_pods(self) -> int:
@@ -84,7 +88,8 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
                 f"{shown(nodes)}: model {kind!r} has no profile, and pods may have run on it; give one with --profile {kind}=NAME"
             )
     profiles = {kind: given[kind.lower()] for kind in types}
-    held, sojourn_s, first, last, last_release = held_by(path, types, widest, findings)
+    left_out: dict[str, tuple[int, float]] = {}
+    held, sojourn_s, first, last, last_release = held_by(path, types, widest, findings, left_out)
     if not held:
         raise FileFormatError(f"{shown(path)}: no pod that held a GPU and has ended")
     groups = tuple(Group(gpus, share, on, pods, work) for (gpus, share, on), (pods, work) in sorted(held.items()))
@@ -95,33 +100,61 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
         "span_s": last - first,
         "gpu_hours": sum(group.gpus * group.share * group.work_s for group in groups) / 3600,
     }  # fmt: skip
+    coverage = coverage_of(groups, left_out, findings)
     return Pods(
         shown(Path(path.stem)), groups, types, np.asarray([models[kind] for kind in types], dtype=np.int64),
         tuple(profiles.values()), recorded_clocks(types, profiles, options, findings), options.records.work, sojourn_s, last -
-        first, last_release - first, findings.report("pods", figures),
+        first, last_release - first, findings.report("pods", figures), coverage,
     )  # fmt: skip
+
+
+def coverage_of(
+    groups: tuple[Group, ...], left_out: dict[str, tuple[int, float]], findings: Findings
+) -> Coverage:
+    """GPU-hours of all pods that ran; one without an end counts as a mean pod."""
+    out = [LeftOut(f"pods: {why}", pods, hours) for why, (pods, hours) in left_out.items()]
+    hours = sum(group.gpus * group.share * group.work_s for group in groups) / 3600
+    pods = sum(group.pods for group in groups)
+    endless = sum(each.count for each in findings.report("pods", {}).dropped if each.what == ENDLESS)
+    if endless:
+        out.append(LeftOut("pods without an end, each counted as a mean pod", endless, endless * hours / pods))
+    return Coverage(hours + sum(each.gpu_hours for each in out), tuple(out))
 
 
 Held = dict[tuple[int, float, tuple[int, ...]], tuple[int, float]]
 
 
 def held_by(
-    path: Path, types: tuple[str, ...], widest: dict[str, int], findings: Findings
+    path: Path,
+    types: tuple[str, ...],
+    widest: dict[str, int],
+    findings: Findings,
+    left_out: dict[str, tuple[int, float]],
 ) -> tuple[Held, float, float, float, float]:
-    """Pods and seconds by what they held and may have run on; seconds in the system; first release, last end, last release."""
+    """Pods and seconds by what they held and may have run on; seconds in the system; first release, last end, last release.
+
+    ``left_out`` is filled with pods and GPU-hours by why they are not in it.
+    """
     held: Held = {}
     sojourn_s, releases, ends = 0.0, [], []
+
+    def leave_out(why: str, name: str, hours: float) -> None:
+        findings.add("dropped", why, name)
+        count, before = left_out.get(why, (0, 0.0))
+        left_out[why] = count + 1, before + hours
+
     pods = pod_rows(table_of(path), findings)
     columns = (pods.gpus, pods.share, pods.created_s, pods.start_s, pods.end_s)
     for row, (gpus, share, release, start, end) in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
         name = pods.table.columns["name"][row]
+        hours = gpus * (share or 1.0) * (end - start) / 3600
         if start < release:
-            findings.add("dropped", "starts before it is created", name)
+            leave_out("starts before it is created", name, hours)
             continue
         listed = {word for word in pods.models[row].split("|") if word}
         on = tuple(t for t, kind in enumerate(types) if widest[kind] >= gpus and (not listed or kind in listed))
         if not on:
-            findings.add("dropped", "no listed model can hold it", name)
+            leave_out("no listed model can hold it", name, hours)
             continue
         key = gpus, share or 1.0, on
         count, work = held.get(key, (0, 0.0))

@@ -15,12 +15,17 @@ WIDTH, LEFT, RIGHT, TOP, ROW = 1200.0, 190.0, 190.0, 16.0, 40.0
 
 def said(done: Ranges) -> list[str]:
     """The findings, in words."""
+    coverage = done.pods.coverage
     low, high = 1 - done.at_low_j / done.recorded_low_j, 1 - done.at_high_j / done.recorded_high_j
+    saving = (
+        f"at most {100 * low:.1f} % can be saved where the record used least, {100 * high:.1f} % where it used most; "
+        f"{coverage.words}"
+    )
     return [
         f"the record used {amount(done.recorded_low_j, 'J')} to {amount(done.recorded_high_j, 'J')}, by where the pods ran",
         f"wherever they ran, no scheduler uses less than {amount(done.least_j, 'J')} at the same mean time in the system "
         f"({clock(round(done.sojourn_s))})",
-        f"at most {100 * low:.1f} % can be saved where the record used least, {100 * high:.1f} % where it used most",
+        saving if coverage.enough else f"no saving of the cluster can be told: {coverage.why_not()}",
     ]
 
 

@@ -35,14 +35,23 @@ class Window:
         return np.clip(times, self.opens, self.closes)
 
 
-def window_of(runs: Runs, release: Floats, start: Floats, end: Floats, since: float | None, until: float | None) -> Window:
+def window_of(
+    runs: Runs,
+    release: Floats,
+    start: Floats,
+    end: Floats,
+    since: float | None,
+    until: float | None,
+) -> Window:
     """The edges given, else those that the log itself proves, else those of its first and last run."""
     first = float(release.min() if runs.first_end is None else min(runs.first_end, end.min()))
     last = float(end.max() if runs.last_release is None else max(runs.last_release, release.max()))
     opens, closes = first if since is None else since, last if until is None else until
     asked = int(((end > (since or -np.inf)) & (start < (until or np.inf))).sum())
     inside = int(((end > opens) & (start < closes)).sum()) if closes > opens else 0
-    complete = (since is not None and until is not None) or inside >= max(MIN_RUNS, MIN_SHARE * asked)
+    complete = (since is not None and until is not None) or inside >= max(
+        MIN_RUNS, MIN_SHARE * asked
+    )
     if not complete:
         opens = float(release.min()) if since is None else since
         closes = float(end.max()) if until is None else until
@@ -56,7 +65,9 @@ def window_of(runs: Runs, release: Floats, start: Floats, end: Floats, since: fl
     return Window(opens, closes, words_of(opens, closes, since, until, complete), complete)
 
 
-def words_of(opens: float, closes: float, since: float | None, until: float | None, complete: bool) -> str:
+def words_of(
+    opens: float, closes: float, since: float | None, until: float | None, complete: bool
+) -> str:
     span = f"The audit covers {stamp(opens)} to {stamp(closes)}"
     if since is not None and until is not None:
         return f"{span}, as given."
@@ -64,7 +75,9 @@ def words_of(opens: float, closes: float, since: float | None, until: float | No
     if since is None:
         why.append("from the first end of a job" if complete else "from the first job")
     if until is None:
-        why.append("up to the last time that a job became eligible" if complete else "up to the last end")
+        why.append(
+            "up to the last time that a job became eligible" if complete else "up to the last end"
+        )
     reason = (
         "outside of it the log may miss jobs (sacct lists those that ended after its -S and were eligible before its -E)"
         if complete

@@ -34,7 +34,11 @@ class NodeMap:
         """The types of a node's GPUs as far as said by name or pattern."""
         if node in self.gpus:
             return frozenset(kind for kind, _ in self.gpus[node] if kind != UNNAMED)
-        found = {kind for pattern, kind in self.patterns if pattern != EVERY and fnmatchcase(node, pattern)}
+        found = {
+            kind
+            for pattern, kind in self.patterns
+            if pattern != EVERY and fnmatchcase(node, pattern)
+        }
         return frozenset(found)
 
     @property
@@ -64,10 +68,14 @@ def map_of_pairs(pairs: Iterable[tuple[str, str]], flag: str = "node type") -> N
     patterns: dict[str, str] = {}
     for nodes, kind in ((nodes, kind.lower()) for nodes, kind in pairs):
         if not kind or any(letter in kind for letter in "=:,| "):
-            raise ParameterError(f"{flag} {nodes}={kind}: {kind!r} is no type of GPU; write NODES=TYPE, as gpu[01-24]=a100")
+            raise ParameterError(
+                f"{flag} {nodes}={kind}: {kind!r} is no type of GPU; write NODES=TYPE, as gpu[01-24]=a100"
+            )
         if any(letter in nodes for letter in "*?"):
             if patterns.setdefault(nodes, kind) != kind:
-                raise ParameterError(f"{flag} {nodes!r} is given twice: {patterns[nodes]!r} and {kind!r}")
+                raise ParameterError(
+                    f"{flag} {nodes!r} is given twice: {patterns[nodes]!r} and {kind!r}"
+                )
             continue
         names = nodes_of(nodes)
         if names is None:
@@ -76,7 +84,9 @@ def map_of_pairs(pairs: Iterable[tuple[str, str]], flag: str = "node type") -> N
             )
         for name in names:
             if gpus.setdefault(name, ((kind, None),)) != ((kind, None),):
-                raise ParameterError(f"{flag}: node {name!r} is given two types: {gpus[name][0][0]!r} and {kind!r}")
+                raise ParameterError(
+                    f"{flag}: node {name!r} is given two types: {gpus[name][0][0]!r} and {kind!r}"
+                )
     return NodeMap(gpus, tuple(patterns.items()))
 
 
@@ -101,10 +111,16 @@ def map_of_text(text: str, name: str) -> NodeMap:
                 "gpu01 gpu:a100:8"
             )
         for node in names:
-            if gpus.setdefault(node, said) != said:  # sinfo repeats a node for each of its partitions
-                raise FileFormatError(f"{name}: line {number}: node {node!r} stands twice, with other GPUs")
+            if (
+                gpus.setdefault(node, said) != said
+            ):  # sinfo repeats a node for each of its partitions
+                raise FileFormatError(
+                    f"{name}: line {number}: node {node!r} stands twice, with other GPUs"
+                )
     if not gpus:
-        raise FileFormatError(f"{name}: no node in it; a line is as {SINFO} prints it: gpu01 gpu:a100:8")
+        raise FileFormatError(
+            f"{name}: no node in it; a line is as {SINFO} prints it: gpu01 gpu:a100:8"
+        )
     return NodeMap(gpus)
 
 

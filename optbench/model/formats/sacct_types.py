@@ -24,13 +24,19 @@ ADVICE = "say it with --node-type NODES=TYPE (*=TYPE for runs without a node) or
 
 def typed(held: Held, runs: Runs, options: Options, findings: Findings) -> Held:
     """The runs with the types of their nodes; those without a type that can be known are in ``lost``."""
-    untyped = [k for k, shape in enumerate(held.shapes) if any(kind == UNNAMED for kind, _ in shape)]
+    untyped = [
+        k for k, shape in enumerate(held.shapes) if any(kind == UNNAMED for kind, _ in shape)
+    ]
     seen = seen_types(held)
     check_map(seen, options, findings)
-    plain = {kind for kinds in seen.values() for kind in kinds} | {kind for shape in set(held.shapes) for kind, _ in shape}
+    plain = {kind for kinds in seen.values() for kind in kinds} | {
+        kind for shape in set(held.shapes) for kind, _ in shape
+    }
     if not untyped or CORES in plain:
         return held
-    known = bool(plain - {UNNAMED}) or any(options.node_map.types(node) for names in set(held.nodes) for node in names)
+    known = bool(plain - {UNNAMED}) or any(
+        options.node_map.types(node) for names in set(held.nodes) for node in names
+    )
     known |= bool(options.node_map.otherwise)
     counted = UNNAMED in {kind.lower() for kind in options.counts}
     shapes, lost, sources = list(held.shapes), [], Counter[str]()
@@ -53,7 +59,13 @@ def typed(held: Held, runs: Runs, options: Options, findings: Findings) -> Held:
     kept = [k for k in range(len(shapes)) if k not in gone]
     devices = [(int(held.rows[k]), sum(count for _, count in shapes[k])) for k in lost]
     rows = np.asarray(held.rows)[kept].astype(np.int64)
-    return replace(held, rows=rows, shapes=[shapes[k] for k in kept], nodes=[held.nodes[k] for k in kept], lost=devices)
+    return replace(
+        held,
+        rows=rows,
+        shapes=[shapes[k] for k in kept],
+        nodes=[held.nodes[k] for k in kept],
+        lost=devices,
+    )
 
 
 def seen_types(held: Held) -> dict[str, set[str]]:
@@ -67,13 +79,18 @@ def seen_types(held: Held) -> dict[str, set[str]]:
     return out
 
 
-def type_of(nodes: tuple[str, ...], seen: dict[str, set[str]], options: Options) -> tuple[str | None, str]:
+def type_of(
+    nodes: tuple[str, ...], seen: dict[str, set[str]], options: Options
+) -> tuple[str | None, str]:
     """The one type of all these nodes and where it is from; ("several") where some are known, but not as one.
 
     The map's word for a node comes before that of other runs, and its ``*`` after it.
     """
     given = [options.node_map.types(node) for node in nodes]
-    found = [said or frozenset(seen.get(node, ())) or options.node_map.otherwise for node, said in zip(nodes, given, strict=True)]
+    found = [
+        said or frozenset(seen.get(node, ())) or options.node_map.otherwise
+        for node, said in zip(nodes, given, strict=True)
+    ]
     if not nodes:
         given = found = [options.node_map.otherwise]
     if all(len(each) == 1 for each in found) and len(set(found)) == 1:

@@ -25,15 +25,27 @@ def audited(folder: Path, text: str, options: AuditOptions | None = None) -> Aud
 
 def test_a_mixed_cluster_has_no_headline_about_its_smallest_part(tmp_path: Path) -> None:
     """12 of 100 GPU-hours are on the type that has a profile; one of them waited, so there is something to save."""
-    text = line(1, 0, 3600, 12 * 3600) + line(2, 0, 0, 11 * 3600, 8, kind="other", nodes="n2") + line(3, 0, 0, 3600, nodes="n1")
+    text = (
+        line(1, 0, 3600, 12 * 3600)
+        + line(2, 0, 0, 11 * 3600, 8, kind="other", nodes="n2")
+        + line(3, 0, 0, 3600, nodes="n1")
+    )
     done = audited(tmp_path, text)
     assert done.log.coverage.share == pytest.approx(0.12) and done.saving > 0.03
     assert saving_of(done) is None
     words = headline(done)
-    assert "no saving of the cluster" in words and "12.0 %" in words and "'other', a type without a profile" in words
+    assert (
+        "no saving of the cluster" in words
+        and "12.0 %" in words
+        and "'other', a type without a profile" in words
+    )
     assert advice_of(done).take is None and "12.0 %" in advice_of(done).words
     found = json.loads(json.dumps(document(done)))
-    assert found["saving"] is None and found["headline"] == words and found["coverage"]["share"] == pytest.approx(0.12)
+    assert (
+        found["saving"] is None
+        and found["headline"] == words
+        and found["coverage"]["share"] == pytest.approx(0.12)
+    )
     page = render(done)
     assert "No saving of the cluster can be told" in page and "at most to be saved" not in page
 
@@ -41,7 +53,10 @@ def test_a_mixed_cluster_has_no_headline_about_its_smallest_part(tmp_path: Path)
 def test_all_of_it_is_said_to_be_all(tmp_path: Path) -> None:
     done = audited(tmp_path, line(1, 0, 100, 200))
     assert done.log.coverage.share == 1.0 and saving_of(done) == done.saving
-    assert headline(done) == f"at most {100 * done.saving:.1f} % can be saved; all 0 GPU-hours of that time are covered"
+    assert (
+        headline(done)
+        == f"at most {100 * done.saving:.1f} % can be saved; all 0 GPU-hours of that time are covered"
+    )
 
 
 def test_runs_without_a_type_are_not_covered_and_make_no_gpus(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from optbench.bench.audit import AuditOptions, Ranges, audit
 from optbench.bench.audit.document import of_ranges
-from optbench.bench.audit.range_page import render_ranges
+from optbench.bench.audit.range_page import render_ranges, said
 from optbench.errors import FileFormatError
 from optbench.model.formats.imported import Options
 from tests.bench.audit.logs import profile_file
@@ -77,6 +77,17 @@ def test_documents(tmp_path: Path) -> None:
     found = ranges_of(tmp_path, "p,1,1000,,0,100,0\n")
     assert of_ranges(found)["recorded"]["energy_j"] == [found.recorded_low_j, found.recorded_high_j]
     assert "no scheduler uses less" in render_ranges(found)
+
+
+def test_pods_that_are_left_out_take_the_headline_away(tmp_path: Path) -> None:
+    """One of two pods of equal length was scheduled and has no end: half of the GPU-hours are not known."""
+    whole = ranges_of(tmp_path, "p,1,1000,,0,100,0\n")
+    assert whole.pods.coverage.share == 1.0 and "can be saved" in said(whole)[-1]
+    half = ranges_of(tmp_path, "p,1,1000,,0,100,0\nq,1,1000,,0,,0\n")
+    assert half.pods.coverage.share == pytest.approx(0.5)
+    assert "no saving of the cluster" in said(half)[-1] and said(half)[-1] == of_ranges(half)["headline"]
+    other = ranges_of(tmp_path, "p,1,1000,,0,100,0\nq,1,1000,C,0,300,0\n")
+    assert other.pods.coverage.share == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,17 @@ def log(*rows: str) -> str:
     for row in rows:
         job, start, end, gpus, nodes = row.split()
         held = f"gres/gpu:{gpus}" if "=" in gpus else f"gres/gpu={gpus}"
-        out.append(f"{job}|{BEGIN + int(start)}|{BEGIN + int(end)}|{held}|{nodes.replace('-none-', '')}\n")
+        out.append(
+            f"{job}|{BEGIN + int(start)}|{BEGIN + int(end)}|{held}|{nodes.replace('-none-', '')}\n"
+        )
     return "".join(out)
 
 
 def pools(*rows: str, **options: object) -> tuple[dict[str, int], Report]:
     found = sacct.read(log(*rows), "log", Options(**options))  # type: ignore[arg-type]
-    return dict(zip(found.instance.pools.names, found.instance.pools.count.tolist(), strict=True)), found.report
+    return dict(
+        zip(found.instance.pools.names, found.instance.pools.count.tolist(), strict=True)
+    ), found.report
 
 
 def dropped(report: Report) -> dict[str, int]:
@@ -85,26 +89,42 @@ def test_the_runs_own_type_holds_against_the_map() -> None:
 
 def test_a_list_of_nodes_says_how_many_there_are() -> None:
     """n1 has four GPUs though two were busy, n2 has four that nobody used; x has GPUs of a type without runs."""
-    nodes = map_of_text("NODELIST GRES\nn1 gpu:a100:4(S:0-1)\nn2 gpu:a100:4\nx gpu:h100:8\nc1 (null)\n", "nodes")
+    nodes = map_of_text(
+        "NODELIST GRES\nn1 gpu:a100:4(S:0-1)\nn2 gpu:a100:4\nx gpu:h100:8\nc1 (null)\n", "nodes"
+    )
     found, report = pools("1 0 10 a100=2 n1", "2 10 20 1 n2", "3 0 5 1 n2", node_map=nodes)
     assert found == {"a100": 8} and not report.warnings
     found, report = pools("1 0 10 a100=6 n1", "2 0 10 a100=1 n3", node_map=nodes)
     assert found == {"a100": 4 + 4 + 1}
-    assert any("than the list of nodes says (n1: 6, not 4)" in str(each) for each in report.warnings)
+    assert any(
+        "than the list of nodes says (n1: 6, not 4)" in str(each) for each in report.warnings
+    )
 
 
 def test_the_layouts_of_a_list_of_nodes() -> None:
     want = {"n1": (("a100", 4),), "n2": (("a100", 4),), "c1": ()}
     assert map_of_text("n[1-2] gpu:a100:4\n# login\nc1 (null)\n", "x").gpus == want
-    assert map_of_text("n1|gpu:a100:4\nn2|gpu:A100:4(S:0)\nn2|gpu:a100:4\nc1|(null)\n", "x").gpus == want
+    assert (
+        map_of_text("n1|gpu:a100:4\nn2|gpu:A100:4(S:0)\nn2|gpu:a100:4\nc1|(null)\n", "x").gpus
+        == want
+    )
     assert map_of_text("sn,gpu,model\nn1,4,A100\nn2,4,A100\nc1,0,\n", "x").gpus == want
-    assert map_of_text("n[1-2],n4 a100\n", "x").gpus == dict.fromkeys(("n1", "n2", "n4"), (("a100", None),))
-    assert map_of_text("n1 gpu:8\n", "x").types("n1") == frozenset() and map_of_text("n1 gpu:8\n", "x").count("n1", "a100") == 8
+    assert map_of_text("n[1-2],n4 a100\n", "x").gpus == dict.fromkeys(
+        ("n1", "n2", "n4"), (("a100", None),)
+    )
+    assert (
+        map_of_text("n1 gpu:8\n", "x").types("n1") == frozenset()
+        and map_of_text("n1 gpu:8\n", "x").count("n1", "a100") == 8
+    )
 
 
 def test_named_nodes_come_before_patterns_and_patterns_before_the_rest() -> None:
     found = map_of_pairs([("gpu*", "a100"), ("*", "v100"), ("gpu7", "h100")])
-    assert [set(found.types(node)) for node in ("gpu7", "gpu8", "old")] == [{"h100"}, {"a100"}, set()]
+    assert [set(found.types(node)) for node in ("gpu7", "gpu8", "old")] == [
+        {"h100"},
+        {"a100"},
+        set(),
+    ]
     assert set(found.otherwise) == {"v100"} and not NodeMap().types("gpu7")
 
 

@@ -235,8 +235,9 @@ def of_parts(parts: dict[str, Run]) -> str:
         )  # fmt: skip
         rows.append(f"| {' | '.join(cells)} |")
     table = "\n".join(rows)
-    return f"""The time from 30 to 60 % of a generated log: from the whole log, and from what `sacct -S -E` prints of it an hour after its
-end: runs that began before it and runs that still go on, and {100 * UNTYPED_SHARE:.0f} % of the rows name no type of GPU.
+    return f"""The time from 30 to 60 % of a generated log: from the whole log, and from what
+`sacct -S -E` prints of it an hour after its end, with runs that began before it and runs that
+still go on; {100 * UNTYPED_SHARE:.0f} % of the rows name no type of GPU.
 
 | log | runs | GPUs | GPU-hours covered | record GJ | of it idle GJ | headline saving |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -1,4 +1,6 @@
-"""What becomes of a clean Slurm log in real life: rows without a GPU type or an End, and a cut at both ends."""
+"""What becomes of a clean Slurm log in real life: rows without a GPU type or an End, and a cut at
+both ends.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ ELIGIBLE, START, END, ELAPSED, STATE, TRES, NODES = range(2, 9)
 
 
 def without_types(text: str, share: float, seed: int = 0, nodes: str = "") -> str:
-    """``share`` of the jobs on nodes whose list begins with ``nodes`` do not say which type of GPU they held."""
+    """``share`` of the jobs on nodes whose list begins with ``nodes`` do not say which type of GPU
+    they held.
+    """
     rng = np.random.default_rng(seed)
 
     def bare(row: list[str]) -> list[str]:
@@ -28,8 +32,9 @@ def without_types(text: str, share: float, seed: int = 0, nodes: str = "") -> st
 
 
 def as_printed(text: str, since_s: int, until_s: int, now_s: int) -> str:
-    """What ``sacct -S since -E until`` lists at the time ``now``, in seconds after ORIGIN: jobs that ended after ``since`` and
-    were eligible before ``until``; those that still run have an Elapsed and no End.
+    """What ``sacct -S since -E until`` lists at the time ``now``, in seconds after ORIGIN: jobs
+    that ended after ``since`` and were eligible before ``until``; those that still run have an
+    Elapsed and no End.
     """
     zero = int(ORIGIN.astype(np.int64))
     out = [HEADER]

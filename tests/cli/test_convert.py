@@ -20,7 +20,7 @@ def log(tmp_path: Path) -> Path:
 
 def test_a_log_becomes_an_instance_and_a_feasible_schedule(cli: Cli, log: Path) -> None:
     done = cli("convert", log, "march.json", "--profile", "a100=A100-PCIe", "--schedule", "recorded.json")
-    assert done.code == 0 and "7 tasks written to march.json" in done.out and "schedule on record written" in done.out
+    assert done.code == 0 and "8 tasks written to march.json" in done.out and "schedule on record written" in done.out
     assert "dropped: 1 x jobs that never started (line 8, job '101_[3-7]')" in done.err
     assert cli("verify", "march.json", "recorded.json").code == 0
 

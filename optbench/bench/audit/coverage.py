@@ -1,6 +1,7 @@
 """How much of a log's GPU-hours an audit speaks of, and why not of the rest.
 
-A headline saving is one of the cluster. Where the runs that are left out held more than 5 % of the GPU-hours, there is none.
+A headline saving is one of the cluster. Where the runs that are left out held more than 5 % of the
+GPU-hours, there is none.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Coverage:
-    """GPU-hours within the time that is audited. ``complete`` is False where the log may miss runs in that time."""
+    """GPU-hours within the time that is audited. ``complete`` is False where the log may miss runs
+    in that time.
+    """
 
     gpu_hours: float
     left_out: tuple[LeftOut, ...]
@@ -66,7 +69,8 @@ class Coverage:
     def too_little(self) -> str:
         """Why there is no headline saving, in short."""
         if self.share < ENOUGH:
-            return f"only {percent(self.share)} of the GPU-hours are covered, and {100 * ENOUGH:.0f} % are needed"
+            needed = f"{100 * ENOUGH:.0f} % are needed"
+            return f"only {percent(self.share)} of the GPU-hours are covered, and {needed}"
         return "the log does not show from when to when it lists every run"
 
     def why_not(self) -> str:
@@ -79,7 +83,8 @@ class Coverage:
             )
         if not self.complete:
             parts.append(
-                "the log does not show from when to when it lists every run; say it with --since and --until"
+                "the log does not show from when to when it lists every run; say it with --since "
+                "and --until"
             )
         return "; ".join(parts)
 
@@ -90,7 +95,8 @@ def percent(share: float) -> str:
 
 
 def unread_of(runs: Runs, readable: int, gpu_runs: int, gpu_hours: float) -> LeftOut | None:
-    """Rows that held GPUs for a time that cannot be read count with the mean of those that can be."""
+    """Rows that held GPUs for a time that cannot be read count with the mean of those that can be.
+    """
     if not runs.unread or not readable:
         return None
     known = [text for text in runs.unread if text]

@@ -1,7 +1,9 @@
-"""What an audit finds, in words and rows: the one source of the terminal, the page and the document.
+"""What an audit finds, in words and rows: the one source of the terminal, the page and the
+document.
 
-The headline is a saving of the cluster, where the audit covers the cluster (``coverage``). The rows are the policies that were
-played and the configuration that was chosen on the first half of the runs, and the advice speaks of one of these rows.
+The headline is a saving of the cluster, where the audit covers the cluster (``coverage``). The rows
+are the policies that were played and the configuration that was chosen on the first half of the
+runs, and the advice speaks of one of these rows.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from optbench.bench.page.scale import amount, clock
 
 @dataclass(frozen=True)
 class Row:
-    """A policy on all runs beside the record. ``taken`` marks the one that the advice says to take; ``note`` is what there is to
-    say of a policy in words.
+    """A policy on all runs beside the record. ``taken`` marks the one that the advice says to take;
+    ``note`` is what there is to say of a policy in words.
     """
 
     played: Played
@@ -30,7 +32,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Advice:
-    """``take`` is None where there is none; ``saving`` is that on the runs that it was not chosen on."""
+    """``take`` is None where there is none; ``saving`` is that on the runs that it was not chosen
+    on.
+    """
 
     take: Played | None
     saving: float | None
@@ -38,7 +42,9 @@ class Advice:
 
 
 def saving_of(done: Audit) -> float | None:
-    """Share of the recorded energy that can be saved at most; None where too little of the cluster is covered."""
+    """Share of the recorded energy that can be saved at most; None where too little of the cluster
+    is covered.
+    """
     return done.saving if done.log.coverage.enough else None
 
 
@@ -109,8 +115,9 @@ def advice_of(done: Audit) -> Advice:
             f"no advice: {label} was best on the first half of the runs, but {fails(done)}",
         )
     words = (
-        f"take {label}: {100 * chosen.later_saving:.1f} % less than the record on the half of the runs that it was not chosen "
-        f"on; on all runs it needs {share_of(chosen.whole, done)} of the record's energy"
+        f"take {label}: {100 * chosen.later_saving:.1f} % less than the record on the half of the "
+        f"runs that it was not chosen on; "
+        f"on all runs it needs {share_of(chosen.whole, done)} of the record's energy"
     )
     return Advice(chosen.whole, chosen.later_saving, words)
 
@@ -141,5 +148,6 @@ def no_choice(done: Audit) -> str:
     if not better:
         return "no policy drew less than the record in the same mean time"
     best = min(better, key=lambda p: p.inside_j)
-    least = f"{best.label} drew {100 * (1 - best.inside_j / record.energy_j):.1f} % less than the record in its mean time"
-    return f"{least}, but nothing was to be chosen on the first half"
+    less = f"{100 * (1 - best.inside_j / record.energy_j):.1f} % less"
+    why = "nothing was to be chosen on the first half"
+    return f"{best.label} drew {less} than the record in its mean time, but {why}"

@@ -1,9 +1,10 @@
 """The time that an audit covers: from when to when a log lists every run.
 
-``sacct -S a -E b`` lists what ended after a and was eligible before b. Runs that ended before a are missing, so that GPUs which
-were busy then look idle; the runs that are listed may have begun, and been eligible, long before. Where the user does not say
-what a and b were, the log is known to be complete between its first End and its last Eligible. A run that reaches over an edge
-counts with what lies inside, as one that is released, or ends, at the edge.
+``sacct -S a -E b`` lists what ended after a and was eligible before b. Runs that ended before a are
+missing, so that GPUs which were busy then look idle; the runs that are listed may have begun, and
+been eligible, long before. Where the user does not say what a and b were, the log is known to be
+complete between its first End and its last Eligible. A run that reaches over an edge counts with
+what lies inside, as one that is released, or ends, at the edge.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from optbench.errors import FileFormatError
 from optbench.model.formats.sacct_runs import Runs
 from optbench.model.instance import Floats
 
-# Runs, and share of all runs, that must be going on between the first End and the last Eligible for these to be taken as edges.
+# Runs, and share of all runs, that must be going on between the first End and the last Eligible for
+# these to be taken as edges.
 MIN_RUNS, MIN_SHARE = 20, 0.5
 
 
 @dataclass(frozen=True)
 class Window:
-    """Seconds since 1970. ``complete`` is False where nothing says that the log lists every run between the two."""
+    """Seconds since 1970. ``complete``: the log is known to list every run between the two."""
 
     opens: float
     closes: float
@@ -43,7 +45,7 @@ def window_of(
     since: float | None,
     until: float | None,
 ) -> Window:
-    """The edges given, else those that the log itself proves, else those of its first and last run."""
+    """The edges given, else those that the log proves, else its first and last run."""
     first = float(release.min() if runs.first_end is None else min(runs.first_end, end.min()))
     last = float(end.max() if runs.last_release is None else max(runs.last_release, release.max()))
     opens, closes = first if since is None else since, last if until is None else until
@@ -58,8 +60,9 @@ def window_of(
     touched = bool(((end > opens) & (start < closes)).any())
     if closes <= opens or not touched:
         raise FileFormatError(
-            f"no run lies in the time from {stamp(opens)} to {stamp(closes)}; the log's runs are from "
-            f"{stamp(float(start.min()))} to {stamp(float(end.max()))}: give --since and --until within it"
+            f"no run lies in the time from {stamp(opens)} to {stamp(closes)}; the log's runs are "
+            f"from {stamp(float(start.min()))} to {stamp(float(end.max()))}: give --since and "
+            "--until within it"
         )
     closes = min(closes, float(end.max()))
     return Window(opens, closes, words_of(opens, closes, since, until, complete), complete)
@@ -79,7 +82,8 @@ def words_of(
             "up to the last time that a job became eligible" if complete else "up to the last end"
         )
     reason = (
-        "outside of it the log may miss jobs (sacct lists those that ended after its -S and were eligible before its -E)"
+        "outside of it the log may miss jobs (sacct lists those that ended after its -S and were "
+        "eligible before its -E)"
         if complete
         else "too few runs lie within the time in which the log is known to list every job"
     )

@@ -42,9 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--work", metavar="KIND", default="training", help="kind of work whose law of clocks holds (default training)"
     )
-    for flag, what in (("--devices-per-node", "GPUs of a type on one node"), ("--count", "GPUs of a type in all")):
-        text = f"{what}; without it, the most in use at once"
-        parser.add_argument(flag, metavar="TYPE=N", type=setting, action="append", default=[], help=text)
     parser.add_argument(
         "--clock",
         metavar="TYPE=F",
@@ -69,12 +66,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="play these alone (default: all that can)",
     )
-    parser.add_argument(
+    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
+    parser.add_argument("--html", metavar="FILE", help="write the report as one page")
+    parser.add_argument("--instance", metavar="FILE", help="write the runs as an instance that policies and solvers can play")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    configure_gaps(parser)
+
+
+def configure_gaps(parser: argparse.ArgumentParser) -> None:
+    """Options for what a log does not say by itself."""
+    group = parser.add_argument_group("what a log does not say")
+    group.add_argument(
         "--nodes",
         metavar="FILE",
         help="the GPUs of each node, as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model",
     )
-    parser.add_argument(
+    group.add_argument(
         "--node-type",
         metavar="NODES=TYPE",
         type=node_type,
@@ -85,11 +92,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for flags, what in ((("--since", "-S"), "from"), (("--until", "-E"), "up to")):
         side = "-S" if what == "from" else "-E"
         text = f"audit {what} this time (2026-03-01 or 2026-03-01T12:00:00): sacct's {side}; without it, as the log shows"
-        parser.add_argument(*flags, metavar="TIME", type=moment, help=text)
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
-    parser.add_argument("--html", metavar="FILE", help="write the report as one page")
-    parser.add_argument("--instance", metavar="FILE", help="write the runs as an instance that policies and solvers can play")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+        group.add_argument(*flags, metavar="TIME", type=moment, help=text)
+    for flag, what in (("--devices-per-node", "GPUs of a type on one node"), ("--count", "GPUs of a type in all")):
+        text = f"{what}; without it, the most in use at once"
+        group.add_argument(flag, metavar="TYPE=N", type=setting, action="append", default=[], help=text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,11 +1,13 @@
-"""Which GPUs a cluster's nodes have, as its user says: ``NODES=TYPE``, or a list of nodes with their GRES.
+"""Which GPUs a cluster's nodes have, as its user says.
 
     gpu[01-24]=a100          a node list as Slurm writes it
     gpu*=a100                a pattern; it holds for nodes that no list names
-    *=a100                   what nothing else tells: runs without a node, nodes of which no run names a type
+    *=a100                   what nothing else tells: runs without a node, nodes of which no run
+                             names a type
 
-A file has a line per node or node list, as ``sinfo -N -h -o "%N %G"`` prints it: ``gpu01 gpu:a100:8(S:0-1)``. The second word
-may be a type alone. A table with the columns sn, gpu and model (as of a trace of pods) will do too.
+A file has a line per node or node list, as ``sinfo -N -h -o "%N %G"`` prints it: ``gpu01
+gpu:a100:8(S:0-1)``. The second word may be a type alone. A table with the columns sn, gpu and model
+(as of a trace of pods) will do too.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.sacct_fields import UNNAMED, gpus_of, is_nothing, nodes_of
+from optbench.model.formats.sacct_fields import MAX_NODES, UNNAMED, gpus_of, is_nothing, nodes_of
 from optbench.model.formats.text import shorten
 
 EVERY = "*"
@@ -25,7 +27,7 @@ TABLE = ["sn", "gpu", "model"]
 
 @dataclass(frozen=True)
 class NodeMap:
-    """``gpus`` has the (type, number) of each node's GPUs, the number None where only the type was said."""
+    """``gpus`` has (type, number) by node, the number None where only the type was said."""
 
     gpus: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
     patterns: tuple[tuple[str, str], ...] = ()
@@ -47,7 +49,7 @@ class NodeMap:
         return frozenset(kind for pattern, kind in self.patterns if pattern == EVERY)
 
     def count(self, node: str, kind: str) -> int | None:
-        """GPUs of a type on a node as far as said; a number without a type is that of the node's one type."""
+        """GPUs of a type on a node as far as said; a number without a type is of any type."""
         said = self.gpus.get(node, ())
         if len(said) == 1 and said[0][0] == UNNAMED:
             return said[0][1]
@@ -58,7 +60,7 @@ class NodeMap:
         return [node for node, said in self.gpus.items() if any(each == kind for each, _ in said)]
 
     def merged(self, other: NodeMap) -> NodeMap:
-        """This map with what another says of further nodes; of the same node, the other's word holds."""
+        """This map with another, which decides where both name a node."""
         return NodeMap({**self.gpus, **other.gpus}, (*self.patterns, *other.patterns))
 
 
@@ -69,7 +71,8 @@ def map_of_pairs(pairs: Iterable[tuple[str, str]], flag: str = "node type") -> N
     for nodes, kind in ((nodes, kind.lower()) for nodes, kind in pairs):
         if not kind or any(letter in kind for letter in "=:,| "):
             raise ParameterError(
-                f"{flag} {nodes}={kind}: {kind!r} is no type of GPU; write NODES=TYPE, as gpu[01-24]=a100"
+                f"{flag} {nodes}={kind}: {kind!r} is no type of GPU; write NODES=TYPE, "
+                "as gpu[01-24]=a100"
             )
         if any(letter in nodes for letter in "*?"):
             if patterns.setdefault(nodes, kind) != kind:
@@ -80,7 +83,8 @@ def map_of_pairs(pairs: Iterable[tuple[str, str]], flag: str = "node type") -> N
         names = nodes_of(nodes)
         if names is None:
             raise ParameterError(
-                f"{flag} {shorten(nodes)}: no list of nodes; write it as Slurm does, gpu[01-24],dgx1, or as gpu*"
+                f"{flag} {shorten(nodes)}: no list of nodes; write it as Slurm does, "
+                "gpu[01-24],dgx1, or as gpu*"
             )
         for name in names:
             if gpus.setdefault(name, ((kind, None),)) != ((kind, None),):
@@ -105,10 +109,12 @@ def map_of_text(text: str, name: str) -> NodeMap:
             continue
         names = nodes_of(words[0])
         said = of_table(words) if table else of_words(words)
+        if names is not None and len(gpus) + len(names) > 2 * MAX_NODES:
+            raise FileFormatError(f"{name}: line {number}: more than {2 * MAX_NODES:,} nodes")
         if names is None or said is None:
             raise FileFormatError(
-                f"{name}: line {number}: {shorten(line.strip())} is no node with its GPUs; a line is as {SINFO} prints it: "
-                "gpu01 gpu:a100:8"
+                f"{name}: line {number}: {shorten(line.strip())} is no node with its GPUs; a line "
+                f"is as {SINFO} prints it: gpu01 gpu:a100:8"
             )
         for node in names:
             if (

@@ -2,8 +2,9 @@
 
 A pool stands for all devices of one type, or (``by_node``) for those on one node; sacct_layout.py says where a run may go then.
 A task is a run: it holds n devices of its type (several types: of each) for
-u = End - Start (without an End: Elapsed) seconds at the top clock f₁ of the type's profile, and its release is Eligible. Tasks with the same types and
-numbers share a kind, with a mode per clock f of the profile's law (T, P as in power/dvfs.py, for ``options.work``):
+u = End - Start seconds (without an End: Elapsed) at the top clock f₁ of the type's profile, and
+its release is Eligible. Tasks with the same types and numbers share a kind, with a mode per clock f
+of the profile's law (T, P as in power/dvfs.py, for ``options.work``):
 
     time per unit    r(f) = T(n, f) / T(n, f₁)         1 at the top clock: the schedule on record runs there
     energy per unit  n P(f) r(f)                       of a gang over several types: the sum, at the slowest r(f)

@@ -254,8 +254,7 @@ def span_of(layout: Layout, row: Sequence[str], where: str, findings: Findings) 
     elif elapsed is not None:
         end = begin + elapsed
         if layout.end >= 0:
-            what = "jobs without an End are taken to have held their GPUs for their Elapsed, those that still run so far"
-            findings.add("assumed", f"{what} (sacctmgr show runawayjobs lists jobs that Slurm has lost)", where)
+            findings.add("assumed", "jobs without an End: they held what they hold for their Elapsed", where)
     else:
         findings.add("dropped", "jobs without End and Elapsed", where)
         return begin, None, False

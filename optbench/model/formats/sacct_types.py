@@ -1,8 +1,10 @@
-"""Types of GPU for runs whose row names none: from the node map that the user gives, else from the other runs of their nodes.
+"""Types of GPU for runs whose row names none: from the node map that the user gives, else from the
+other runs of their nodes.
 
-A row ``gres/gpu=4`` says how many GPUs a run held and not which. Taking such GPUs for a type of their own would count the devices
-of a node twice. A run therefore has the type that all of its nodes have. Where that is not known, it is left out, unless its
-nodes are seen with untyped runs only: those are devices of their own, of the type ``gpu``.
+A row ``gres/gpu=4`` says how many GPUs a run held and not which. Taking such GPUs for a type of
+their own would count the devices of a node twice. A run therefore has the type that all of its
+nodes have. Where that is not known, it is left out, unless its nodes are seen with untyped runs
+only: those are devices of their own, of the type ``gpu``.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ ADVICE = "say it with --node-type NODES=TYPE (*=TYPE for runs without a node) or
 
 
 def typed(held: Held, runs: Runs, options: Options, findings: Findings) -> Held:
-    """The runs with the types of their nodes; those without a type that can be known are in ``lost``."""
+    """The runs with the types of their nodes; those that stay without one are in ``lost``."""
     untyped = [
         k for k, shape in enumerate(held.shapes) if any(kind == UNNAMED for kind, _ in shape)
     ]
@@ -69,7 +71,7 @@ def typed(held: Held, runs: Runs, options: Options, findings: Findings) -> Held:
 
 
 def seen_types(held: Held) -> dict[str, set[str]]:
-    """Types that runs name, by node; a run of several types on several nodes does not say which node has which."""
+    """Types by node; a run of several on several nodes does not say which node has which."""
     out: dict[str, set[str]] = defaultdict(set)
     for shape, names in set(zip(held.shapes, held.nodes, strict=True)):
         kinds = {kind for kind, _ in shape} - {UNNAMED, CORES}
@@ -82,7 +84,7 @@ def seen_types(held: Held) -> dict[str, set[str]]:
 def type_of(
     nodes: tuple[str, ...], seen: dict[str, set[str]], options: Options
 ) -> tuple[str | None, str]:
-    """The one type of all these nodes and where it is from; ("several") where some are known, but not as one.
+    """The one type of all these nodes, and its source; "several" where not all have the same.
 
     The map's word for a node comes before that of other runs, and its ``*`` after it.
     """
@@ -113,5 +115,5 @@ def check_map(seen: dict[str, set[str]], options: Options, findings: Findings) -
         said = options.node_map.types(node)
         if said and not kinds <= said:
             words = f"{node}: {', '.join(sorted(kinds))}, not {', '.join(sorted(said))}"
-            what = "nodes whose runs name another type of GPU than the node map; what the runs name is taken"
+            what = "nodes whose runs name another type of GPU than the node map; what the runs name holds"
             findings.add("warnings", what, words)

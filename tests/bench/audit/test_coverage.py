@@ -1,4 +1,6 @@
-"""A headline is about the cluster: what is covered stands in it, and below 95 % of the GPU-hours there is none."""
+"""A headline is about the cluster: what is covered stands in it, and below 95 % of the GPU-hours
+there is none.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def audited(folder: Path, text: str, options: AuditOptions | None = None) -> Aud
 
 
 def test_a_mixed_cluster_has_no_headline_about_its_smallest_part(tmp_path: Path) -> None:
-    """12 of 100 GPU-hours are on the type that has a profile; one of them waited, so there is something to save."""
+    """12 of 100 GPU-hours are on the type that has a profile; one of them waited, so there is
+    something to save.
+    """
     text = (
         line(1, 0, 3600, 12 * 3600)
         + line(2, 0, 0, 11 * 3600, 8, kind="other", nodes="n2")
@@ -53,10 +57,8 @@ def test_a_mixed_cluster_has_no_headline_about_its_smallest_part(tmp_path: Path)
 def test_all_of_it_is_said_to_be_all(tmp_path: Path) -> None:
     done = audited(tmp_path, line(1, 0, 100, 200))
     assert done.log.coverage.share == 1.0 and saving_of(done) == done.saving
-    assert (
-        headline(done)
-        == f"at most {100 * done.saving:.1f} % can be saved; all 0 GPU-hours of that time are covered"
-    )
+    saving = f"at most {100 * done.saving:.1f} % can be saved"
+    assert headline(done) == f"{saving}; all 0 GPU-hours of that time are covered"
 
 
 def test_runs_without_a_type_are_not_covered_and_make_no_gpus(tmp_path: Path) -> None:
@@ -82,7 +84,9 @@ def test_runs_without_an_end_are_covered(tmp_path: Path) -> None:
 
 
 def test_rows_that_cannot_be_read_count_as_mean_rows(tmp_path: Path) -> None:
-    """One of three rows of equal runs ends before it starts, one does not fit the header: half of the hours are not known."""
+    """One of three rows of equal runs ends before it starts, one does not fit the header: half of
+    the hours are not known.
+    """
     text = line(1, 0, 0, 100) + line(2, 0, 0, 100, nodes="n2") + line(3, 50, 50, 40) + "4|what\n"
     log = log_from(text, options_of(profile_file(tmp_path)))
     assert log.coverage.share == pytest.approx(0.5) and not log.coverage.enough

@@ -1,4 +1,6 @@
-"""Idle time that a log does not show is not charged: what is audited lies where the log lists every run."""
+"""Idle time that a log does not show is not charged: what is audited lies where the log lists every
+run.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_runs_that_go_on_when_the_log_is_printed_count_up_to_then(text: str) -> 
 
 
 def test_idle_time_before_sacct_began_is_not_charged(text: str) -> None:
-    """A run of twelve days that ends an hour after -S; GPUs that nobody is seen to use before it are not known to be idle."""
+    """A run of twelve days that ends an hour after -S; GPUs that nobody is seen to use before it
+    are not known to be idle.
+    """
     zero = int(ORIGIN.astype(np.int64))
     times = "|".join(
         str(zero + t) for t in (SINCE - 12 * DAY, SINCE - 12 * DAY, SINCE - 12 * DAY, SINCE + 3600)
@@ -82,7 +86,9 @@ def test_idle_time_before_sacct_began_is_not_charged(text: str) -> None:
 
 
 def test_a_run_over_the_edge_counts_with_what_lies_inside(tmp_path: Path) -> None:
-    """The run waited and ran since before the window: it is released at its edge, with 30 of its 100 s."""
+    """The run waited and ran since before the window: it is released at its edge, with 30 of its
+    100 s.
+    """
     options = replace(options_of(profile_file(tmp_path)), since_s=ZERO + 70.0, until_s=ZERO + 150.0)
     log = log_from(
         line(1, -20, 0, 100) + line(2, 60, 100, 180) + line(3, 0, 10, 40, nodes="n2"), options

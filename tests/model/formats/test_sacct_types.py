@@ -39,7 +39,8 @@ UNKNOWN = "runs whose type of GPU neither their row nor their nodes tell"
 
 
 def test_a_run_without_a_type_has_that_of_its_nodes() -> None:
-    """Two GPUs of n1 one after the other are two devices, and not two a100 and two of another type."""
+    """Two GPUs of n1 one after the other are two devices, and not two a100 and two of another type.
+    """
     found, report = pools("1 0 10 a100=2 n1", "2 10 20 2 n1", "3 0 10 v100=1 n2", "4 20 30 1 n2")
     assert found == {"a100": 2, "v100": 1} and not report.dropped
     said = {finding.what: finding.count for finding in report.assumed}
@@ -47,7 +48,9 @@ def test_a_run_without_a_type_has_that_of_its_nodes() -> None:
 
 
 def test_no_device_is_invented() -> None:
-    """A node of two types, and no node at all: these runs were on GPUs that other runs name, so they make no new ones."""
+    """A node of two types, and no node at all: these runs were on GPUs that other runs name, so
+    they make no new ones.
+    """
     rows = ("1 0 10 a100=2 n1", "2 0 10 v100=1 n1", "3 10 20 2 n1", "4 10 20 4 -none-")
     found, report = pools(*rows)
     assert found == {"a100": 2, "v100": 1}
@@ -88,7 +91,9 @@ def test_the_runs_own_type_holds_against_the_map() -> None:
 
 
 def test_a_list_of_nodes_says_how_many_there_are() -> None:
-    """n1 has four GPUs though two were busy, n2 has four that nobody used; x has GPUs of a type without runs."""
+    """n1 has four GPUs though two were busy, n2 has four that nobody used; x has GPUs of a type
+    without runs.
+    """
     nodes = map_of_text(
         "NODELIST GRES\nn1 gpu:a100:4(S:0-1)\nn2 gpu:a100:4\nx gpu:h100:8\nc1 (null)\n", "nodes"
     )

@@ -62,15 +62,16 @@ def facts(done: Audit) -> str:
 
 def cards(done: Audit) -> str:
     mean, coverage = clock(round(done.record.sojourn_s)), done.log.coverage
-    what = "used by the record, which verifies" if coverage.enough else "used by the runs that are covered; their record verifies"
+    part = coverage.share < ENOUGH
+    what = "used by the runs that are covered; their record verifies" if part else "used by the record, which verifies"
     shown = [
         (amount(done.record.energy_j, "J"), what),
         (amount(done.least.energy_j, "J"), f"certified: no scheduler uses less at the same mean time in the system ({mean})"),
     ]
     saving, found = saving_of(done), advice_of(done)
     if saving is None:
-        words = "of the log's GPU-hours are covered" if coverage.share < ENOUGH else "from when to when the log is complete"
-        shown.append((percent(coverage.share) if coverage.share < ENOUGH else "not known", words))
+        why = (percent(coverage.share), "of the GPU-hours of that time are covered")
+        shown.append(why if part else ("not known", "from when to when the log lists every run"))
     else:
         shown.append((f"{100 * saving:.1f} %", f"at most to be saved; {coverage.words}"))
     if found.take is not None and found.saving is not None:
@@ -78,8 +79,6 @@ def cards(done: Audit) -> str:
         shown.append((f"{100 * found.saving:.1f} %", words))
     elif saving is not None:
         shown.append(("no advice", found.words.removeprefix("no advice: ")))
-    else:
-        shown.append(("no headline", "no saving of the cluster, and no advice, can be told"))
     inside = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in shown)
     told = "" if saving is not None else f'<section><p class="bad">{escape(capital(headline(done)))}.</p></section>'
     return f'{told}<section class="cards">{inside}</section>'
@@ -150,7 +149,7 @@ def policy_row(row: Row) -> Cells:
 def choice(found: Choice | None, done: Audit) -> str:
     advised = advice_of(done)
     words = f'<p class="{"" if advised.take else "bad"}">{escape(capital(advised.words))}.</p>'
-    if found is None:
+    if found is None or not done.log.coverage.enough:
         return words + uses(done)
     later, whole = found.later, found.whole
     words += (

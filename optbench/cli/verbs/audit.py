@@ -197,13 +197,15 @@ def show_refusal(record: Record) -> None:
 
 def show_audit(done: Audit, written: str | None) -> None:
     """For people."""
+    from optbench.bench.audit.coverage import ENOUGH
     from optbench.bench.audit.findings import advice_of, headline, rows_of
     from optbench.bench.page.scale import amount, clock
 
     record, coverage, mean = done.record, done.log.coverage, clock(round(done.record.sojourn_s))
     how = "verified by node" if record.nodes_checked else "verified"
     facts = f"{done.log.num_runs:,} runs on {int(done.log.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
-    colour, whose = ("bold", "the record") if coverage.enough else (BAD, "the record of the runs that are covered")
+    colour = "bold" if coverage.enough else BAD
+    whose = "the record" if coverage.share >= ENOUGH else "the record of the runs that are covered"
     show(
         f"\n[bold]{escape(done.log.name)}[/]  [{DIM}]{facts}[/]",
         f"{whose} used [bold]{amount(record.energy_j, 'J')}[/] ({how}), {mean} from release to end on the mean",

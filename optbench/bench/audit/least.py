@@ -77,7 +77,7 @@ def least_energy(
         rows.add("sojourn", -sojourn_s * (1 + MARGIN), (0, x, -np.ldexp(time_s[way], shift)))
     used = np.ldexp(np.nextafter(time_s * ways.gpus, -np.inf)[way], shift)
     pools = np.arange(len(count))
-    before = np.nextafter(count * float(log.release.min()) * (1 - TOLERANCE), -np.inf).clip(0.0)
+    before = np.nextafter(count * float(log.release.min()), -np.inf).clip(0.0)
     rows.add("gpus", before, (ways.kind[way], x, -used), (pools, np.full(len(pools), end), count.astype(float)))
     lp = assemble(columns, rows)
     value, primal, proof = proved(lp, np.arange(len(units)))

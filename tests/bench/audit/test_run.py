@@ -105,7 +105,7 @@ def test_rest_after_the_end_of_the_record(tmp_path: Path) -> None:
     instance = cluster.instance
     slow = int(next(m for m in range(instance.num_modes) if instance.modes.clock[m] == 0.5 and instance.modes.devices[m] == 1))
     schedule = Schedule.of(instance, [slow, slow], [0.0, 0.0])
-    assert schedule.end.tolist() == [20.0, 10.0]
+    assert (schedule.end * instance.tick_s).tolist() == [20.0, 10.0]
     assert resting_after(cluster, schedule) == pytest.approx(10.0)
     assert Played("p", {}, energy_j=30.0, after_j=10.0).inside_j == 20.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +106,7 @@ def _add(found: list[Violation], name: str, bad: Bools, amount: Any, describe: A
 
 
 def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+    clock = clock_of(instance)
     tasks, name = instance.tasks, instance.tasks.name
     start, end = s.start, s.end
     kind_ok = instance.modes.kind[s.mode] == tasks.kind[s.task]
@@ -124,7 +126,7 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
         "release",
         early > 0,
         early,
-        lambda r: f"task {name(s.task[r])} starts at {start[r]}, released at {tasks.release[s.task[r]]}",
+        lambda r: f"task {name(s.task[r])} starts at {clock(start[r])}, released at {clock(tasks.release[s.task[r]])}",
     )
     hard = tasks.deadline_hard[s.task] & np.isfinite(tasks.deadline[s.task])
     late = np.where(hard, end - np.where(hard, tasks.deadline[s.task], 0.0), -1.0)
@@ -133,7 +135,7 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
         "deadline",
         late > 0,
         late,
-        lambda r: f"task {name(s.task[r])} ends at {end[r]}, its deadline is {tasks.deadline[s.task[r]]:.0f}",
+        lambda r: f"task {name(s.task[r])} ends at {clock(end[r])}, its deadline is {clock(tasks.deadline[s.task[r]])}",
     )
     over = end - instance.end_of_time
     _add(
@@ -141,12 +143,13 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
         "horizon",
         over > 0,
         over,
-        lambda r: f"task {name(s.task[r])} ends at {end[r]}, the horizon is {instance.end_of_time}",
+        lambda r: f"task {name(s.task[r])} ends at {clock(end[r])}, the horizon is {clock(instance.end_of_time)}",
     )
 
 
 def _duration(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     """Lengths of segments: D, or a part of it where the instance is preemptive or the horizon cuts the task off."""
+    clock = clock_of(instance)
     whole, length = whole_durations(instance, s), s.end - s.start
     if instance.preemptive:
         wrong = np.where(whole > 0, length <= 0, length != 0)
@@ -160,7 +163,7 @@ def _duration(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         "duration",
         wrong,
         np.abs(length - whole),
-        lambda r: f"task {name(s.task[r])} runs from {s.start[r]} to {s.end[r]}, in mode {s.mode[r]} it takes {whole[r]}",
+        lambda r: f"task {name(s.task[r])} runs from {clock(s.start[r])} to {clock(s.end[r])}, in mode {s.mode[r]} it takes {clock(whole[r])}",
     )
 
 
@@ -183,6 +186,7 @@ def _assignment(instance: Instance, s: Schedule, made: Progress, found: list[Vio
 
 def _one_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     """What the segments of one task have to do with each other."""
+    clock = clock_of(instance)
     tasks, segments = instance.tasks, np.bincount(s.task, minlength=instance.num_tasks)
     if not (segments > 1).any():
         return
@@ -204,7 +208,7 @@ def _one_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         "self_overlap",
         over > 0,
         over,
-        lambda r: f"task {tasks.name(task[r])} runs twice at {start[r + 1]}",
+        lambda r: f"task {tasks.name(task[r])} runs twice at {clock(start[r + 1])}",
     )
     pool, moves = instance.modes.primary[s.mode[order]], tasks_with_data(instance)
     _add(
@@ -214,9 +218,16 @@ def _one_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         1.0,
         lambda r: (
             f"task {tasks.name(task[r])} sends or receives data, and goes from {pool_name(instance, pool[r])} "
-            f"to {pool_name(instance, pool[r + 1])} at {start[r + 1]}"
+            f"to {pool_name(instance, pool[r + 1])} at {clock(start[r + 1])}"
         ),
     )
+
+
+def clock_of(instance: Instance) -> Callable[[Any], str]:
+    """How times stand in messages: ticks where a tick is a second, else seconds."""
+    if instance.tick_s == 1.0:
+        return lambda ticks: f"{int(ticks)}"
+    return lambda ticks: f"{float(ticks) * instance.tick_s:.12g} s"
 
 
 def tasks_with_data(instance: Instance) -> Bools:
@@ -234,6 +245,7 @@ def pool_name(instance: Instance, pool: Any) -> str:
 
 def _access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     """Way in, of every segment: a part of a task elsewhere brings the rest no nearer."""
+    clock = clock_of(instance)
     if instance.stream is None or s.num_segments == 0:
         return
     tasks, pool = instance.tasks, instance.modes.primary[s.mode]
@@ -245,13 +257,14 @@ def _access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         late > 0,
         np.where(np.isfinite(late), late, 1.0),
         lambda r: (
-            f"task {tasks.name(s.task[r])} starts in {pool_name(instance, pool[r])} at {s.start[r]}, "
-            + (f"and is there at {there[r]:.0f}" if np.isfinite(there[r]) else "which it cannot reach")
+            f"task {tasks.name(s.task[r])} starts in {pool_name(instance, pool[r])} at {clock(s.start[r])}, "
+            + (f"and is there at {clock(there[r])}" if np.isfinite(there[r]) else "which it cannot reach")
         ),
     )
 
 
 def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+    clock = clock_of(instance)
     edges, tasks = instance.edges, instance.tasks
     if len(edges.source) == 0:
         return
@@ -266,8 +279,8 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         early > 0,
         early,
         lambda e: (
-            f"task {tasks.name(edges.target[e])} starts at {starts[e]}, "
-            f"before {tasks.name(edges.source[e])} ends at {ends[e]}"
+            f"task {tasks.name(edges.target[e])} starts at {clock(starts[e])}, "
+            f"before {tasks.name(edges.source[e])} ends at {clock(ends[e])}"
         ),
     )
     primary = instance.modes.primary[s.mode]
@@ -291,11 +304,12 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         "transfer",
         (missing > 0) & (early <= 0),
         missing,
-        lambda e: f"data of {tasks.name(edges.source[e])} reaches {tasks.name(edges.target[e])} {missing[e]:.0f} ticks too late",
+        lambda e: f"data of {tasks.name(edges.source[e])} reaches {tasks.name(edges.target[e])} {clock(missing[e])} too late",
     )
 
 
 def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+    clock = clock_of(instance)
     row, pool, count = requirements(instance, s.mode)
     start, end = s.start[row].astype(float), s.end[row].astype(float)
     keep = end > start
@@ -311,7 +325,7 @@ def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         "capacity",
         over > 0,
         over,
-        lambda p: f"pool {instance.pools.names[p]} has {top[p]:g} busy devices of {instance.pools.count[p]} at {at[p]:.0f}",
+        lambda p: f"pool {instance.pools.names[p]} has {top[p]:g} busy devices of {instance.pools.count[p]} at {clock(at[p])}",
     )
 
 
@@ -344,9 +358,10 @@ def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pool
 
 
 def _power(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+    clock = clock_of(instance)
     limits = instance.limits
     for place, cap in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
         peak = peak_power(instance, s, place)
         if exceeds(peak.watts, cap):
-            message = f"{instance.places.names[place]} draws {peak.watts:.12g} W at {peak.at:.0f}, the cap is {cap:.12g} W"
+            message = f"{instance.places.names[place]} draws {peak.watts:.12g} W at {clock(peak.at)}, the cap is {cap:.12g} W"
             found.append(Violation("power_cap", message, peak.watts - cap))

@@ -13,13 +13,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
 from optbench.bounds.auto import METHODS, lower_bounds
-from optbench.bounds.bank import BoundBank
 from optbench.bounds.stream import path_metrics
 from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
@@ -29,12 +28,11 @@ from optbench.model.measures import Value, check_bound, gap
 from optbench.model.result import OPTIMAL_GAP, Bound, Result, Status, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
+from optbench.plugins.claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 
 DEFAULT_TIME_LIMIT_S = 60.0
-# What precedes the source of a bound that an earlier run proved.
-BANKED = "bank:"
 # Seconds that bounding may take beyond a spent budget, so that no result goes without a bound; and at most, so that a rule
 # that decides in a millisecond is not followed by a minute of bounding: up to a thousand tasks, and for thousands of them.
 LEAST_BOUNDING_S, MOST_BOUNDING_S, MOST_LARGE_S = 0.5, 10.0, 30.0
@@ -202,7 +200,7 @@ class _Solving:
         if start is not None:
             run.report(start)
         if self.bank is not None:
-            _withdraw(self.bank, run)
+            take_banked(self.bank, run)
         try:
             schedule = self.method.solve(instance, run)
         except KeyboardInterrupt:
@@ -217,16 +215,18 @@ class _Solving:
         if run.contradiction is not None:
             raise run.contradiction
         if run.proven_infeasible and run.best is not None:
-            raise ContradictionError(f"{self.name} called {instance.name!r} infeasible, but a verified schedule exists")
+            words = f"{self.name} called {instance.name!r} infeasible ({words_of(run)} so), but a verified schedule exists"
+            raise ContradictionError(words)
         run.close()  # bounding is not the solver's work
         began = time.perf_counter()
+        certify_claim(run, max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))
         if self.bounding and not run.proven_infeasible and not run.proven_unbounded:
             _add_bounds(run)
         self.bounding_s += time.perf_counter() - began
         if self.stop.is_set() and run.crash is None:
             run.termination = "interrupted"
         if self.bank is not None:
-            _deposit(self.bank, run)
+            bank_run(self.bank, run, origin_of(self.method, self.name, asdict(self.budget)))
         return run
 
     def _progress(self, offset_s: float) -> Callable[[TrajectoryPoint], None] | None:
@@ -261,7 +261,7 @@ class _Solving:
             verified=verdict is not None and verdict.feasible,
             violations=_violations(verdict, rejected),
             metrics=self._metrics(verdict) if verdict is not None else {},
-            bounds=tuple(b for run in runs for b in sorted(run.bounds, key=lambda b: -b.value)),
+            bounds=tuple(b for run in runs for b in labelled_bounds(run)),
             wall_s=round(self.solving_s, 6),
             time_to_first_s=_first(runs),
             peak_memory_mb=peak_memory_mb(),
@@ -269,6 +269,7 @@ class _Solving:
             schedule=schedule,
             message=_crash(runs[-1]) or (runs[-1].message if schedule is None else None),
             info={key: value for run in runs for key, value in run.info.items()} | self._bounding(),
+            infeasibility=runs[-1].infeasibility if schedule is None else None,
         )
 
     def _metrics(self, verdict: Verdict) -> dict[str, float]:
@@ -285,28 +286,11 @@ def _add_bounds(run: Run) -> None:
     """Bound what the solver left without a certified bound, in what is left of the budget; ``wall_s`` is the solver's alone."""
     reached = gap(run.objective, run.bound)
     closed = reached is not None and reached <= OPTIMAL_GAP
-    if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in run.bounds):
+    if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in labelled_bounds(run)):
         return
     most = min(MOST_LARGE_S, MOST_BOUNDING_S * max(1.0, run.instance.num_tasks / 1000))
     seconds = max(LEAST_BOUNDING_S, min(run.time_left(), most))
-    for found in lower_bounds(run.instance, method="auto", time_limit_s=seconds):
-        run.report_bound(found.value, found.source, found.proof)
-
-
-def _withdraw(path: str | Path, run: Run) -> None:
-    """Start from the bounds of earlier runs."""
-    with BoundBank(path) as bank:
-        for known in bank.bounds(run.instance):
-            source = known.source if known.source.startswith(BANKED) else BANKED + known.source
-            run.report_bound(known.value, source, known.proof)
-
-
-def _deposit(path: str | Path, run: Run) -> None:
-    """Keep what this run found; a contradiction with what an earlier one found is raised."""
-    with BoundBank(path) as bank:
-        bank.record(run.instance, [found for found in run.bounds if not found.source.startswith(BANKED)])
-        if run.best is not None:
-            bank.observe(run.instance, run.best)
+    run.prove_bounds(seconds)
 
 
 def _crash(run: Run) -> str | None:

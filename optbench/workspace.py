@@ -47,6 +47,11 @@ def store() -> Path:
     return (activate() or Path.cwd()) / STORE
 
 
+def bank_file() -> Path:
+    """The workspace's bank of bounds."""
+    return store() / "bounds.sqlite"
+
+
 def checkout() -> Path | None:
     """The source tree this package is imported from, when it is one."""
     root = Path(__file__).resolve().parents[1]

@@ -50,7 +50,7 @@ def bound_unshared(instance: Instance, run: Run) -> bool:
     relaxed = _Search(view, run, source="cpsat:unshared")
     status = relaxed.run(UNSHARED_SHARE * run.time_left())
     if status == cp_model.INFEASIBLE:
-        run.report_infeasible()
+        run.report_infeasible(relaxed.source)
     if status == cp_model.OPTIMAL and run.best is not None:
         run.report(view.schedule(relaxed.solver.value))  # its optimum may happen to share
     difference = gap(run.objective, run.bound)
@@ -70,7 +70,7 @@ def search(
     """Search within what is left of the budget; whether nothing is left to search."""
     status = _Search(view, run, workers=workers, interleaved=interleaved).run(seconds, work_share)
     if status == cp_model.INFEASIBLE:
-        run.report_infeasible()
+        run.report_infeasible(WHOLE)
     elif status == cp_model.OPTIMAL and run.best is None:  # rounding admitted schedules that the verifier rejects
         _Search(build(view.instance, inner=True), run, proves=False).run()
     return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)

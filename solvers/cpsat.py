@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from optbench.bounds.auto import lower_bounds
-from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import gap
@@ -59,8 +57,7 @@ class CpSat(Solver):
 
         if run.warm_start is not None:
             run.report(run.warm_start)
-        for bound in combinatorial_bounds(instance)[:1]:
-            run.report_bound(bound.value, bound.source, bound.proof)
+        run.prove_bounds(0.0, "cheap")
         view = build(instance)
         if not is_searchable(instance):
             self.open(instance, run)
@@ -134,8 +131,7 @@ class CpSat(Solver):
 
 def report_bounds(run: Run, seconds: float) -> None:
     """Everything the bounds say within this time: the fluid programme, and what propagation refutes."""
-    for bound in lower_bounds(run.instance, time_limit_s=seconds)[:1]:
-        run.report_bound(bound.value, bound.source, bound.proof)
+    run.prove_bounds(seconds)
 
 
 def improve(improver: Improver, run: Run, seconds: float, chunks: int | None = None, spared: int = 0) -> None:

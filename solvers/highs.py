@@ -203,15 +203,15 @@ class Session:
             self._report(np.asarray(highs.getSolution().col_value))
         if status in SOLVED:
             self._report_bound(info.mip_dual_bound if len(self.order) else 0.0)
-        elif status == "kInfeasible" and run.best is None:
-            run.report_infeasible()
+        elif status == "kInfeasible":  # against a verified schedule, the core says so loudly
+            run.report_infeasible("highs")
         elif status == "kUnbounded":
             run.report_unbounded()
         elif status in STOPPED:
             self._report_bound(info.mip_dual_bound)
             ours = STOPPED[status] in ("time_limit", "interrupted")  # both are how a spent budget and a wish to stop end
             run.report_termination(("interrupted" if run.stop_requested.is_set() else "time_limit") if ours else STOPPED[status])
-        else:  # an error of HiGHS, or a proof of infeasibility against a verified schedule: the status is in run.info
+        else:  # an error of HiGHS: the status is in run.info
             run.report_termination("crashed")
 
     def _report(self, values: Floats) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import settings
 # The same examples on every run, and no deadline: a loaded machine must not make a test fail.
 settings.register_profile("optbench", derandomize=True, deadline=None)
 settings.load_profile("optbench")
+# The key that seals banks is not the user's own.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="optbench-tests-")
 
 
 @pytest.fixture(scope="session")

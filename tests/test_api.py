@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,10 +13,13 @@ import pytest
 
 import optbench as ob
 from optbench import api
+from optbench.bounds.auto import lower_bounds
+from optbench.bounds.certificates import CertificateError, certificate_text
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.builder import Task
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
+from optbench.model.result import Bound, Infeasibility
 
 
 def two_clocks() -> ob.Model:
@@ -224,6 +227,91 @@ def test_a_bank_remembers_bounds_and_catches_contradictions(tmp_path: Path) -> N
     assert liar.bound == 99  # nobody can know yet
     with pytest.raises(ContradictionError, match="99"):
         ob.solve(instance.with_objective(instance.objective.level(1)), Fixed(mode=1), bank=bank)
+
+
+@dataclass
+class Boasting(Fixed):
+    """Calls its own bound certified, in every way that there is."""
+
+    how: str = "argument"
+
+    def solve(self, instance: Instance, run: ob.Run) -> ob.Schedule | None:
+        if self.how == "argument":
+            run.report_bound(self.bound, "fluid_lp", "exact-lp")
+        elif self.how == "object":
+            certificate = certificate_text("combinatorial", source="critical_path")
+            run.take_bound(Bound(self.bound, "critical_path", "combinatorial", certificate=certificate))
+        elif self.how == "borrowed":  # a true certificate of a lower value
+            true = lower_bounds(instance, "fluid")[0]
+            run.take_bound(replace(true, value=self.bound))
+        elif self.how == "banked":
+            run.take_bound(Bound(self.bound, "bank:fluid_lp", "exact-lp"))
+        return ob.Schedule.of(instance, [self.mode], [self.start])
+
+
+@pytest.mark.parametrize("how", ["argument", "object", "borrowed", "banked"])
+def test_only_the_core_calls_a_bound_certified(how: str) -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    result = ob.solve(m.build(), Boasting(mode=0, bound=99.0, how=how))
+    assert (result.objective, result.bound) == (100.0, 99.0)
+    assert {bound.proof for bound in result.bounds if bound.value == 99.0} == {"solver"}
+    assert max(bound.value for bound in result.bounds if bound.proof != "solver") == pytest.approx(40, rel=1e-8)
+
+
+@dataclass
+class HandsOver(Fixed):
+    """Hands over a certificate, which the core proves again."""
+
+    def solve(self, instance: Instance, run: ob.Run) -> ob.Schedule | None:
+        (true,) = lower_bounds(instance, "fluid")
+        assert true.certificate is not None
+        assert run.report_certificate(true.certificate).value == true.value
+        with pytest.raises(CertificateError, match="names no method"):
+            run.report_certificate("{}")
+        return ob.Schedule.of(instance, [1], [0])
+
+
+def test_a_certificate_counts_whoever_hands_it_over() -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    result = ob.solve(m.build(), HandsOver())
+    assert [(bound.source, bound.proof) for bound in result.bounds] == [("fluid_lp", "exact-lp")]
+
+
+@dataclass
+class Denies(ob.Solver):
+    """Says that there is no schedule; may even call that certified."""
+
+    certified: bool = False
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES)
+
+    def solve(self, instance: Instance, run: ob.Run) -> ob.Schedule | None:
+        run.report_infeasible("denies")
+        if self.certified:
+            run.infeasibility = Infeasibility("fluid_lp:farkas", "exact-lp")
+        return None
+
+
+@pytest.mark.parametrize("certified", [False, True])
+def test_infeasible_says_by_whom_and_is_certified_where_it_can_be(certified: bool) -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    free = ob.solve(m.build(), Denies(certified))
+    assert free.status == "infeasible" and free.infeasibility is not None and free.infeasibility.proof == "solver"
+    m.limit(makespan_s=1.0)
+    tight = ob.solve(m.build(), Denies(certified))
+    assert tight.infeasibility is not None and tight.infeasibility.proof == "combinatorial"
+    assert "ends at 2 at the earliest and must end by 1" in tight.infeasibility.argument
+    assert ob.solve(m.build(), "cpsat", time_limit_s=5).infeasibility == tight.infeasibility
+
+
+def test_a_banked_schedule_refutes_who_calls_its_instance_infeasible(tmp_path: Path) -> None:
+    m = two_clocks()
+    m.minimize(energy_j=1)
+    ob.solve(m.build(), Fixed(mode=1), bank=tmp_path / "bank")
+    with pytest.raises(ContradictionError, match="that no schedule exists, but the bank holds a verified one"):
+        ob.solve(m.build(), Denies(), bank=tmp_path / "bank")
 
 
 @dataclass

@@ -19,6 +19,8 @@ from optbench.model.result import Proof, Status, Termination
 STATUSES, TERMINATIONS, PROOFS = get_args(Status), get_args(Termination), get_args(Proof)
 # A record is a line of a file that every verb reads: remarks beyond this are cut, lists beyond it end.
 MAX_TEXT, MAX_INFO_BYTES, MAX_DEPTH, MAX_LISTED, MAX_POINTS = 4_000, 65_536, 20, 50, 100_000
+# Duals of a million rows are shorter.
+MAX_CERTIFICATE = 50_000_000
 # Whole numbers beyond this are no measurement.
 MAX_WHOLE = 10**300
 # What a terminal might obey.
@@ -44,6 +46,7 @@ class Told:
     info: Mapping[str, Any]
     trajectory: tuple[dict[str, Any], ...]
     schedule: Any
+    infeasibility: dict[str, Any] | None = None
 
 
 def read_refusal(answer: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -71,6 +74,7 @@ def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> Told:
         info=read_info(result.get("info")),
         trajectory=read_trajectory(result, levels, total_s),
         schedule=answer.get("schedule"),
+        infeasibility=read_infeasibility(result),
     )
 
 
@@ -108,6 +112,30 @@ def _bound(row: Any, levels: int) -> dict[str, Any]:
         "source": source,
         "proof": word(row, "proof", PROOFS),
         "level": _level(row, levels),
+        "certificate": _certificate(row),
+    }
+
+
+def _certificate(row: Mapping[str, Any]) -> str | None:
+    """The text that is to prove a claim, unread."""
+    found = row.get("certificate")
+    if found is not None and (not isinstance(found, str) or len(found) > MAX_CERTIFICATE):
+        raise Nonsense(f"a certificate is {describe(found)}; it must be text of up to {MAX_CERTIFICATE:,} characters")
+    return found
+
+
+def read_infeasibility(result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Who says that no schedule exists, and how it is proved."""
+    row = result.get("infeasibility")
+    if row is None:
+        return None
+    if not isinstance(row, Mapping):
+        raise Nonsense(f"infeasibility is {describe(row)}; it must be an object")
+    return {
+        "source": text(row.get("source"), "the source of infeasibility"),
+        "proof": word(row, "proof", PROOFS),
+        "argument": text(row.get("argument", ""), "the argument of infeasibility"),
+        "certificate": _certificate(row),
     }
 
 

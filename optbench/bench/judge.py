@@ -17,18 +17,22 @@ from optbench.bench.answers import Nonsense, Told, clean, read_bounds, read_refu
 from optbench.bench.executor.base import Outcome
 from optbench.bench.records import Reason, Record, code_version, machine
 from optbench.bench.study.cells import Cell
+from optbench.bounds.certificates import CertificateError
+from optbench.bounds.proving import labelled, prove_infeasible
 from optbench.bounds.stream import path_metrics
 from optbench.errors import ContradictionError, FileFormatError
 from optbench.model.files import schedule_from_dict
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound, gap
-from optbench.model.result import OPTIMAL_GAP
+from optbench.model.result import OPTIMAL_GAP, Bound
 from optbench.model.verify import Verdict, verify
 
 TERMINATIONS = {"time_limit": "time_limit", "cpu_limit": "time_limit", "memory_limit": "memory_limit"}
 # What numpy and Python may raise on numbers that nobody should return, and the parser on what is no schedule.
 UNREADABLE = (FileFormatError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 SHOWN_VIOLATIONS = 3
+# Certificates per level, the best first, that are proved again; an honest solver has two or three.
+MOST_PROOFS = 4
 # More than any objective has: what is kept of an answer was read with the number of its instance before.
 ANY_LEVELS = 1000
 
@@ -45,6 +49,7 @@ def judge(cell: Cell, outcome: Outcome, instance: Instance, began_at: str) -> Re
         began_at=began_at,
         machine={**machine(), "sandbox": dict(outcome.sandbox)},
         code_version=code_version(),
+        labelled=True,
     )
     if outcome.reason is not None:
         return _without_answer(base, outcome.reason)
@@ -104,7 +109,9 @@ def _judged(base: Record, answer: Any, instance: Instance) -> Record:
         return _without_answer(base, Reason(*refusal))
     levels = instance.objective.num_levels
     if base.cell.kind == "bound":
-        bounds, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
+        # Its process runs the core alone, and nothing of a plug-in: what it calls certified has been proved there.
+        told, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
+        bounds = tuple(_without_certificate(row) for row in told)
         low = _lows(bounds, levels)
         return replace(
             base, status="unknown", termination="finished", bounds=bounds, bound=_value(low), wall_s=min(wall_s, base.total_s)
@@ -113,13 +120,16 @@ def _judged(base: Record, answer: Any, instance: Instance) -> Record:
 
 
 def _solved(base: Record, told: Told, instance: Instance) -> Record:
-    lows = _lows(told.bounds, instance.objective.num_levels)
+    verdict = None if told.schedule is None or told.status == "error" else _verified(told.schedule, instance)
+    bounds = labelled_bounds(told.bounds, instance, () if verdict is None else verdict.objectives)
+    lows = _lows(bounds, instance.objective.num_levels)
     record = replace(
         base,
         status=told.status,
         termination=told.termination,
         bound=_value(lows),
-        bounds=told.bounds,
+        bounds=bounds,
+        infeasibility=_infeasibility(told, instance),
         violations=told.violations,
         wall_s=told.wall_s,
         time_to_first_s=told.time_to_first_s,
@@ -128,9 +138,8 @@ def _solved(base: Record, told: Told, instance: Instance) -> Record:
     )
     if told.status == "error":
         return replace(record, reason=Reason("crashed", told.message or "the solver raised an exception"))
-    if told.schedule is None:
+    if verdict is None:
         return _without_schedule(record, told)
-    verdict = _verified(told.schedule, instance)
     if not verdict.feasible:
         violations = tuple(map(str, verdict.violations))
         return failed(replace(record, violations=violations), _infeasible(violations))
@@ -149,6 +158,56 @@ def _solved(base: Record, told: Told, instance: Instance) -> Record:
         violations=(),
         metrics=verdict.metrics | path_metrics(instance, verdict.metrics),
     )
+
+
+def labelled_bounds(
+    told: tuple[dict[str, Any], ...], instance: Instance, objectives: tuple[float, ...]
+) -> tuple[dict[str, Any], ...]:
+    """Bounds under the labels that their certificates deserve: of each level, with those before it at these objectives.
+
+    Where the process held a level at another value than its schedule has, the rows are others, and the label is ``solver``.
+    """
+    levels = [level_of(instance, k, objectives) for k in range(instance.objective.num_levels)]
+    found, left = [], dict.fromkeys(range(len(levels)), MOST_PROOFS)
+    for row in told:
+        k = row["level"]
+        level, said = levels[k], Bound(row["value"], row["source"], row["proof"], k, row["certificate"])
+        claims = said.proof != "solver" and said.certificate is not None
+        if level is None or not claims or left[k] == 0:
+            found.append(replace(said, proof="solver"))
+        else:
+            left[k] -= 1
+            found.append(labelled(level, said, costly=False))
+    return tuple(bound.to_dict() for bound in found)
+
+
+def level_of(instance: Instance, k: int, objectives: tuple[float, ...]) -> Instance | None:
+    """The instance of one level, as ``api.solve`` bounds it; None where the levels before it have no value."""
+    if k > len(objectives):
+        return None
+    out = instance
+    for j in range(k):
+        metric, weight = instance.objective.levels[j][0]
+        out = out.with_limits(**{metric: objectives[j] / weight})
+    return out.with_objective(instance.objective.level(k))
+
+
+def _infeasibility(told: Told, instance: Instance) -> dict[str, Any] | None:
+    """The claim that no schedule exists: certified where its certificate proves it here, else that of the solver."""
+    if told.status != "infeasible":
+        return None
+    said = told.infeasibility or {"source": "the solver", "argument": "", "certificate": None}
+    try:
+        if said["certificate"] is not None:
+            first = instance.with_objective(instance.objective.level(0))
+            return prove_infeasible(first, said["certificate"]).to_dict()
+    except CertificateError:
+        pass
+    return {"source": said["source"], "proof": "solver", "argument": said["argument"]}
+
+
+def _without_certificate(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "certificate"}
 
 
 def _without_schedule(record: Record, told: Told) -> Record:

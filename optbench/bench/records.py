@@ -66,6 +66,7 @@ class Record:
     violations: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     bounds: tuple[Mapping[str, Any], ...] = ()
+    infeasibility: Mapping[str, Any] | None = None
     wall_s: float | None = None
     time_to_first_s: float | None = None
     total_s: float = 0.0
@@ -76,6 +77,8 @@ class Record:
     began_at: str = ""
     machine: Mapping[str, Any] = field(default_factory=dict)
     code_version: str = ""
+    # Whether the judge has proved the certified bounds again: in records of older versions a solver's label is its own word.
+    labelled: bool = False
 
     @property
     def key(self) -> str:

@@ -6,9 +6,10 @@ import time
 
 import numpy as np
 
-from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.bounds.combinatorial import DESTRUCTIVE, combinatorial_bounds
 from optbench.bounds.destructive import LOAD_S
 from optbench.bounds.fluid_bound import MAX_PAIRS, fluid_bound
+from optbench.bounds.proving import remember
 from optbench.bounds.stream import stream_bounds
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance
@@ -17,6 +18,7 @@ from optbench.model.result import Bound
 from optbench.model.timegrid import grid_up
 
 METHODS = {
+    "cheap": "the combinatorial bounds that take no search",
     "auto": "combinatorial bounds, the fluid programme, and destructive bounds with what is left of the time",
     "combinatorial": "critical paths, pool loads, cheapest choices, destructive bounds",
     "fluid": "the precedence-fluid linear programme, proved again in exact arithmetic",
@@ -28,11 +30,19 @@ def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float =
     """Certified bounds on the first level of the objective, best first; empty when nothing finite can be said."""
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, METHODS)
+    found = _found(instance, method, time_limit_s)
+    remember(instance, found)
+    return sorted(found, key=lambda bound: -bound.value)
+
+
+def _found(instance: Instance, method: str, time_limit_s: float) -> list[Bound]:
+    """The bounds of a method, in any order."""
+    if method == "cheap":
+        return combinatorial_bounds(instance)
     began = time.perf_counter()
     alone = instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive)
     if alone or method == "stream":
-        found = stream_bounds(instance, time_limit_s) if method in ("auto", "stream") else []
-        return sorted(found, key=lambda bound: -bound.value)
+        return stream_bounds(instance, time_limit_s) if method in ("auto", "stream") else []
     found = combinatorial_bounds(instance) if method != "fluid" else []
     if method in ("auto", "fluid"):
         proof = fluid_bound(instance, time_limit_s)
@@ -43,8 +53,8 @@ def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float =
     # In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
     if left > LOAD_S and (method == "combinatorial" or (method == "auto" and only_makespan)):
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
-        found += [b for b in combinatorial_bounds(instance, left, known) if "destructive" in b.source]
-    return sorted(found, key=lambda bound: -bound.value)
+        found += [b for b in combinatorial_bounds(instance, left, known) if DESTRUCTIVE in b.source]
+    return found
 
 
 def num_pairs(instance: Instance) -> int:

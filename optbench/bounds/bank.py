@@ -1,12 +1,15 @@
-"""A bank of bounds: what was once proved of an instance is not proved again.
+"""A bank of bounds: what was once proved of an instance is not searched for again.
 
-A SQLite file with the best bound per (physics hash, objective hash, kind of proof) and the best verified schedule. The
-instance is always the very one that was bounded: of a later level of an objective in order, the one that carries the levels
-before it as limits, which are part of its physics hash. Of an instance with several levels the first is meant.
+A SQLite file with the best bound per (physics hash, objective hash, kind of proof), each with what proves it again, and the best
+verified schedule. The instance is always the very one that was bounded: of a later level of a lexicographic objective, the one
+that carries the levels before it as limits, which are part of its physics hash. Of an instance with several levels the first is
+meant.
 
-A combinatorial bound is proved again by computing it again, a fluid programme's from its rational duals where they were
-banked and by solving it again where not, a schedule by the verifier; a solver's word (proof "solver") cannot be. Values only
-improve. A bound above a verified objective raises ContradictionError, whichever of the two comes second.
+Nothing that is read from the file is believed. A certified bound is kept with its certificate, the code that proved it, and a
+seal (``seals``). When it is taken out and the seal fits, it counts; else the certificate is proved again, the value is what that
+gives, and a bound that nothing proves is dropped. A solver's bound (proof "solver") is kept with the solver's module, settings
+and versions: it cannot be repeated, and counts only while seal, code and versions are those that it was kept with. A schedule
+is verified again. ``notices`` says what was dropped or changed, and why.
 
 Every operation is one immediate transaction, so that many processes may share the file. Nothing in optbench opens a bank
 unless told to: results that are to be compared start from nothing.
@@ -14,10 +17,9 @@ unless told to: results that are to be compared start from nothing.
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
-import time
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,51 +27,79 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from optbench.bounds.auto import makespan_of
-from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.exact_check import Certificate
-from optbench.bounds.fluid_bound import FluidProof, fluid_bound, recheck_fluid
-from optbench.errors import FileFormatError, ParameterError
+from optbench.bounds.auto import lower_bounds
+from optbench.bounds.certificates import CertificateError
+from optbench.bounds.proving import prove
+from optbench.bounds.seals import proof_code, seal, seal_key, solver_code
+from optbench.errors import FileFormatError, OptbenchError, ParameterError
+from optbench.model.files import instance_from_dict, instance_to_dict
 from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_dict
 from optbench.model.files.strict_json import parse_json, render
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Proof
 from optbench.model.schedule import Schedule
-from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.verify import verify
 
-VERSION = 2
+VERSION = 3
+# Banks without certificates: they are emptied.
+UNCERTIFIED = (1, 2)
 SCHEMA = """
 create table if not exists bounds (physics text, objective text, proof text, value real, source text, certificate text,
-    primary key (physics, objective, proof));
-create table if not exists incumbents (physics text, objective text, value real, schedule text,
+    code text, module text, settings text, seal text, primary key (physics, objective, proof));
+create table if not exists incumbents (physics text, objective text, value real, schedule text, seal text,
     primary key (physics, objective));
+create table if not exists instances (physics text, objective text, name text, content blob, primary key (physics, objective));
 """
 WAIT_S = 30.0
-# Destructive bounds and fluid programmes without banked duals are searched for again for this long.
-RECHECK_S = 60.0
 _WHERE = "physics = ? and objective = ?"
+_COLUMNS = "proof, value, source, certificate, code, module, settings, seal"
+Outcome = Literal["holds", "changed", "dropped"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a solver's bound comes from: its module and its settings, as text."""
+
+    module: str = ""
+    settings: str = ""
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """A banked value and what could be proved of it now: ``proven`` is None for a solver's word, and where nothing was."""
+    """An entry of the bank and what could be proved of it now; ``why`` is for people."""
 
+    instance: str
     value: float
     source: str
     proof: Proof | Literal["schedule"]
     proven: float | None
+    outcome: Outcome
+    why: str = ""
 
     @property
     def holds(self) -> bool | None:
-        """Whether the proof was repeated in full; None where there is nothing to repeat."""
-        if self.proof == "solver":
+        """Whether the proof was repeated and gave the very value; None for a solver's bound that was kept."""
+        if self.proof == "solver" and self.outcome == "holds":
             return None
-        slack = RELATIVE_TOLERANCE * abs(self.value)
-        if self.proven is None:
-            return False
-        return self.proven <= self.value + slack if self.proof == "schedule" else self.proven >= self.value - slack
+        return self.outcome == "holds"
+
+    def __str__(self) -> str:
+        return f"{self.instance}: {self.proof} {self.value!r} from {self.source} {self.outcome}: {self.why}"
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A row of the table of bounds."""
+
+    proof: str
+    value: float
+    source: str
+    certificate: str | None
+    code: str | None
+    module: str | None
+    settings: str | None
+    seal: str | None
 
 
 class BoundBank:
@@ -77,6 +107,8 @@ class BoundBank:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.notices: list[str] = []
+        self._key = seal_key()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None)
         try:
@@ -98,32 +130,22 @@ class BoundBank:
     def close(self) -> None:
         self._db.close()
 
-    def record(self, instance: Instance, bounds: Iterable[Bound | FluidProof]) -> int:
-        """Bank bounds on an instance; how many were better than what was there. All or, in a contradiction, none."""
-        key, better = _key(instance), 0
+    def record(self, instance: Instance, bounds: Iterable[Bound], origin: Origin = Origin()) -> int:
+        """Bank bounds on an instance; how many were better than what was there. All or, in a contradiction, none.
+
+        A certified bound whose certificate does not prove it is banked as a solver's.
+        """
+        checked = [self._checked(instance, bound) for bound in bounds]
+        best = self.incumbent(instance)
+        self.bounds(instance)  # what does not hold gives way
         with self._transaction() as db:
-            best = db.execute(f"select value from incumbents where {_WHERE}", key).fetchone()
-            for item in bounds:
-                bound, certificate = (item.bound, _certificate(item)) if isinstance(item, FluidProof) else (item, None)
-                if not math.isfinite(bound.value):
-                    raise ParameterError(f"bound {bound.value!r} from {bound.source} on {instance.name!r} must be finite")
-                if best is not None:
-                    check_bound(best[0], bound.value, bound.source, instance.name)
-                better += db.execute(
-                    "insert into bounds values (?, ?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
-                    "source = excluded.source, certificate = excluded.certificate where excluded.value > bounds.value",
-                    (*key, bound.proof, bound.value, bound.source, certificate),
-                ).rowcount
-        return better
+            for bound in checked if best is not None else ():
+                check_bound(best[0], bound.value, bound.source, instance.name)  # type: ignore[index]
+            return sum(self._insert(db, instance, bound, origin) for bound in checked)
 
     def improve(self, instance: Instance, time_limit_s: float = 10.0) -> list[Bound]:
         """Compute bounds, bank them with their proofs, and return the best of now and before."""
-        began = time.perf_counter()
-        fluid = fluid_bound(instance, time_limit_s)
-        self.record(instance, [fluid] if fluid is not None else [])
-        certified = [bound for bound in self.bounds(instance) if bound.proof != "solver"]
-        known = max((makespan_of(instance, bound.value) for bound in certified), default=0.0)
-        self.record(instance, combinatorial_bounds(instance, time_limit_s - (time.perf_counter() - began), known))
+        self.record(instance, lower_bounds(instance, "auto", time_limit_s))
         return self.bounds(instance)
 
     def observe(self, instance: Instance, schedule: Schedule) -> bool:
@@ -133,44 +155,201 @@ class BoundBank:
             broken = "; ".join(map(str, verdict.violations))
             raise ParameterError(f"{instance.name}: only feasible schedules are banked; {broken}")
         key, objective = _key(instance), verdict.objectives[0]
+        for bound in self.bounds(instance):
+            check_bound(objective, bound.value, bound.source, instance.name)
+        self.incumbent(instance)  # a forged one gives way
+        text = render(schedule_to_dict(schedule, instance))
         with self._transaction() as db:
-            for value, source in db.execute(f"select value, source from bounds where {_WHERE}", key):
-                check_bound(objective, value, source, instance.name)
+            self._keep_instance(db, instance)
             changed = db.execute(
-                "insert into incumbents values (?, ?, ?, ?) on conflict do update set value = excluded.value, "
-                "schedule = excluded.schedule where excluded.value < incumbents.value",
-                (*key, objective, render(schedule_to_dict(schedule, instance))),
+                "insert into incumbents values (?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
+                "schedule = excluded.schedule, seal = excluded.seal where excluded.value < incumbents.value",
+                (*key, objective, text, seal(self._key, *key, objective, text, proof_code())),
             )
             return changed.rowcount > 0
 
     def bounds(self, instance: Instance) -> list[Bound]:
-        """What is banked of an instance, best first: the best per kind of proof, a solver's word with proof "solver"."""
-        with self._transaction() as db:
-            rows = db.execute(f"select value, source, proof from bounds where {_WHERE}", _key(instance))
-            found = [Bound(value, source, proof) for value, source, proof in rows]
+        """What is banked of an instance and holds, best first: the best per kind of proof. What does not is dropped."""
+        key = _key(instance)
+        found = []
+        for entry in self._entries(key):
+            bound, check = self._judged(instance, entry)
+            if check.outcome != "holds":
+                self.notices.append(str(check))
+            self._settle(key, entry, bound, check)
+            found += [bound] if bound is not None else []
         return sorted(found, key=lambda bound: -bound.value)
 
     def incumbent(self, instance: Instance) -> tuple[float, Schedule] | None:
-        """The best banked objective and its schedule, as they were banked."""
+        """The best banked objective and its schedule; one that the verifier does not confirm is dropped."""
+        key = _key(instance)
         with self._transaction() as db:
-            row = db.execute(f"select value, schedule from incumbents where {_WHERE}", _key(instance)).fetchone()
-        return None if row is None else (row[0], schedule_from_dict(parse_json(row[1]), instance))
+            row = db.execute(f"select value, schedule, seal from incumbents where {_WHERE}", key).fetchone()
+        if row is None:
+            return None
+        value, text, mark = row
+        if mark == seal(self._key, *key, value, text, proof_code()):
+            return value, schedule_from_dict(parse_json(text), instance)
+        return self._verified(instance, value, text)[0]
 
     def recheck(self, instance: Instance) -> list[Recheck]:
-        """Repeat the proof of every banked bound of an instance, and verify its banked schedule."""
+        """Repeat every proof of an instance in full, whatever the seals say; what does not hold is dropped or changed."""
+        key = _key(instance)
+        found = []
+        for entry in self._entries(key):
+            bound, check = self._judged(instance, entry, again=True)
+            self._settle(key, entry, bound, check)
+            found.append(check)
         with self._transaction() as db:
-            rows = db.execute(f"select value, source, proof, certificate from bounds where {_WHERE}", _key(instance)).fetchall()
-        found = [Recheck(value, source, proof, _proven(instance, value, proof, data)) for value, source, proof, data in rows]
-        best = self.incumbent(instance)
-        if best is not None:
-            verdict = verify(instance, best[1])
-            found.append(Recheck(best[0], "schedule", "schedule", verdict.objectives[0] if verdict.feasible else None))
-        return found
+            row = db.execute(f"select value, schedule from incumbents where {_WHERE}", key).fetchone()
+        return [*found, self._verified(instance, *row)[1]] if row is not None else found
+
+    def recheck_all(self) -> Iterator[Recheck]:
+        """Repeat every proof of every instance in the bank."""
+        with self._transaction() as db:
+            kept = db.execute("select physics, objective, name, content from instances order by name").fetchall()
+            known = {(physics, objective) for physics, objective, _, _ in kept}
+            every = db.execute("select physics, objective from bounds union select physics, objective from incumbents").fetchall()
+        for physics, objective, name, content in kept:
+            instance, why = _read_instance(content, (physics, objective))
+            if instance is not None:
+                yield from self.recheck(instance)
+            else:
+                yield from self._drop_all((physics, objective), name, why)
+        for key in [each for each in every if each not in known]:
+            yield from self._drop_all(key, "unknown", "its instance is not in the bank")
+
+    def _checked(self, instance: Instance, bound: Bound) -> Bound:
+        """A finite bound; a certified one is what its certificate proves."""
+        if not math.isfinite(bound.value):
+            raise ParameterError(f"bound {bound.value!r} from {bound.source} on {instance.name!r} must be finite")
+        if bound.proof == "solver":
+            return bound
+        try:
+            proven = None if bound.certificate is None else prove(instance, bound.certificate)
+        except CertificateError:
+            proven = None
+        return proven if proven is not None else Bound(bound.value, bound.source, "solver")
+
+    def _insert(self, db: sqlite3.Connection, instance: Instance, bound: Bound, origin: Origin) -> int:
+        key, module, settings, code = _key(instance), None, None, proof_code()
+        if bound.proof == "solver":
+            module, settings, code = origin.module, origin.settings, solver_code(origin.module)
+        self._keep_instance(db, instance)
+        values = (bound.proof, float(bound.value), bound.source, bound.certificate, code, module, settings)
+        return db.execute(
+            "insert into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
+            "source = excluded.source, certificate = excluded.certificate, code = excluded.code, module = excluded.module, "
+            "settings = excluded.settings, seal = excluded.seal where excluded.value > bounds.value",
+            (*key, *values, seal(self._key, *key, *values)),
+        ).rowcount
+
+    def _keep_instance(self, db: sqlite3.Connection, instance: Instance) -> None:
+        key = _key(instance)
+        if db.execute(f"select 1 from instances where {_WHERE}", key).fetchone() is None:
+            first = instance.with_objective(instance.objective.level(0))
+            content = zlib.compress(render(instance_to_dict(first)).encode())
+            db.execute("insert into instances values (?, ?, ?, ?)", (*key, instance.name, content))
+
+    def _entries(self, key: tuple[str, str]) -> list[_Entry]:
+        with self._transaction() as db:
+            return [_Entry(*row) for row in db.execute(f"select {_COLUMNS} from bounds where {_WHERE}", key)]
+
+    def _judged(self, instance: Instance, entry: _Entry, again: bool = False) -> tuple[Bound | None, Recheck]:
+        """The bound that an entry is worth, None for nothing, and what became of it."""
+        said = (instance.name, entry.value, entry.source)
+        fields = (entry.proof, entry.value, entry.source, entry.certificate, entry.code, entry.module, entry.settings)
+        sealed = entry.seal == seal(self._key, *_key(instance), *fields)
+        if entry.proof == "solver":
+            why = self._solver_reason(entry, sealed)
+            if why:
+                return None, Recheck(*said, "solver", None, "dropped", why)
+            kept = Bound(entry.value, entry.source, "solver")
+            why = f"unchanged; a solver's bound ({entry.module}) cannot be repeated"
+            return kept, Recheck(*said, "solver", None, "holds", why)
+        proof: Proof = "exact-lp" if entry.proof == "exact-lp" else "combinatorial"
+        if sealed and entry.code == proof_code() and not again:
+            bound = Bound(entry.value, entry.source, proof, certificate=entry.certificate)
+            return bound, Recheck(*said, proof, entry.value, "holds", "its seal fits")
+        if not entry.certificate:
+            return None, Recheck(*said, proof, None, "dropped", "it has no certificate")
+        try:
+            proven = prove(instance, entry.certificate, again=again)
+        except CertificateError as error:
+            return None, Recheck(*said, proof, None, "dropped", str(error))
+        if (proven.value, proven.source, proven.proof) == (entry.value, entry.source, entry.proof):
+            return proven, Recheck(*said, proof, proven.value, "holds", "proved again")
+        why = f"its certificate proves {proven.value!r} ({proven.source}, {proven.proof})"
+        return proven, Recheck(*said, proof, proven.value, "changed", why)
+
+    def _solver_reason(self, entry: _Entry, sealed: bool) -> str:
+        """Why a solver's bound does not count; empty when it does."""
+        if not sealed:
+            return "it was changed, or kept by another user or machine, and a solver's bound cannot be proved again"
+        if entry.code != solver_code(entry.module or ""):
+            return f"{entry.module}, the models of optbench or a library are of another version than when it was proved"
+        return ""
+
+    def _settle(self, key: tuple[str, str], entry: _Entry, bound: Bound | None, check: Recheck) -> None:
+        """Write down what became of an entry, unless another process has replaced it."""
+        if check.outcome == "holds" and check.why != "proved again":
+            return
+        with self._transaction() as db:
+            where = f"{_WHERE} and proof = ? and seal is ?"
+            gone = db.execute(f"delete from bounds where {where}", (*key, entry.proof, entry.seal)).rowcount
+            if gone and bound is not None:
+                values = (bound.proof, bound.value, bound.source, bound.certificate, proof_code(), None, None)
+                marked = (*key, *values, seal(self._key, *key, *values))
+                db.execute("insert or ignore into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", marked)
+
+    def _verified(self, instance: Instance, value: float, text: str) -> tuple[tuple[float, Schedule] | None, Recheck]:
+        """A banked schedule, verified again; dropped or changed where it is not what it says."""
+        key, proven, schedule = _key(instance), None, None
+        why = "the verifier confirms it"
+        try:
+            schedule = schedule_from_dict(parse_json(text), instance)
+            verdict = verify(instance, schedule)
+            proven = verdict.objectives[0] if verdict.feasible else None
+            why = why if verdict.feasible else f"it is not feasible: {verdict.violations[0]}"
+        except (OptbenchError, LookupError, TypeError, ValueError) as error:
+            why = f"it cannot be read ({error})"
+        outcome: Outcome = "dropped" if proven is None else "holds" if proven == value else "changed"
+        if outcome == "changed":
+            why = f"the verifier finds {proven!r}"
+        check = Recheck(instance.name, value, "schedule", "schedule", proven, outcome, why)
+        if outcome != "holds":
+            self.notices.append(str(check))
+        with self._transaction() as db:
+            db.execute(f"delete from incumbents where {_WHERE} and value = ? and schedule = ?", (*key, value, text))
+            if proven is None or schedule is None:
+                return None, check
+            marked = (*key, proven, text, seal(self._key, *key, proven, text, proof_code()))
+            db.execute("insert or ignore into incumbents values (?, ?, ?, ?, ?)", marked)
+        return (proven, schedule), check
+
+    def _drop_all(self, key: tuple[str, str], name: str, why: str) -> Iterator[Recheck]:
+        """Drop everything of an instance that cannot be had."""
+        entries = self._entries(key)
+        with self._transaction() as db:
+            for table in ("bounds", "incumbents", "instances"):
+                db.execute(f"delete from {table} where {_WHERE}", key)
+        for entry in entries:
+            kind: Proof = "solver" if entry.proof == "solver" else "exact-lp" if entry.proof == "exact-lp" else "combinatorial"
+            yield Recheck(name, entry.value, entry.source, kind, None, "dropped", why)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        """Create the tables in a new file; refuse one of another version."""
+        """Create the tables in a new file; empty one without certificates, refuse any other version."""
         version = int(db.execute("pragma user_version").fetchone()[0])
-        if version != VERSION and db.execute("select count(*) from sqlite_master").fetchone()[0]:
+        tables = [name for (name,) in db.execute("select name from sqlite_master where type = 'table'")]
+        if version in UNCERTIFIED and {"bounds", "incumbents"} <= set(tables):
+            bounds, schedules = (db.execute(f"select count(*) from {name}").fetchone()[0] for name in ("bounds", "incumbents"))
+            for name in ("bounds", "incumbents"):
+                db.execute(f"drop table {name}")
+            self.notices.append(
+                f"{self.path} was written by an older optbench, whose bounds have no certificates: "
+                f"{bounds} bounds and {schedules} schedules were dropped, and are found again as instances are solved"
+            )
+        elif version != VERSION and tables:
             raise FileFormatError(f"{self.path} is a bank of version {version}; this optbench reads {VERSION}, name another file")
         for statement in SCHEMA.split(";"):
             db.execute(statement)
@@ -187,29 +366,10 @@ def _key(instance: Instance) -> tuple[str, str]:
     return instance.physics_hash, instance.objective.level(0).hash
 
 
-def _certificate(proof: FluidProof) -> str:
-    return json.dumps({
-        "shift": proof.certificate.shift,
-        "keep_edges": proof.keep_edges,
-        "numerator": [str(number) for number in proof.certificate.numerator],
-    })
-
-
-def _proven(instance: Instance, value: float, proof: str, certificate: str | None) -> float | None:
-    """The bound that can be proved now."""
-    if proof == "exact-lp" and certificate is None:
-        fluid = fluid_bound(instance, RECHECK_S)
-        return None if fluid is None else fluid.bound.value
-    if proof == "exact-lp" and certificate is not None:
-        stored = json.loads(certificate)
-        duals = Certificate(tuple(int(number) for number in stored["numerator"]), int(stored["shift"]))
-        return recheck_fluid(instance, duals, bool(stored["keep_edges"]))
-    if proof != "combinatorial":
-        return None
-    cheap = max((bound.value for bound in combinatorial_bounds(instance)), default=None)
-    makespan = makespan_of(instance, value)
-    if makespan <= 0 or (cheap is not None and cheap >= value):
-        return cheap
-    # One step below the claim is the only trial makespan that has to be refuted.
-    again = [b.value for b in combinatorial_bounds(instance, RECHECK_S, makespan - 1) if b.source == "destructive"]
-    return max(again, default=cheap)
+def _read_instance(content: bytes, key: tuple[str, str]) -> tuple[Instance | None, str]:
+    """A kept instance, whose hash must be its key; else why it is none."""
+    try:
+        instance = instance_from_dict(parse_json(zlib.decompress(content).decode()))
+    except (OptbenchError, zlib.error, UnicodeDecodeError, LookupError, TypeError, ValueError) as error:
+        return None, f"its instance cannot be read ({error})"
+    return (instance, "") if _key(instance) == key else (None, "its instance is not the one that it was proved of")

@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 
-from optbench.bounds.destructive import destructive_bound
+from optbench.bounds.certificates import COMBINATORIAL, certificate_text
+from optbench.bounds.destructive import destructive_bound, is_refuted
 from optbench.bounds.makespan import makespan_bounds
 from optbench.bounds.merging import merge_pools
 from optbench.bounds.metric_floors import low_sum, metric_floors
@@ -18,6 +19,8 @@ from optbench.bounds.relaxation import Relaxation, relax
 from optbench.model.instance import Instance
 from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
+
+DESTRUCTIVE = "destructive"
 
 
 def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan: float = 0.0) -> list[Bound]:
@@ -28,23 +31,50 @@ def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan
     """
     began = time.perf_counter()
     if instance.num_tasks == 0:
-        return [Bound(0.0, "no_tasks", "combinatorial")]
-    if instance.is_open:  # everything below takes all work to be done
+        return [_bound(0.0, "no_tasks")]
+    ready = _relaxed(instance)
+    if ready is None:
         return []
+    relaxation, found = ready
+    known = max(makespan, *(value for value, _ in found))
+    if time_limit_s > 0 and set(MAKESPANS) & instance.objective.metrics:
+        better = destructive_bound(relaxation, known, time_limit_s - (time.perf_counter() - began))
+        found += [(better, DESTRUCTIVE)] if better > known else []
+    return _bounds(relaxation, found)
+
+
+def recomputed(instance: Instance, source: str, makespan: int | None, time_limit_s: float) -> Bound | None:
+    """The bound of this source, computed again; ``makespan`` is what a destructive bound claims, refuted again one step below.
+
+    None where there is no such bound, or the refutation takes longer than the time.
+    """
+    if instance.num_tasks == 0:
+        return _bound(0.0, "no_tasks")
+    ready = _relaxed(instance)
+    if ready is None:
+        return None
+    relaxation, found = ready
+    if makespan is not None:
+        if not is_refuted(relaxation, makespan - 1, time_limit_s):
+            return None
+        found += [(float(makespan), DESTRUCTIVE)]
+    return next((bound for bound in _bounds(relaxation, found) if bound.source == source), None)
+
+
+def _relaxed(instance: Instance) -> tuple[Relaxation, list[tuple[float, str]]] | None:
+    """The relaxation with the cheap bounds on the makespan; None where nothing finite holds of every schedule."""
+    if instance.is_open:  # everything below takes all work to be done
+        return None
     # The floors of other metrics take a task to run in one piece.
     alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
     if instance.preemptive and not alone:
-        return []
+        return None
     relaxation = relax(merge_pools(instance).instance)
     # An edge between tasks that no link joins makes heads infinite: nothing finite bounds an infeasible instance.
     found = [(value, source) for value, source in makespan_bounds(relaxation) if np.isfinite(value)]
     if not found or not np.isfinite(relaxation.windows.critical_path):
-        return []
-    known = max(makespan, *(value for value, _ in found))
-    if time_limit_s > 0 and set(MAKESPANS) & instance.objective.metrics:
-        better = destructive_bound(relaxation, known, time_limit_s - (time.perf_counter() - began))
-        found += [(better, "destructive")] if better > known else []
-    return _bounds(relaxation, found)
+        return None
+    return relaxation, found
 
 
 def _bounds(relaxation: Relaxation, makespans: list[tuple[float, str]]) -> list[Bound]:
@@ -54,9 +84,15 @@ def _bounds(relaxation: Relaxation, makespans: list[tuple[float, str]]) -> list[
     if len(level) == 1 and level[0][0] in MAKESPANS:
         name, weight = level[0]
         scale = instance.tick_s if name == "makespan_s" else 1.0
-        return [Bound(weight * (value * scale), source, "combinatorial") for value, source in makespans]
+        return [_bound(weight * (value * scale), source, value) for value, source in makespans]
     value, source = makespans[0]
     floors = metric_floors(relaxation, value)
     total = low_sum(weight * floors[metric] for metric, weight in level)
     sources = [source if metric in MAKESPANS else f"cheapest:{metric}" for metric, _ in level]
-    return [Bound(total, "+".join(sources), "combinatorial")]
+    return [_bound(total, "+".join(sources), value)]
+
+
+def _bound(value: float, source: str, makespan: float = 0.0) -> Bound:
+    """A bound with its certificate; only a destructive one needs the makespan that it claims."""
+    needs = {"makespan": int(makespan)} if DESTRUCTIVE in source.split("+") else {}
+    return Bound(value, source, "combinatorial", certificate=certificate_text(COMBINATORIAL, source=source, **needs))

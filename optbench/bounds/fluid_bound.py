@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from optbench.bounds.certificates import FLUID, certificate_text, dual_fields, read_duals
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, repriced, round_down
 from optbench.bounds.fluid import Fluid, fluid_model
 from optbench.bounds.linear_program import LinearProgram, solve
@@ -49,13 +52,9 @@ class FluidProof:
 
 def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | None:
     """Bound on the first level, or None when HiGHS found no duals in time, or work may be left undone."""
-    if instance.is_open:
-        return None
     instance = merge_pools(instance).instance
     size = len(instance.pairs.task)
-    if instance.num_tasks == 0 or instance.preemptive or size > min(MAX_PAIRS, PAIRS_PER_S * time_limit_s):
-        return None
-    if not np.isfinite(windows(instance).critical_path):
+    if size > min(MAX_PAIRS, PAIRS_PER_S * time_limit_s) or not is_bounded(instance):
         return None
     began = time.perf_counter()
     best: FluidProof | None = None
@@ -69,6 +68,13 @@ def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | 
         if proof is not None and (best is None or proof.bound.value > best.bound.value):
             best = proof
     return best
+
+
+def is_bounded(instance: Instance) -> bool:
+    """Whether the rows of the fluid LP hold of every schedule of the instance, and are finite."""
+    if instance.is_open or instance.num_tasks == 0 or instance.preemptive:
+        return False
+    return bool(np.isfinite(windows(instance).critical_path))
 
 
 def solve_fluid(
@@ -89,7 +95,7 @@ def solve_fluid(
     trivial = float(program.cost @ program.lower)
     if proven is None or proven < trivial - INTERRUPTED * abs(trivial):
         return None  # interrupted: these duals prove less than the columns' lower bounds alone
-    bound = Bound(value_of(fluid, program, proven), "fluid_lp" if keep_edges else "fluid_lp:no_edges", "exact-lp")
+    bound = _bound(fluid, program, proof, proven, keep_edges)
     large = not keep_edges and len(instance.pairs.task) > LARGE
     return FluidProof(bound, proven, proof, keep_edges, timings, by_pair(fluid, program, dual) if large else None)
 
@@ -118,12 +124,22 @@ def choices(program: LinearProgram) -> Ints:
     return np.flatnonzero(np.asarray(program.family) == "assign")
 
 
-def recheck_fluid(instance: Instance, proof: Certificate, keep_edges: bool) -> float | None:
-    """What the duals prove of this instance, compiled afresh; None when they prove nothing."""
-    fluid = fluid_model(merge_pools(instance).instance, keep_edges)
+def recheck_fluid(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
+    """What the duals of a certificate prove of this instance, its LP compiled afresh; None when they prove nothing."""
+    instance, keep_edges = merge_pools(instance).instance, data.get("keep_edges") is True
+    if not is_bounded(instance):
+        return None
+    fluid = fluid_model(instance, keep_edges)
     program = fluid.program()
-    proven = proven_bound(program, proof)
-    return None if proven is None else value_of(fluid, program, proven)
+    duals = read_duals(data, program)
+    proven = proven_bound(program, duals)
+    return None if proven is None else _bound(fluid, program, duals, proven, keep_edges)
+
+
+def _bound(fluid: Fluid, program: LinearProgram, duals: Certificate, proven: Fraction, keep_edges: bool) -> Bound:
+    source = "fluid_lp" if keep_edges else "fluid_lp:no_edges"
+    text = certificate_text(FLUID, keep_edges=keep_edges, **dual_fields(program, duals))
+    return Bound(value_of(fluid, program, proven), source, "exact-lp", certificate=text)
 
 
 def value_of(fluid: Fluid, program: LinearProgram, proven: Fraction) -> float:

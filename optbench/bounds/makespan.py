@@ -31,12 +31,14 @@ MAX_JACKSON = 20_000
 def makespan_bounds(relaxation: Relaxation) -> list[tuple[float, str]]:
     """(value, source) of every cheap bound: critical path, Jackson's schedule, loads with heads and tails."""
     found = [(relaxation.windows.critical_path, "critical_path")]
-    for pools in relaxation.sets:
-        if pools.capacity == 1 and len(pools.task) <= MAX_JACKSON:
-            found.append((jackson(pools.head, pools.length, pools.tail), f"jackson:{pools.name}"))
-        else:
-            found.append((load_bound(pools), f"pool_load:{pools.name}"))
-    return found
+    return [*found, *(set_bound(pools) for pools in relaxation.sets)]
+
+
+def set_bound(pools: PoolSet) -> tuple[float, str]:
+    """What the tasks of one set of pools need: Jackson's schedule on a single device, else the load."""
+    if pools.capacity == 1 and len(pools.task) <= MAX_JACKSON:
+        return jackson(pools.head, pools.length, pools.tail), f"jackson:{pools.name}"
+    return load_bound(pools), f"pool_load:{pools.name}"
 
 
 def load_bound(pools: PoolSet) -> float:

@@ -18,9 +18,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from optbench.bounds.certificates import STREAM, certificate_text, dual_fields, read_duals
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
 from optbench.bounds.linear_program import LinearProgram, LpSolution
 from optbench.bounds.stream_duals import repaired, solve_scaled
@@ -113,7 +115,7 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
     floors = {name: floor.j_per_unit for name, floor in found.items() if floor is not None}
     if "offered" not in floors and instance.is_open:
         least = _least(instance, stream_program(instance, work, whole(instance, work), Demand()), TIME_LIMIT_S)
-        floors |= {"offered": least} if least is not None else {}
+        floors |= {"offered": least[0]} if least is not None else {}
     for name in set(floors) - {"offered"}:
         check_bound(reached, floors[name], f"the path bound ({name})", instance.name)
     named = {f"floor_{name}_j_per_unit": floor for name, floor in floors.items()}
@@ -129,11 +131,16 @@ def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> lis
     """The bound with one slot; and slot by slot where something changes with time, or waiting counts, and time suffices."""
     found = [stream_bound(instance, time_limit_s)]
     if found[0] is not None and _slots_tell(instance) and time_limit_s > LEAST_SLOTTED_S:
-        first, last = _span(instance, traffic(instance))
-        slot_s = max((last - first) / MOST_SLOTS, min(HOUR_S, (last - first) / FEWEST_SLOTS))
+        slot_s = usual_slot_s(instance)
         if slot_s > 0:
             found.append(slotted_bound(instance, slot_s, time_limit_s=time_limit_s))
     return [bound for bound in found if bound is not None]
+
+
+def usual_slot_s(instance: Instance) -> float:
+    """The length of slots where nobody names one."""
+    first, last = _span(instance, traffic(instance))
+    return float(max((last - first) / MOST_SLOTS, min(HOUR_S, (last - first) / FEWEST_SLOTS)))
 
 
 def _slots_tell(instance: Instance) -> bool:
@@ -158,7 +165,7 @@ def slotted_bound(
     for name, value in (("slot_s", slot_s), ("sojourn_s", 1.0 if sojourn_s is None else sojourn_s)):
         if not value > 0:
             raise ParameterError(f"{name} is {value!r}; it must be a positive number of seconds")
-    return _bound(instance, slot_s, Demand(None, sojourn_s, due), time_limit_s, f"stream_lp:slots={slot_s:g}s")
+    return _bound(instance, float(slot_s), Demand(None, sojourn_s, due), time_limit_s, f"stream_lp:slots={slot_s:g}s")
 
 
 def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_s: float, source: str) -> Bound | None:
@@ -168,8 +175,34 @@ def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_
     if not work.units.sum() > 0:
         return None
     slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
-    value = _least(instance, stream_program(instance, work, slots, demand), time_limit_s)
-    return None if value is None else Bound(value, source, "exact-lp")
+    found = _least(instance, stream_program(instance, work, slots, demand), time_limit_s)
+    if found is None:
+        return None
+    value, lp, duals = found
+    # What holds only of schedules that meet a demand is no bound on the objective: it gets no certificate.
+    fields = {} if duals is None or demand != Demand() else dual_fields(lp, duals)
+    return Bound(value, source, "exact-lp", certificate=certificate_text(STREAM, slot_s=slot_s, **fields) if fields else None)
+
+
+def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
+    """What the duals of a certificate prove of this instance, its LP compiled afresh; None when they prove nothing."""
+    slot_s = data.get("slot_s")
+    if slot_s is not None and not (type(slot_s) is float and 0 < slot_s < math.inf):
+        return None
+    if instance.stream is None or instance.num_tasks == 0:
+        return None
+    work = traffic(instance)
+    if not work.units.sum() > 0:
+        return None
+    slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
+    program = stream_program(instance, work, slots, Demand())
+    lp = _lp_of(instance, program)
+    duals = None if lp is None else read_duals(data, lp)
+    value = None if lp is None or duals is None else _value_of(instance, program, proven_bound(lp, duals))
+    if lp is None or duals is None or value is None:
+        return None
+    text = certificate_text(STREAM, slot_s=slot_s, **dual_fields(lp, duals))
+    return Bound(value, "stream_lp" if slot_s is None else f"stream_lp:slots={slot_s:g}s", "exact-lp", certificate=text)
 
 
 def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
@@ -199,29 +232,47 @@ def _changes(instance: Instance) -> Floats:
     return np.asarray(np.concatenate(turns) * instance.tick_s, dtype=float)
 
 
-def _least(instance: Instance, program: StreamProgram, time_limit_s: float) -> float | None:
-    """The proven least objective; of J per unit over all amounts of work."""
+def _least(
+    instance: Instance, program: StreamProgram, time_limit_s: float
+) -> tuple[float, LinearProgram, Certificate | None] | None:
+    """The proven least objective, with the LP and the duals that prove it."""
+    lp = _lp_of(instance, program)
+    if lp is None:
+        return None
+    proven, duals = _proven(program, lp, time_limit_s)
+    value = _value_of(instance, program, proven)
+    return None if value is None else (value, lp, duals)
+
+
+def _lp_of(instance: Instance, program: StreamProgram) -> LinearProgram | None:
+    """The LP of the objective, of J per unit over all amounts of work; None where nothing is bounded."""
     if program.unbounded_waste:
         return None
     if "j_per_unit" not in instance.objective.metrics:
-        proven = _proven(program, program.lp, time_limit_s)
-        return None if proven is None else round_down(proven + Fraction(program.constant))
-    if program.constant < 0:
+        return program.lp
+    return None if program.constant < 0 else per_unit(program, program.few)
+
+
+def _value_of(instance: Instance, program: StreamProgram, proven: Fraction | None) -> float | None:
+    """The bound on the objective that a proven value of the LP is."""
+    if proven is None:
         return None
-    proven = _proven(program, per_unit(program, program.few), time_limit_s)
+    if "j_per_unit" not in instance.objective.metrics:
+        return round_down(proven + Fraction(program.constant))
     # What processes less than a few units pays all rest with them.
     apart = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
-    return None if proven is None else round_down(min(proven, apart) * (1 - Fraction(2, 10**9)))
+    return round_down(min(proven, apart) * (1 - Fraction(2, 10**9)))
 
 
-def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> Fraction | None:
-    """What the duals prove, as they come or repaired."""
+def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> tuple[Fraction | None, Certificate | None]:
+    """What the duals prove, as they come or repaired, and the better ones."""
     answer = solve_scaled(lp, time_limit_s)
     if answer.dual is None:
-        return None
+        return None, None
     better = repaired(lp, answer.dual, len(program.cls), program.classes, program.slots.width)
-    found = [proven_bound(lp, certificate(lp, dual)) for dual in (better, answer.dual)[: 1 + (program.slots.count == 1)]]
-    return max((value for value in found if value is not None), default=None)
+    duals = [certificate(lp, dual) for dual in (better, answer.dual)[: 1 + (program.slots.count == 1)]]
+    found = [(value, each) for each in duals if (value := proven_bound(lp, each)) is not None]
+    return max(found, key=lambda item: item[0], default=(None, None))
 
 
 def whole(instance: Instance, work: Traffic) -> Slots:

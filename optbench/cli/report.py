@@ -79,7 +79,7 @@ def outcome(result: Result) -> str:
     words = {
         "optimal": f"[{GOOD}]proven optimal[/] and verified",
         "feasible": f"[{GOOD}]feasible[/] and verified" if result.verified else f"[{BAD}]not feasible[/]",
-        "infeasible": f"[{BAD}]proven infeasible[/]: no schedule keeps every constraint",
+        "infeasible": f"[{BAD}]infeasible[/]: {escape(infeasible_words(result))}",
         "unbounded": f"[{BAD}]unbounded[/]: the objective has no minimum",
         "unknown": f"[{BAD}]no schedule found[/]",
         "error": f"[{BAD}]the solver failed[/]",
@@ -87,6 +87,15 @@ def outcome(result: Result) -> str:
     first = f" (first schedule after {length(result.time_to_first_s)})" if result.time_to_first_s is not None else ""
     message = f"\n{escape(result.message)}" if result.message else ""
     return f"{words}, {REASONS[result.termination]} after {length(result.wall_s)}{first}{message}"
+
+
+def infeasible_words(result: Result) -> str:
+    """Who says that there is no schedule, and how it is proved."""
+    claim = result.infeasibility
+    if claim is None or claim.proof == "solver":
+        who = result.solver if claim is None else claim.source
+        return f"so says {who} (solver); nobody has certified it"
+    return f"proven by {claim.source} ({claim.proof}): {claim.argument}"
 
 
 def objective_table(instance: Instance, result: Result) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optbench.bench.results import Row, Summary, Table
     from optbench.bench.runner import StudyRun
 
-LEGEND = "mean gap to the best bounds, over instances; a missing gap counts as 100 %; time is the solver's own, the median"
+LEGEND = "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's own, the median"
 # Verdicts on what has not been run.
 UNDECIDED = ("unknown", "no data")
 
@@ -64,6 +64,7 @@ class Account:
         return {
             "study": run.plan.study.name,
             "config_hash": run.plan.study.config_hash,
+            "trust": list(run.plan.study.trust),
             "cells": len(run.cells),
             "done": run.done,
             "failed": self.num_failed,
@@ -97,7 +98,9 @@ class Account:
         show(f"\n[bold]{escape(self.run.plan.study.name)}[/]  {self._line()}")
         rows = self.solvers()
         if rows:
-            show("", solvers_table(rows), f"[{DIM}]{LEGEND}[/]")
+            trust = self.run.plan.study.trust
+            also = f"; bounds of {', '.join(trust)} count for all, uncertified" if trust else ""
+            show("", solvers_table(rows), f"[{DIM}]{LEGEND}{escape(also)}[/]")
         self._show_failures()
         show_gates(self.gates)
         show_claims(self.claims)
@@ -167,14 +170,14 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
 
 
 def solvers_table(solvers: Sequence[dict[str, Any]]) -> Any:
-    columns = ("solver", "cells", "failed", "no gap", "mean gap", "optimal", "time")
+    columns = ("solver", "cells", "failed", "no gap", "study gap", "optimal", "time")
     rows = [
         (
             escape(each["solver"]),
             f"{each['ran']:,}" if each["ran"] == each["cells"] else f"{each['ran']:,} of {each['cells']:,}",
             str(each["failed"] or "-"),
             str(each["missing_gaps"] or "-"),
-            percent(each["mean_gap"]),
+            percent(each["mean_study_gap"]),
             str(each["optimal"] or "-"),
             "-" if each["median_wall_s"] is None else length(each["median_wall_s"]),
         )
@@ -191,7 +194,8 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
         "ran": summary.ran,
         "failed": summary.failed,
         "missing_gaps": summary.missing_gaps,
-        "mean_gap": None if summary.study_gap is None else summary.study_gap.value,
+        "mean_study_gap": None if summary.study_gap is None else summary.study_gap.value,
+        "mean_gap": None if summary.gap is None else summary.gap.value,
         "optimal": summary.optimal,
         "median_wall_s": statistics.median(times) if times else None,
     }

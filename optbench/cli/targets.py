@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 TARGET_HELP = "an instance file of any known format, or a problem: NAME:key=value,... or NAME[key=value,...]"
 
 
-def add_target(parser: argparse.ArgumentParser, name: str = "target") -> None:
-    parser.add_argument(name, metavar=name.upper(), help=TARGET_HELP)
+def add_target(parser: argparse.ArgumentParser, name: str = "target", optional: bool = False) -> None:
+    parser.add_argument(name, metavar=name.upper(), help=TARGET_HELP, nargs="?" if optional else None)
     parser.add_argument("--format", metavar="FORMAT", help="format of the file, where its content fits more than one")
 
 

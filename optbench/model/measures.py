@@ -14,10 +14,19 @@ Value = float | tuple[float, ...]
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:
-    """|UB − LB| / max(|UB|, |LB|, 1e-9); None when either is missing."""
+    """0 where both are equal, 1 where their signs differ, else |UB − LB| / max(|UB|, |LB|); None when either is missing."""
     if objective is None or bound is None:
         return None
-    return abs(objective - bound) / max(abs(objective), abs(bound), 1e-9)
+    return relative_distance(objective, bound)
+
+
+def relative_distance(a: float, b: float) -> float:
+    """How far apart two numbers are, from 0 to 1, whatever their unit: there is no absolute threshold."""
+    if a == b:
+        return 0.0
+    if (a > 0) != (b > 0):
+        return 1.0
+    return abs(a - b) / max(abs(a), abs(b))
 
 
 def rpd(objective: float, best_known: float) -> float:
@@ -36,7 +45,7 @@ def primal_integral(trajectory: Iterable[tuple[float, float]], best_known: float
     for t_s, objective in trajectory:
         t_s = min(t_s, end_s)
         total += (t_s - last_t) * last_gap
-        last_t, last_gap = t_s, abs(objective - best_known) / max(abs(objective), abs(best_known), 1e-9)
+        last_t, last_gap = t_s, relative_distance(objective, best_known)
     return total + (end_s - last_t) * last_gap
 
 

@@ -18,12 +18,34 @@ OPTIMAL_GAP = 1e-6
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound on one level of the objective, where it comes from and how it is proved."""
+    """A lower bound on one level of the objective, where it comes from and how it is proved.
+
+    ``certificate`` is what the core re-proves it with (``bounds.proving``); a ``solver`` bound has none.
+    """
 
     value: float
     source: str
     proof: Proof
     level: int = 0
+    certificate: str | None = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON without the certificate, which may be long."""
+        return {"value": self.value, "source": self.source, "proof": self.proof, "level": self.level}
+
+
+@dataclass(frozen=True)
+class Infeasibility:
+    """Who says that no schedule exists, and how it is proved; ``argument`` is for people."""
+
+    source: str
+    proof: Proof
+    argument: str = ""
+    certificate: str | None = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON without the certificate."""
+        return {"source": self.source, "proof": self.proof, "argument": self.argument}
 
 
 @dataclass(frozen=True)
@@ -63,3 +85,4 @@ class Result:
     schedule_file: str | None = None
     message: str | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    infeasibility: Infeasibility | None = None

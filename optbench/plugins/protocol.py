@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from optbench.errors import ContradictionError, UnsupportedError, nearest
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
-from optbench.model.result import Bound, Proof, Termination, TrajectoryPoint
+from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 
@@ -75,10 +76,10 @@ class Run:
         self._lock = threading.RLock()
         self.best: Schedule | None = None
         self.verdict: Verdict | None = None
-        self.bounds: list[Bound] = []
+        self._bounds: list[Bound] = []
         self.trajectory: list[TrajectoryPoint] = []
         self.rejected: list[Verdict] = []
-        self.proven_infeasible = False
+        self.infeasibility: Infeasibility | None = None
         self.proven_unbounded = False
         self.termination: Termination = "finished"
         self.contradiction: ContradictionError | None = None
@@ -111,6 +112,16 @@ class Run:
         return None if self.verdict is None else self.verdict.objectives[0]
 
     @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds so far, in the order of their values, the best one last."""
+        return tuple(self._bounds)
+
+    @property
+    def proven_infeasible(self) -> bool:
+        """Whether the solver, or the core, says that no schedule exists."""
+        return self.infeasibility is not None
+
+    @property
     def bound(self) -> float | None:
         """Best bound so far."""
         return max((bound.value for bound in self.bounds), default=None)
@@ -131,20 +142,58 @@ class Run:
         return verdict
 
     def report_bound(self, value: float, source: str, proof: Proof = "solver") -> None:
-        """Take a lower bound on this run's objective; one that improves nothing is forgotten."""
-        if not np.isfinite(value):
-            return
-        value = max(float(value), 0.0)  # no metric of a feasible schedule is negative, and weights are positive
-        with self._lock:
-            if self.bound is not None and value <= self.bound:
-                return
-            self.bounds.append(Bound(value, source, proof, self.level))
-            self._check()
-            self._record(self.elapsed_s())
+        """Take the solver's own lower bound on this run's objective; one that improves nothing is forgotten.
 
-    def report_infeasible(self) -> None:
-        """The solver has proved that no schedule exists."""
-        self.proven_infeasible = True
+        Its label is ``solver`` whatever ``proof`` says: what is certified comes from ``prove_bounds`` and ``report_certificate``.
+        """
+        del proof
+        self._keep(Bound(value, source, "solver"))
+
+    def report_certificate(self, certificate: str) -> Bound:
+        """Take a bound with a certificate, which the core proves again on this run's instance; CertificateError where it cannot.
+
+        Whoever made the certificate: its value, source and label are what the core finds.
+        """
+        from optbench.bounds.proving import prove
+
+        proven = prove(self.instance, certificate)
+        self._keep(proven)
+        return proven
+
+    def prove_bounds(self, time_limit_s: float, method: str = "auto") -> None:
+        """Have the core bound this run's instance, and take the best that it proves; ``cheap`` takes about a second at most."""
+        from optbench.bounds.auto import lower_bounds
+
+        for bound in lower_bounds(self.instance, method, time_limit_s)[:1]:
+            self._keep(bound)
+
+    def take_bound(self, bound: Bound, prefix: str = "") -> None:
+        """Take a bound from elsewhere, with a prefix to its source: certified if its certificate proves it, else a solver's."""
+        from optbench.bounds.proving import labelled
+
+        found = labelled(self.instance, bound)
+        source = found.source if found.source.startswith(prefix) else prefix + found.source
+        self._keep(replace(found, source=source))
+
+    def _keep(self, bound: Bound) -> None:
+        if not np.isfinite(bound.value):
+            return
+        # No metric of a feasible schedule is negative, and weights are positive.
+        bound = replace(bound, value=max(float(bound.value), 0.0), level=self.level)
+        with self._lock:
+            before = self.bound
+            # A certified bound counts beside a better one that is not: other runs of a study go by it.
+            rivals = [each for each in self._bounds if bound.proof == "solver" or each.proof != "solver"]
+            if any(each.value >= bound.value for each in rivals):
+                return
+            insort(self._bounds, bound, key=lambda each: (each.value, each.proof != "solver"))
+            self._check()
+            if before is None or bound.value > before:
+                self._record(self.elapsed_s())
+
+    def report_infeasible(self, source: str = "solver") -> None:
+        """The solver claims that no schedule exists; ``api.solve`` has the core look for a certified proof."""
+        self.infeasibility = Infeasibility(source, "solver")
 
     def report_unbounded(self) -> None:
         """The solver has proved that the objective has no minimum."""

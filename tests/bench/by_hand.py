@@ -43,9 +43,10 @@ def _cell(kind: Any, made: Made, label: str, budget: CellBudget) -> Cell:
 
 
 def record(cell: Cell, objective: Value | None = None, bound: Value | None = None, **fields: Any) -> Record:
-    """What a cell came to; bounds are its own."""
+    """What a cell came to; bounds are its own: certified those of the bounding, a solver's all others."""
     lows = bound if isinstance(bound, tuple) else (bound,)
-    entries = tuple(_bound(low, cell.label, level) for level, low in enumerate(lows) if low is not None)
+    proof = "combinatorial" if cell.kind == "bound" else "solver"
+    entries = tuple(bound_row(low, cell.label, level, proof) for level, low in enumerate(lows) if low is not None)
     values = objective if isinstance(objective, tuple) else (objective,)
     gaps = tuple(gap(value, low) for value, low in zip(values, lows, strict=False))
     whole: Any = None if None in gaps else gaps[0] if len(gaps) == 1 else gaps
@@ -61,12 +62,13 @@ def record(cell: Cell, objective: Value | None = None, bound: Value | None = Non
         "machine": MACHINE,
         "code_version": "0.1.0+abc",
         "began_at": "2026-11-18T12:00:00.000+00:00",
+        "labelled": True,
     }
     return Record(cell, **{**base, **fields})
 
 
-def _bound(value: float, source: str, level: int) -> Mapping[str, Any]:
-    return {"value": value, "source": source, "proof": "solver", "level": level}
+def bound_row(value: float, source: str, level: int = 0, proof: str = "solver") -> Mapping[str, Any]:
+    return {"value": value, "source": source, "proof": proof, "level": level}
 
 
 def failure(cell: Cell, kind: str, message: str = "why", **fields: Any) -> Record:

@@ -88,15 +88,16 @@ def test_an_interval_on_both_sides_of_the_figure_is_said() -> None:
 
 
 def test_gates_hold_fail_or_cannot_be_told() -> None:
-    gates, _ = judged(gates={"new": "gap <= 20%", "old": "gap <= 20%", "sure": "failed(new) == 0 and failed(old) == 0"})
+    near, sure = "study_gap <= 20%", "failed(new) == 0 and failed(old) == 0"
+    gates, _ = judged(gates={"new": near, "old": near, "sure": sure})
     assert [gate.verdict for gate in gates] == ["holds", "fails", "holds"]
     assert not_held(gates, ())
     assert [part.value for part in gates[1].parts] == [pytest.approx(0.45)]
     assert [(each.cell.label, each.cell.instance) for each in gates[1].worst] == [("old", "x-0")]
     told = gates[1].to_dict()
     assert told["worst"][0]["command"].startswith("optbench solve x -s old")
-    assert told["values"] == {"gap": pytest.approx(0.45)}
-    gates, _ = judged({("new", "x-1"): None}, gates={"new": "gap <= 20%"})
+    assert told["values"] == {"study_gap": pytest.approx(0.45)}
+    gates, _ = judged({("new", "x-1"): None}, gates={"new": "study_gap <= 20%"})
     assert gates[0].verdict == "unknown" and not gates[0].holds
     assert gates[0].worst[0].why == "has not been run"
 
@@ -113,8 +114,14 @@ def test_a_study_without_expectations_has_none() -> None:
     assert judged() == ((), ())
 
 
+def test_a_gate_names_which_gap_it_means() -> None:
+    """A rule has no bounds of its own: its gap counts as 1, whatever the instance's bounding proves."""
+    gates, _ = judged({("new", "x-0"): (60.0, 60.0), ("new", "x-1"): (70.0, 70.0)}, gates={"new": "gap == 0", "old": "gap == 1"})
+    assert [gate.verdict for gate in gates] == ["holds", "holds"]
+
+
 def test_a_gate_reads_the_gap_that_the_tables_show() -> None:
-    plan = study_of(["new", "old"], ["x"], seeds=(0, 1), gates={"old": "gap <= 0"})
+    plan = study_of(["new", "old"], ["x"], seeds=(0, 1), gates={"old": "study_gap <= 0"})
     records = records_of(plan, {**OURS, **BOUNDED, ("new", "x-0"): (60.0, 60.0)})
     (gate,), _ = evaluate(plan, records)
     shown = [row.counted_study_gap for row in rows(plan, records) if row.cell.label == "old"]

@@ -19,31 +19,60 @@ from optbench.bench.results.trajectories import primal_integral_s
 from optbench.bench.store import Store
 from optbench.bench.study.cells import BOUNDS
 from optbench.bench.study.declared import CellBudget
-from tests.bench.by_hand import failure, record, records_of, study_of
+from tests.bench.by_hand import bound_row, failure, record, records_of, study_of
 
 
 def by_label(found: list[Summary]) -> dict[str, Summary]:
     return {each.label: each for each in found}
 
 
-def test_a_gap_is_to_the_better_of_own_and_shared_bound_and_the_study_gap_to_anybodys() -> None:
-    plan = study_of(["x", "y", "z"], ["a"])
-    found = table(plan, records_of(plan, {
+def test_a_gap_is_to_the_bounds_of_its_own_run_and_the_study_gap_to_certified_and_trusted_ones_too() -> None:
+    """What y says of itself counts for y alone, unless the study trusts it; the bounding is certified and counts for all."""
+    given = {
         (BOUNDS, "a-0"): (None, 95.0), ("x", "a-0"): (110.0, 90.0), ("y", "a-0"): (100.0, 98.0), ("z", "a-0"): (100.0, None),
-    }))  # fmt: skip
-    x, y, z = found.rows
-    assert [row.gap for row in found.rows] == pytest.approx([15 / 110, 2 / 100, 5 / 100])
-    assert [row.study_gap for row in found.rows] == pytest.approx([12 / 110, 2 / 100, 2 / 100])
+    }  # fmt: skip
+    plan = study_of(["x", "y", "z"], ["a"])
+    found = table(plan, records_of(plan, given))
+    assert [row.gap for row in found.rows] == [pytest.approx(20 / 110), pytest.approx(2 / 100), None]
+    assert [row.study_gap for row in found.rows] == pytest.approx([15 / 110, 2 / 100, 5 / 100])
+    assert [row.shared_gap for row in found.rows] == pytest.approx([15 / 110, 5 / 100, 5 / 100])
     assert [row.rpd for row in found.rows] == pytest.approx([0.1, 0.0, 0.0])
-    assert x.record is not None and x.record.bound == 95.0 and x.record.bounds[0]["source"] == BOUNDS
-    assert y.record is not None and y.record.bound == 98.0
-    assert z.record is not None and z.record.bound == 95.0
-    assert found.best == {"hash-a-0": BestKnown(100.0, "y", 98.0)}
+    assert found.best == {"hash-a-0": BestKnown(100.0, "y", 95.0)}
     assert found.contradictions == ()
+    trusting = study_of(["x", "y", "z"], ["a"], trust=("y",))
+    again = table(trusting, records_of(trusting, given))
+    assert [row.gap for row in again.rows] == [row.gap for row in found.rows]
+    assert [row.study_gap for row in again.rows] == pytest.approx([12 / 110, 2 / 100, 2 / 100])
+    assert again.best == {"hash-a-0": BestKnown(100.0, "y", 98.0)}
+
+
+def test_a_certified_bound_counts_for_all_whoever_reported_it_but_not_in_records_that_nobody_checked() -> None:
+    def reports(cell: Any, labelled: bool) -> Any:
+        return record(cell, 100.0, 98.0, bounds=(bound_row(98.0, "fluid_lp", proof="exact-lp"),), labelled=labelled)
+
+    plan = study_of(["x", "y"], ["a"])
+    for labelled, gap in ((True, 2 / 100), (False, None)):
+        given = {("x", "a-0"): lambda cell, k=labelled: reports(cell, k), ("y", "a-0"): (100.0, None)}
+        x, y = rows(plan, records_of(plan, given))
+        assert x.study_gap == pytest.approx(2 / 100)
+        assert y.study_gap == (None if gap is None else pytest.approx(gap))
+
+
+def test_an_optimum_on_a_solvers_word_alone_is_not_called_proven() -> None:
+    given = {("x", "a-0"): (100.0, 100.0), ("y", "a-0"): (100.0, None)}
+    plan = study_of(["x", "y"], ["a"])
+    found = table(plan, records_of(plan, given))
+    assert [row.optimal for row in found.rows] == [True, False]
+    assert [row.proven for row in found.rows] == [False, False]
+    assert found.proven == frozenset()
+    trusting = study_of(["x", "y"], ["a"], trust=("x",))
+    again = table(trusting, records_of(trusting, given))
+    assert [row.proven for row in again.rows] == [True, True]
+    assert again.proven == {"hash-a-0"}
 
 
 def test_an_optimum_that_another_solver_proved_is_reached_but_not_proved() -> None:
-    plan = study_of(["exact", "rule"], ["a"])
+    plan = study_of(["exact", "rule"], ["a"], trust=("exact",))
     exact, rule = rows(plan, records_of(plan, {("exact", "a-0"): (50.0, 50.0), ("rule", "a-0"): (50.0, None)}))
     assert (exact.proved, exact.optimal, exact.state) == (True, True, "optimal")
     assert (rule.proved, rule.optimal, rule.state, rule.gap, rule.counted_gap) == (False, True, "optimal", None, 1.0)
@@ -61,7 +90,7 @@ def test_a_missing_gap_counts_as_one() -> None:
 def test_nothing_counts_worse_than_no_gap() -> None:
     plan = study_of(["x", "y"], ["a"])
     found = rows(plan, records_of(plan, {("x", "a-0"): (10.0, -10.0), ("y", "a-0"): lambda cell: failure(cell, "crashed")}))
-    assert found[0].gap == 2.0
+    assert found[0].gap == 1.0
     assert [(row.counted_gap, row.counted_study_gap) for row in found] == [(1.0, 1.0), (1.0, 1.0)]
 
 
@@ -109,14 +138,14 @@ def test_infeasibility_that_a_schedule_refutes_fails() -> None:
     liar, honest = rows(plan, records_of(plan, given))
     assert liar.state == "false_bound" and liar.record is not None and liar.record.reason is not None
     assert liar.record.reason.message == (
-        "a-0: liar proved it infeasible, but honest has a schedule of 100.0 that the verifier confirmed"
+        "a-0: liar says that it is infeasible, but honest has a schedule of 100.0 that the verifier confirmed"
     )
     assert honest.state == "feasible"
 
 
 def test_objectives_in_order() -> None:
     """Best is (10, 6). y's bound of the second level holds for schedules of 12 on the first: x is better there, and below it."""
-    plan = study_of(["x", "y", "z"], ["a"], levels=2)
+    plan = study_of(["x", "y", "z"], ["a"], levels=2, trust=("z",))
     found = table(plan, records_of(plan, {
         ("x", "a-0"): ((10.0, 6.0), (8.0, 3.0)),
         ("y", "a-0"): ((12.0, 5.0), (9.0, 5.0)),
@@ -197,7 +226,7 @@ def test_failing_at_once_is_not_fast() -> None:
 
 def test_what_has_not_run_is_left_out_and_ranks_are_over_what_everybody_ran() -> None:
     """y is compared on a alone, where it is behind; its lack of a cell on b, where x is far from its bound, is no merit."""
-    plan = study_of(["x", "y", "late"], ["a", "b"])
+    plan = study_of(["x", "y", "late"], ["a", "b"], trust=("x",))
     given = {("x", "a-0"): (10.0, 10.0), ("y", "a-0"): (12.0, None), ("x", "b-0"): (10.0, 1.0)}
     found = table(plan, records_of(plan, given))
     assert found.ran == 3 and found.labels == ("x", "y", "late")
@@ -256,7 +285,7 @@ def test_what_is_left_contradicts_nothing(cells: list[tuple[Any, Any, bool]], sh
 
 def test_published_bounds(data_dir: Path) -> None:
     """ft06's optimum is 55: 55 is the best known though nobody of the study reached it, and 50 is too good to be true."""
-    plan = study_of(["x", "y"], ["jobshop/ft06"])
+    plan = study_of(["x", "y"], ["jobshop/ft06"], trust=("x", "y"))
     name = "jobshop/ft06-0"
     found = table(plan, records_of(plan, {("x", name): (66.0, None), ("y", name): (60.0, 50.0)}))
     assert found.best["hash-jobshop/ft06-0"] == BestKnown(55.0, "published", 50.0)

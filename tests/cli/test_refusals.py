@@ -118,7 +118,8 @@ def test_a_proven_infeasible_instance_is_exit_code_3(cli: Cli, tmp_path: Path) -
     done = cli("solve", "i.json", "--json", "-o", "s.json")
     assert done.code == 3
     assert (done.json["status"], done.json["objective"], done.json["schedule_file"]) == ("infeasible", None, None)
-    assert "proven infeasible" in cli("solve", "i.json").out
+    assert (done.json["infeasibility"]["source"], done.json["infeasibility"]["proof"]) == ("jackson:p", "combinatorial")
+    assert "infeasible: proven by jackson:p (combinatorial): tasks that must end by 5" in cli("solve", "i.json").out
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

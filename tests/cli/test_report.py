@@ -14,7 +14,7 @@ seeds = 2
 bound_limit = "1s"
 
 [gates]
-heft = "gap < 1"
+heft = "study_gap < 1"
 """
 
 

@@ -66,6 +66,7 @@ CASES = (
     Case("lies:how=forged", "infeasible"),
     Case("lies:how=false_bound", "false_bound"),
     Case("lies:how=bound_above_others", "false_bound", "bound 1000000000.0", later=True),
+    Case("lies:how=certified", None),
     Case("lies:how=huge", "nonsense", "256 MB are allowed"),
     Case("lies:how=link", "nonsense"),
     Case("lies:how=pipe", "nonsense", "no regular file"),

@@ -21,7 +21,8 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """``bound`` is what the certified bounds allow (no schedules give less); ``mean_gap`` that of the solvers that ours reads."""
+    """``bound`` is what the certified bounds allow (no schedules give less); ``mean_gap`` the mean study gap of the solvers that
+    ours reads."""
 
     study: str
     claim: Claim
@@ -97,6 +98,6 @@ def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
 
 
 def mean_gap(formula: Formula, columns: Columns) -> float | None:
-    """Mean gap over all cells of the solvers that a formula reads; None where one has not been run."""
-    gaps = [columns.measure(row, "gap") for label in formula.solvers for row in columns.rows(label)]
+    """Mean study gap over all cells of the solvers that a formula reads; None where one has not been run."""
+    gaps = [columns.measure(row, "study_gap") for label in formula.solvers for row in columns.rows(label)]
     return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None

@@ -6,7 +6,6 @@ import json
 import pickle
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from optbench.errors import ContradictionError, OptbenchError, UnsupportedError
 from optbench.model.files import result_to_dict, schedule_to_dict, write_instance
 from optbench.model.files.strict_json import jsonable
 from optbench.model.instance import Instance
+from optbench.model.result import Bound, Infeasibility
 
 ANSWER = "answer.json"
 INSTANCE = "instance.json"
@@ -54,7 +54,7 @@ def make_instance(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def bound(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Certified bounds that all solvers of the instance share."""
     found = api.bound(_instance(payload), time_limit_s=payload["time_limit_s"])
-    return {"bounds": [asdict(each) for each in found]}
+    return {"bounds": [_with_certificate(each) for each in found]}
 
 
 def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -75,7 +75,15 @@ def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if result.termination == "interrupted":
         return {"refusal": "crashed", "message": "the solver raised KeyboardInterrupt, and nobody had asked it to stop"}
     schedule = None if result.schedule is None else schedule_to_dict(result.schedule, instance)
-    return {"result": result_to_dict(result), "schedule": schedule}
+    told = result_to_dict(result) | {"bounds": [_with_certificate(each) for each in result.bounds]}
+    if result.infeasibility is not None:
+        told["infeasibility"] = _with_certificate(result.infeasibility)
+    return {"result": told, "schedule": schedule}
+
+
+def _with_certificate(claim: Bound | Infeasibility) -> dict[str, Any]:
+    """A claim with what proves it, for the judge."""
+    return claim.to_dict() | {"certificate": claim.certificate}
 
 
 def says_out_of_memory(text: str) -> bool:

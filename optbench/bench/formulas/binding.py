@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from optbench.bench.formulas.errors import FormulaError
-from optbench.bench.formulas.names import CONDITIONS, Scope
+from optbench.bench.formulas.names import CONDITIONS, RENAMED, Scope
 from optbench.bench.formulas.syntax import COMPARISONS, Binary, Call, Name, Node, Number, Unary, parse
 from optbench.bench.formulas.terms import (
     Absolute,
@@ -43,7 +43,7 @@ FUNCTIONS = {
 }
 ON_SHARES = ("mean", "sum")
 # Metrics between 0 and 1, and functions that lead no further than the cells do.
-SHARES = ("gap", "own_gap")
+SHARES = ("gap", "study_gap")
 LIKE_CELLS = ("mean", "median", "max", "min", "p")
 TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 CellKind = Literal["number", "condition"]
@@ -224,6 +224,9 @@ class _Binder:
             self.fail(f"{node.text!r} is a solver; name a metric of it, such as gap({node.text})", node)
         if node.text in FUNCTIONS:
             self.fail(f"{node.text!r} is a function; it is written {FUNCTIONS[node.text]}", node)
+        if node.text in RENAMED:
+            new = RENAMED[node.text]
+            self.fail(f"{node.text!r} is called {new!r} now; what tables rank by is 'study_gap'", node)
         hint = nearest(node.text, [*self.scope.metrics, *FUNCTIONS])
         self.fail(f"unknown metric {node.text!r}; {hint} (name it in `metrics` of the study if its family has such a one)", node)
 

@@ -60,13 +60,10 @@ class Columns:
 
     @cached_property
     def bounds(self) -> Mapping[str, float]:
-        """The best certified bound of each instance."""
-        best: dict[str, float] = {}
-        for row in (row for rows in self._rows.values() for row in rows if row is not None):
-            bound = None if row.record is None or row.failed else row.record.bound
-            if isinstance(bound, (int, float)):
-                best[row.cell.instance_hash] = max(bound, best.get(row.cell.instance_hash, bound))
-        return best
+        """The best certified or trusted bound of each instance with one level."""
+        every = [row for rows in self._rows.values() for row in rows if row is not None]
+        several = {row.cell.instance_hash for row in every if isinstance(row.objective, tuple)}
+        return {row.cell.instance_hash: row.low for row in every if row.low is not None and row.cell.instance_hash not in several}
 
     def measure(self, row: Row | None, name: str) -> float:
         """One measure of one cell, NaN where it has none."""
@@ -76,8 +73,8 @@ class Columns:
     def _value(self, row: Row, record: Record, name: str) -> float | None:
         if name in CONDITIONS:
             return float(row.objective is not None if name == "solved" else getattr(row, name))
-        if name in ("gap", "own_gap"):
-            return row.counted_study_gap if name == "gap" else row.counted_gap
+        if name in ("gap", "study_gap"):
+            return row.counted_gap if name == "gap" else row.counted_study_gap
         if name == "bound":
             return self.bounds.get(row.cell.instance_hash)
         if name == "objective":

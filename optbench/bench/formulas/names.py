@@ -12,15 +12,15 @@ from optbench.model.objective import METRICS
 CONDITIONS = {
     "failed": "it has a reason for failing",
     "solved": "it has a verified schedule",
-    "optimal": "its gap is closed, whoever proved it",
-    "proved": "its own gap is closed",
+    "optimal": "its study_gap is closed",
+    "proved": "its gap is closed, by bounds of its own run",
 }
 # Of a cell, numbers that every family has; what fails has only what was measured of its process.
 MEASURES = {
     "objective": "verified objective (none where levels follow each other)",
-    "bound": "best certified bound of the instance in the study (none where levels follow each other)",
-    "gap": "between objective and bound; 1 where either is missing",
-    "own_gap": "to the cell's own bound or that of the bounding, whoever else runs; 1 where either is missing",
+    "bound": "best certified or trusted bound of the instance in the study (none where levels follow each other)",
+    "gap": "between the objective and the best bound of the very same run; 1 where either is missing",
+    "study_gap": "to the best certified or trusted bound of the instance, or the run's own; 1 where none is there",
     "rpd": "(objective - best known) / best known",
     "regret": "(objective - that of the reference) / that of the reference",
     "wall_s": "solving time",
@@ -29,6 +29,8 @@ MEASURES = {
     "cpu_s": "processor time of the process",
     "peak_memory_mb": "highest memory of the process",
 }
+# Names that were given up, and what they are called now.
+RENAMED = {"own_gap": "gap"}
 # As the verifier recomputes them; a family may have others, which `metrics` of the study declares.
 OF_SCHEDULES = METRICS
 # Of instances with arrivals, as the verifier recomputes them.

@@ -42,7 +42,7 @@ def gaps(report: Report, number: dict[str, int]) -> str:
     """A row per solver: a dot per instance, the mean and its interval."""
     scale = ExcessScale(LEFT, WIDTH - LEFT - RIGHT)
     height = TOP + ROW * len(report.ranked)
-    parts = [_grid(scale, TOP, height, "gap to the best bound of the study, mean of each instance")]
+    parts = [_grid(scale, TOP, height, "study gap, mean of each instance")]
     for j, summary in enumerate(report.ranked):
         parts.append(_gap_row(report, summary, number[summary.label], scale, TOP + ROW * (j + 0.5)))
     return chart(parts, height + FOOT, "gaps by solver")
@@ -147,7 +147,7 @@ def time_against_gap(report: Report, number: dict[str, int]) -> str:
     words = f"solving time (geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s)"
     parts.append(svg.text(LEFT + axis.length / 2, base + 40, words, class_="axis-name x"))
     upright = f"translate({LEFT - 76:g} {TOP + HEIGHT / 2:g}) rotate(-90)"
-    parts.append(svg.tag("text", "mean gap to the best bound", class_="axis-name x", transform=upright))
+    parts.append(svg.tag("text", "mean study gap", class_="axis-name x", transform=upright))
     placed = [(axis.at(time_s) - 8, axis.at(time_s) + 8, scale.at(gap.value)) for _, time_s, gap in found]
     for summary, time_s, gap in sorted(found, key=lambda each: scale.at(each[2].value)):
         x, y = axis.at(time_s), scale.at(gap.value)

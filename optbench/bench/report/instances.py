@@ -11,7 +11,7 @@ from typing import Any
 from optbench.bench.repeating import given_of, repeat
 from optbench.bench.report.gathered import Report
 from optbench.bench.report.ranking import table_of
-from optbench.bench.report.words import NONE, number, percent, seconds
+from optbench.bench.report.words import NONE, infeasible_words, number, percent, seconds
 from optbench.bench.results import Row
 
 # Cells shown; those of whole instances beyond it are left out, and the table says so.
@@ -44,7 +44,11 @@ class Particulars:
         if row.objective is not None:
             lines.append(f"objective {number(row.objective)}, {percent(row.rpd)} above the best known")
         if record.bound is not None and best is not None:
-            lines.append(f"bound {number(record.bound)} ({best['source']}, {best['proof']}), gap {percent(row.gap)}")
+            lines.append(f"bound of this run {number(record.bound)} ({best['source']}, {best['proof']}), gap {percent(row.gap)}")
+        if row.low is not None and row.objective is not None:
+            lines.append(f"best bound of the study {number(row.low)}, study gap {percent(row.study_gap)}")
+        if record.infeasibility is not None:
+            lines.append("no schedule exists: " + infeasible_words(record.infeasibility))
         lines.append(f"solving {seconds(record.wall_s)}, cell {seconds(record.total_s)}, memory {record.peak_memory_mb:,.0f} MB")
         lines.append(f"key {row.cell.key}")
         if row.cell.label not in self.given:

@@ -15,23 +15,27 @@ from optbench.errors import OptbenchError
 
 MEANINGS = (
     (
-        "gap to best bound",
-        "(objective − bound) / objective, with the best bound that anybody in the study proved for the instance: a schedule is "
-        "at most so far from the optimum. A cell that failed or found nothing counts as 100 %. Of objectives in order, the "
-        "widest gap counts. Gates and claims call it gap.",
+        "study gap",
+        "|objective − bound| / the larger of both, with the best bound of the instance that the core has certified, whoever "
+        "reported it, that a solver named in `trust` gave, or that the run itself gave: as far as those bounds are right, a "
+        "schedule is at most so far from the optimum. A cell that failed or found nothing counts as 100 %. Of lexicographic "
+        "objectives the widest gap counts. Gates and claims call it study_gap.",
     ),
     (
         "behind first",
         f"its gap minus that of the first, instance by instance; an interval that holds 0 may be chance, as may any of fewer "
         f"than {stats.FEWEST} instances.",
     ),
-    ("own proof", "the gap with the bounds of the solver itself and of the instance's bounding alone (own_gap)."),
+    (
+        "gap of its own run",
+        "the gap to the best bound of the very same run, certified or the solver's own; 100 % of a solver that gives none (gap).",
+    ),
     (
         "above best known",
         "(objective − best known) / best known (rpd), over the instances that it solved; of objectives in order, of the first. "
         "Of public instances the published best known counts too. It proves nothing.",
     ),
-    ("optimum", "cells that end at an optimum that anybody in the study proved."),
+    ("optimum", "cells whose study gap is closed."),
     (
         "time",
         f"solving time, without verification: geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s; a failure counts as the "
@@ -59,6 +63,7 @@ def provenance(report: Report) -> str:
         ("seeds", _ranges(study.seeds) + (f", {study.repetitions} repetitions each" if study.repetitions > 1 else "")),
         ("bounding of an instance", f"{study.bound_limit_s:g} s"),
         ("reference", study.reference),
+        ("solvers whose own bounds count for all (trust)", ", ".join(study.trust) or "none"),
         ("configuration", study.config_hash[:16]),
         ("run again", f"optbench run {report.word}"),
     ]

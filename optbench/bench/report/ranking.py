@@ -32,7 +32,7 @@ def table_of(heads: Sequence[str], rows: Sequence[str], class_: str = "", words:
 def ranking(report: Report, number: dict[str, int]) -> str:
     """A row per solver, best first; those that have not run stand last."""
     regret = report.plan.study.reference != BEST
-    heads = ["solver", "gap to best bound", "behind first", "own proof", "above best known"]
+    heads = ["solver", "study gap", "behind first", "gap of its own run", "above best known"]
     heads += [f"regret to {report.plan.study.reference}"] if regret else []
     unsolved = any(each.unsolved for each in report.summaries)
     heads += ["optimum", "failed", *(["no schedule"] if unsolved else []), "time", "rank", "wins"]

@@ -20,11 +20,11 @@ def verdict(report: Report) -> list[str]:
         return ["Nothing has run yet."]
     if all(row.objective is None for row in report.table.rows):
         return ["No solver has reached a schedule.", *_failures(report)]
-    if not any(each.low is not None for each in report.table.best.values()):
+    if all(row.study_gap is None for row in report.table.rows):
         return [_unbounded(report), *_failures(report)]
     if len(ranked) > 1 and not report.costs.columns:
         return ["The solvers have run on different instances: nothing can be compared yet.", *_failures(report)]
-    return [_best(report), *_behind(report), *_proven(report), *_failures(report), *_rules(report)]
+    return [_best(report), *_behind(report), *_proven(report), *_trusted(report), *_failures(report), *_rules(report)]
 
 
 def _best(report: Report) -> str:
@@ -94,6 +94,14 @@ def _proven(report: Report) -> Iterator[str]:
         yield f"{first.label} ends at a proven optimum in {first.optimal:,} of {counted(first.compared, 'cell')}{by_itself}."
 
 
+def _trusted(report: Report) -> Iterator[str]:
+    """Whose bounds count without a certificate."""
+    trust = report.plan.study.trust
+    if trust:
+        what = "whose bounds count" if len(trust) == 1 else "each of whose bounds counts"
+        yield f"The study trusts {listed(list(trust))}, {what} for every solver without a certificate."
+
+
 def _failures(report: Report) -> Iterator[str]:
     failed, unsolved = sum(each.failed for each in report.ranked), sum(each.unsolved for each in report.ranked)
     for count, what in ((failed, "failed"), (unsolved, "ended without a schedule")):
@@ -102,10 +110,20 @@ def _failures(report: Report) -> Iterator[str]:
     unbounded = sum(record.failed for record in report.bounding)
     if unbounded:
         yield f"The bounding of {counted(unbounded, 'instance')} failed: gaps there rest on what solvers proved."
-    proofs = {row.cell.instance_hash: row.cell.label for row in report.table.rows if row.state == "infeasible"}
-    if proofs:
-        who = _named(list(dict.fromkeys(proofs.values())))
-        yield f"No schedule refutes that {counted(len(proofs), 'instance')} cannot be solved, as {who} found."
+    yield from _infeasible(report)
+
+
+def _infeasible(report: Report) -> Iterator[str]:
+    """Instances without a schedule: certified, or on the word of a solver that no schedule refutes."""
+    claims = [(row, row.record.infeasibility or {}) for row in report.table.rows if row.record and row.state == "infeasible"]
+    certain = {row.cell.instance_hash for row, claim in claims if claim.get("proof", "solver") != "solver"}
+    if certain:
+        have = "has" if len(certain) == 1 else "have"
+        yield f"{counted(len(certain), 'instance')} {have} no schedule: that is certified."
+    said = {row.cell.instance_hash: row.cell.label for row, _ in claims if row.cell.instance_hash not in certain}
+    if said:
+        who = _named(list(dict.fromkeys(said.values())))
+        yield f"No schedule refutes that {counted(len(said), 'instance')} cannot be solved, as {who} says without a certificate."
 
 
 def _rules(report: Report) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from optbench.bench.page.scale import plain
 from optbench.bench.results.known import levels_of
@@ -53,6 +55,12 @@ def points(estimate: Estimate | None) -> str:
 def number(value: Value | None) -> str:
     """An objective or a bound; levels in order with commas."""
     return NONE if value is None else ", ".join(plain(each) for each in levels_of(value))
+
+
+def infeasible_words(claim: Mapping[str, Any]) -> str:
+    """Who says so, and how it is proved: ``windows (combinatorial): task a ends at 12 at the earliest ...``."""
+    argument = f": {claim['argument']}" if claim.get("argument") else ""
+    return f"{claim['source']} ({claim['proof']}){argument}"
 
 
 def seconds(value: float | None) -> str:

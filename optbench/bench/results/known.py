@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from optbench.bench.records import Record
 from optbench.bench.study.cells import Cell
 from optbench.data.registry import bounds_table, data_sets
-from optbench.model.measures import Value, contradicts
+from optbench.model.measures import Value, contradicts, gap
 from optbench.model.result import OPTIMAL_GAP
 
 PUBLISHED = "published"
@@ -17,7 +17,8 @@ TABLE = "bounds.json"
 
 @dataclass(frozen=True)
 class BestKnown:
-    """``by`` is the label of the solver that reached it, or ``published``; ``low`` the study's best bound on the first level."""
+    """``by`` is the label of the solver that reached it, or ``published``; ``low`` the best bound on the first level that counts
+    for every solver of the study."""
 
     value: Value
     by: str
@@ -31,7 +32,8 @@ class BestKnown:
     @property
     def proven(self) -> bool:
         """Whether no schedule is better on the first level."""
-        return self.low is not None and self.first - self.low <= OPTIMAL_GAP * max(abs(self.first), abs(self.low), 1e-9)
+        reached = gap(self.first, self.low)
+        return reached is not None and (reached <= OPTIMAL_GAP or (self.low is not None and self.first <= self.low))
 
 
 def levels_of(value: Value) -> tuple[float, ...]:

@@ -1,19 +1,19 @@
-"""Rows of a study: each cell's record beside the bounds that all solvers of its instance share, checked against all others."""
+"""Rows of a study: each cell's record with its gaps, checked against all other records of its instance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from optbench.bench.judge import failed
 from optbench.bench.records import Reason, Record
 from optbench.bench.results.known import BestKnown, best_known, exceeds, levels_of, published, reached_by
+from optbench.bench.results.lows import counts_for_all, shared_lows, widest_gap
 from optbench.bench.study.cells import Cell
 from optbench.bench.study.declared import BEST
 from optbench.bench.study.planning import Plan
-from optbench.model.measures import Value, gap
+from optbench.model.measures import Value
 from optbench.model.result import OPTIMAL_GAP
 
 # What a cell without a gap counts as in every mean of gaps.
@@ -25,16 +25,19 @@ Reached = Mapping[str, list[tuple[Value, str]]]
 
 @dataclass(frozen=True)
 class Row:
-    """A cell of a study as it counts: with the best bound of its own and of its instance; no ``record`` where it has not run.
+    """A cell of a study as it counts; no ``record`` where it has not run.
 
-    ``gap`` is what this cell and the instance's bounding prove, and stays as it is whoever else runs; ``study_gap`` is to the
-    best bound of anybody in the study, one for all solvers of the instance. ``rpd`` is (objective − best known) / best known,
-    ``regret`` the same against the study's reference; of objectives in order, both are of the first.
+    ``gap`` is between the objective and the best bound of this very run, whoever says so, and stays as it is whoever else runs.
+    ``study_gap`` is to the best of the run's own bounds and of ``low``, the best bound of the instance that is certified or that
+    a trusted solver gave; ``shared_gap`` leaves out what only this solver says. ``rpd`` is (objective − best known) / best known,
+    ``regret`` the same against the study's reference; of lexicographic objectives, both are of the first level.
     """
 
     cell: Cell
     record: Record | None
     study_gap: float | None = None
+    shared_gap: float | None = None
+    low: float | None = None
     rpd: float | None = None
     regret: float | None = None
 
@@ -49,7 +52,7 @@ class Row:
 
     @property
     def gap(self) -> float | None:
-        """The largest gap of any level."""
+        """The largest gap of any level, to this run's own bounds."""
         value = None if self.record is None or self.record.failed else self.record.gap
         return None if value is None else max(levels_of(value))
 
@@ -60,18 +63,23 @@ class Row:
 
     @property
     def counted_study_gap(self) -> float:
-        """The gap to the study's best bound; 1 when there is none, and at most."""
+        """The gap to the best bound that counts; 1 when there is none, and at most."""
         return _counted(self.study_gap)
 
     @property
     def proved(self) -> bool:
-        """Optimal by the cell's own bound or that of the bounding."""
+        """Optimal by the run's own bound."""
         return self.gap is not None and self.gap <= OPTIMAL_GAP
 
     @property
     def optimal(self) -> bool:
-        """Optimal, whoever proved it."""
+        """Optimal by a certified bound, a trusted one, or the run's own."""
         return self.study_gap is not None and self.study_gap <= OPTIMAL_GAP
+
+    @property
+    def proven(self) -> bool:
+        """Optimal by a certified or a trusted bound."""
+        return self.shared_gap is not None and self.shared_gap <= OPTIMAL_GAP
 
     @property
     def state(self) -> str:
@@ -112,7 +120,7 @@ class Table:
     @cached_property
     def proven(self) -> frozenset[str]:
         """Hashes of the instances whose best known is the optimum, on every level."""
-        closed = {row.cell.instance_hash for row in self.rows if row.optimal}
+        closed = {row.cell.instance_hash for row in self.rows if row.proven}
         single = {instance for instance, known in self.best.items() if known.proven and not isinstance(known.value, tuple)}
         return frozenset(closed | single)
 
@@ -140,7 +148,7 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
     reached = reached_by(solving, records)
     witnesses = {instance: _strongest(values) for instance, values in reached.items()}
     found: list[Contradiction] = []
-    shared = dict(_shared(plan, records, witnesses, found))
+    shared = list(_shared(plan, records, witnesses, found))
     joined: list[tuple[Cell, Record | None]] = []
     for cell in solving:
         record = records.get(cell.key)
@@ -149,19 +157,17 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
             if refuted is not None:
                 found.append(Contradiction(cell.instance, cell, refuted))
                 record = failed(record, Reason("false_bound", refuted))
-            else:
-                record = _bounded(record, shared.get(cell.instance_hash))
         joined.append((cell, record))
     public = _public(solving)
-    lows = _lows(joined, shared)
+    lows = shared_lows([*shared, *joined], plan.study.trust)
     best = best_known(reached, lows, public)
     found += _against_published(solving, reached, lows, public)
-    return Table(plan, tuple(_rows(plan, joined, best)), best, tuple(found))
+    return Table(plan, tuple(_rows(plan, joined, best, lows)), best, tuple(found))
 
 
 def _shared(
     plan: Plan, records: Mapping[str, Record], reached: Reached, found: list[Contradiction]
-) -> Iterator[tuple[str, Record]]:
+) -> Iterator[tuple[Cell, Record]]:
     """The bounding of each instance; one above an objective that was reached is struck out whole."""
     for instance, cell in plan.bounding.items():
         record = records.get(cell.key)
@@ -169,7 +175,7 @@ def _shared(
             continue
         refuted = _refuted(cell, record, reached.get(instance, []))
         if refuted is None:
-            yield instance, record
+            yield cell, record
         else:
             found.append(Contradiction(cell.instance, cell, refuted))
 
@@ -192,7 +198,7 @@ def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> st
     if record.status == "infeasible":
         value, label = reached[0]
         there = f"{label} has a schedule of {value!r} that the verifier confirmed"
-        return f"{cell.instance}: {cell.label} proved it infeasible, but {there}"
+        return f"{cell.instance}: {cell.label} says that it is infeasible, but {there}"
     own = () if record.objective is None else levels_of(record.objective)
     for level, (bound, source) in _best_bounds(record).items():
         for value, label in reached:
@@ -216,32 +222,6 @@ def _best_bounds(record: Record) -> dict[int, tuple[float, str]]:
     return best
 
 
-def _bounded(record: Record, shared: Record | None) -> Record:
-    """With the better of the cell's own bound and the shared one."""
-    if shared is None or shared.bound is None or isinstance(record.bound, tuple) or isinstance(record.objective, tuple):
-        return record
-    assert not isinstance(shared.bound, tuple)  # instances with objectives in order are not bounded for all
-    bounds = tuple(sorted([*record.bounds, *shared.bounds], key=_by_value))
-    low = max(shared.bound, record.bound if record.bound is not None else shared.bound)
-    return replace(record, bound=low, bounds=bounds, gap=gap(record.objective, low))
-
-
-def _by_value(entry: Mapping[str, Any]) -> float:
-    return -float(entry["value"])
-
-
-def _lows(joined: list[tuple[Cell, Record | None]], shared: Mapping[str, Record]) -> dict[str, float]:
-    """By instance, the best bound on the first level."""
-    lows: dict[str, float] = {}
-    named = [(cell.instance_hash, record) for cell, record in joined if record is not None and not record.failed]
-    for instance, record in [*shared.items(), *named]:
-        value = record.bound if record.bound is not None else _best_bounds(record).get(0, (None, ""))[0]
-        if value is not None:
-            low = levels_of(value)[0]
-            lows[instance] = max(low, lows.get(instance, low))
-    return lows
-
-
 def _public(cells: tuple[Cell, ...]) -> dict[str, tuple[float, float]]:
     """Published lower and upper bound by instance."""
     target_of = {cell.instance_hash: cell.target for cell in cells}
@@ -263,28 +243,21 @@ def _against_published(
             yield Contradiction(names[instance], None, words)
 
 
-def _rows(plan: Plan, joined: list[tuple[Cell, Record | None]], best: Mapping[str, BestKnown]) -> Iterator[Row]:
-    """Rows with their distance from the best known and from the reference."""
+def _rows(
+    plan: Plan, joined: list[tuple[Cell, Record | None]], best: Mapping[str, BestKnown], lows: Mapping[str, float]
+) -> Iterator[Row]:
+    """Rows with their gaps, and their distance from the best known and from the reference."""
     reference = _reference(plan.study.reference, joined)
     for cell, record in joined:
         value = None if record is None or record.failed or record.objective is None else levels_of(record.objective)[0]
         known = best[cell.instance_hash].first if cell.instance_hash in best else None
         other = known if plan.study.reference == BEST else reference.get((cell.instance_hash, cell.seed))
-        yield Row(cell, record, _study_gap(record, best.get(cell.instance_hash)), excess(value, known), excess(value, other))
-
-
-def _study_gap(record: Record | None, known: BestKnown | None) -> float | None:
-    """To the study's best bound on the first level; a later level is bounded by the cell's own alone."""
-    if record is None or record.failed or record.objective is None or known is None or known.low is None:
-        return None
-    value = levels_of(record.objective)
-    later: tuple[float, ...] = ()
-    if len(value) > 1:
-        if record.gap is None:
-            return None
-        later = levels_of(record.gap)[1:]
-    first = gap(value[0], known.low)
-    return None if first is None else max(first, *later, 0.0)
+        low = lows.get(cell.instance_hash)
+        own = () if record is None or record.failed else record.bounds
+        certain = [row for row in own if record is not None and counts_for_all(cell, record, row, plan.study.trust)]
+        reached = None if record is None or record.failed else record.objective
+        gaps = widest_gap(reached, low, own), widest_gap(reached, low, certain)
+        yield Row(cell, record, *gaps, low, excess(value, known), excess(value, other))
 
 
 def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tuple[str, int], float]:

@@ -80,7 +80,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Study:
-    """A study file. ``problems`` are targets with their grids written out, ``solvers`` configurations likewise."""
+    """A study file. ``problems`` are targets with their grids written out, ``solvers`` configurations likewise.
+
+    ``trust`` names the solvers whose own bounds count for all others, though nobody else can prove them.
+    """
 
     name: str
     question: str
@@ -91,6 +94,7 @@ class Study:
     bound_limit_s: float = 10.0
     metrics: tuple[str, ...] = ()
     reference: str = BEST
+    trust: tuple[str, ...] = ()
     gates: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     tune: Mapping[str, Any] | None = None
@@ -145,6 +149,7 @@ class Study:
             solvers=tuple(_entry(entry) for entry in data["solvers"]),
             seeds=tuple(data["seeds"]),
             metrics=tuple(data["metrics"]),
+            trust=tuple(data.get("trust", ())),
             claims=tuple(known_fields(Claim, claim) for claim in data["claims"]),
             path=None if data["path"] is None else Path(data["path"]),
         )

@@ -12,6 +12,7 @@ from optbench.bench.formulas.syntax import Node, Number, Unary, parse
 from optbench.bench.study.declared import BEST, Claim, SolverEntry, Study
 from optbench.bench.study.fields import known_keys, real, refuse, tables, text
 from optbench.errors import FileFormatError, OptbenchError, nearest
+from optbench.plugins.discovery import names as plugin_names
 
 CLAIM_KEYS = ("text", "source", "paper", "ours", "better", "tolerance", "bound")
 BETTER = ("lower", "higher", "equal")
@@ -98,6 +99,17 @@ def read_reference(value: Any, solvers: Sequence[SolverEntry]) -> str:
         hint = nearest(name, [BEST, *(entry.label for entry in solvers)])
         raise FileFormatError(f"reference is {name!r}, which is no solver of the study; {hint}")
     return found[0]
+
+
+def read_trust(value: Any, solvers: Sequence[SolverEntry]) -> tuple[str, ...]:
+    """Names or labels of the solvers whose own bounds count for all."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        refuse("trust", value, 'a list of solvers, such as ["cpsat", "highs"]')
+    known = list(dict.fromkeys([*(word for entry in solvers for word in (entry.label, entry.name)), *plugin_names("solver")]))
+    for k, each in enumerate(value):
+        if each not in known:
+            raise FileFormatError(f"trust[{k}] is {each!r}, which is no solver; {nearest(each, known)}")
+    return tuple(dict.fromkeys(value))
 
 
 def _claim(table: Mapping[str, Any], field: str) -> Claim:

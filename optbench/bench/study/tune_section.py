@@ -37,7 +37,7 @@ SAMPLERS = ("tpe", "random", "nsga2", "cmaes")
 PRUNERS = ("median", "wilcoxon", "none")
 OF_PROBLEM = "problem."
 # What hangs on the other solvers of a study, or on the bounding of its instances: a gap would be 1 for every configuration.
-NOT_OF_A_CONFIGURATION = ("bound", "gap", "rpd", "regret", "optimal")
+NOT_OF_A_CONFIGURATION = ("bound", "study_gap", "rpd", "regret", "optimal")
 TRIALS, STARTUP = 50, 10
 
 
@@ -166,7 +166,7 @@ def _check_formulas(section: TuneSection, metrics: tuple[str, ...]) -> None:
             if words:
                 raise FileFormatError(
                     f"tune.{kind}: {formula.source!r} reads {min(words)}, which a search does not have: instances are not "
-                    "bounded and no other solver is run; take objective, a metric, or own_gap where the solver reports bounds"
+                    "bounded and no other solver is run; take objective, a metric, or gap where the solver reports bounds"
                 )
 
 

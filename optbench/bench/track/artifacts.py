@@ -20,6 +20,10 @@ from optbench.model.schedule import Schedule
 # Of instances up to this many tasks the schedule is drawn.
 MOST_TASKS = 3000
 KEPT = ("schedule.json", "trajectory.json", "output.txt")
+# Columns of solvers.csv.
+HEADS = (
+    "solver", "cells", "ran", "failed", "optimal_share", "mean_study_gap", "study_gap_low", "study_gap_high", "mean_gap", "rank",
+)  # fmt: skip
 
 
 def cell_files(record: Record, store: Store, folder: Path) -> None:
@@ -69,6 +73,7 @@ def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result
     known = {field.name for field in fields(TrajectoryPoint)}
     points = json.loads((folder / "trajectory.json").read_text()) if (folder / "trajectory.json").is_file() else []
     values: dict[str, Any] = {field.name: getattr(record, field.name) for field in fields(Result) if hasattr(record, field.name)}
+    values["infeasibility"] = None
     values |= {
         "instance": cell.instance,
         "instance_hash": cell.instance_hash,
@@ -99,9 +104,9 @@ def study_files(joined: Table, store: Store, folder: Path) -> None:
         shutil.copyfile(plan.study.path, folder / "study.toml")
     with (folder / "solvers.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["solver", "cells", "ran", "failed", "optimal_share", "mean_gap", "gap_low", "gap_high", "rank"])
+        writer.writerow(HEADS)
         for each in summaries(joined):
             found = each.study_gap
             ends = (found.low, found.high) if found is not None and found.known else ("", "")
-            gap = ("" if found is None else found.value, *ends)
+            gap = ("" if found is None else found.value, *ends, "" if each.gap is None else each.gap.value)
             writer.writerow([each.label, each.planned, each.ran, each.failed, each.optimal_share, *gap, each.rank])

@@ -102,12 +102,14 @@ class StudyRuns:
     def _solve(self, row: Row, record: Record, joined: Table) -> TrackedRun:
         own = {
             "gap": row.gap,
+            "study_gap": row.study_gap,
+            "study_bound": row.low,
             "rpd": row.rpd,
             "regret": row.regret,
             "primal_integral": self._primal_integral(row, record, joined),
         }
         # The chart shows the bound and what is wrong.
-        version = digest([FILES_VERSION, record.began_at, record.bound, str(record.reason)])
+        version = digest([FILES_VERSION, record.began_at, record.bound, row.low, str(record.reason)])
         return self._run(row.cell, record, "error" if row.failed else row.state, own, version, row)
 
     def _run(
@@ -209,7 +211,7 @@ def _params(cell: Cell) -> dict[str, str]:
 def _of_solver(summary: Summary) -> Iterator[tuple[str, float]]:
     yield "failed", float(summary.failed)
     yield "optimal_share", summary.optimal_share
-    for key, estimate in (("mean_gap", summary.study_gap), ("mean_rpd", summary.rpd)):
+    for key, estimate in (("mean_gap", summary.gap), ("mean_study_gap", summary.study_gap), ("mean_rpd", summary.rpd)):
         if estimate is not None:
             yield key, float(estimate.value)
     if summary.rank is not None:

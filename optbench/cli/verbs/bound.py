@@ -8,20 +8,29 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from optbench.cli import exits
-from optbench.cli.output import DIM, emit_json, escape, figure, show, table
-from optbench.cli.parser import add_time_limit, number
+from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, figure, show, table
+from optbench.cli.parser import UsageError, add_time_limit, number
 from optbench.cli.targets import add_target, instance_of
+from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
+    from optbench.bounds.bank import Recheck
     from optbench.model.result import Bound
 
 SUMMARY = "certified lower bounds: value, source and proof"
 DESCRIPTION = "Lower bounds on the objective that no schedule can beat, each with its source and how it is proved."
-EXAMPLES = ("optbench bound gpu_dag:tasks=12", "optbench bound jobshop:jobs=6,machines=4 --method cpsat --time-limit 5s")
+EXAMPLES = (
+    "optbench bound gpu_dag:tasks=12",
+    "optbench bound jobshop:jobs=6,machines=4 --method cpsat --time-limit 5s",
+    "optbench bound --recheck",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_target(parser)
+    add_target(parser, optional=True)
+    parser.add_argument(
+        "--recheck", action="store_true", help="prove the workspace's bank again; drop what does not hold, and say why"
+    )
     parser.add_argument(
         "--method", metavar="METHOD", default="auto", help="a bounding method, or a solver (default auto: all that pay)"
     )
@@ -31,6 +40,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.recheck == (args.target is not None):
+        raise UsageError("give either a TARGET to bound, or --recheck alone to prove the bank's entries again")
+    return _recheck(args) if args.recheck else _bound(args)
+
+
+def _recheck(args: argparse.Namespace) -> int:
+    """Prove every entry of the bank again."""
+    from optbench.bounds.bank import BoundBank
+    from optbench.cli.work import interruptible
+    from optbench.workspace import bank_file
+
+    path = bank_file()
+    if not path.is_file():
+        raise OptbenchError(f"{path}: there is no bank; `optbench solve TARGET --bank` begins one")
+
+    def work(_: threading.Event) -> tuple[list[Recheck], list[str]]:
+        with BoundBank(path) as bank:
+            notices = list(bank.notices)
+            return list(bank.recheck_all()), notices
+
+    found, notices = interruptible(work, keeps=False)
+    if args.json:
+        emit_json({"bank": str(path), "notices": notices, "entries": [asdict(each) for each in found]})
+        return exits.DONE
+    show("", *(escape(words) for words in notices))
+    for each in found:
+        value = f"{escape(each.instance)}  {figure(each.value)}  [{DIM}]{escape(each.source)}, {each.proof}[/]"
+        shade = GOOD if each.outcome == "holds" else BAD
+        show(f"  [{shade}]{each.outcome}[/]  {value}  {escape(each.why)}")
+    dropped, changed = (sum(each.outcome == word for each in found) for word in ("dropped", "changed"))
+    show(f"{len(found):,} entries of {escape(str(path))}: {dropped:,} dropped, {changed:,} changed to what they prove")
+    return exits.DONE
+
+
+def _bound(args: argparse.Namespace) -> int:
     from optbench import api
     from optbench.cli.report import best_bounds
     from optbench.cli.work import interruptible
@@ -50,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
                 "instance": instance.name,
                 "instance_hash": instance.hash,
                 "objective": instance.objective.label,
-                "bounds": [asdict(bound) for bound in found],
+                "bounds": [bound.to_dict() for bound in found],
                 "best": values[0] if len(values) == 1 else values,
             }
         )

@@ -23,7 +23,7 @@ DESCRIPTION = (
     "run here, and a page that lists them."
 )
 EXAMPLES = ("optbench report quickstart --open", "optbench report quickstart -o report.html --json", "optbench report")
-COLUMNS = ("", "solver", "gap to best bound", "95 % interval", "above best known", "optimum", "failed", "time")
+COLUMNS = ("", "solver", "study gap", "95 % interval", "above best known", "optimum", "failed", "time")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,6 @@ import argparse
 import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.cli import exits, outputs
@@ -95,6 +94,7 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench.cli.work import interruptible
     from optbench.model.files import read_schedule
     from optbench.plugins.discovery import load_solver
+    from optbench.workspace import bank_file
 
     _, solver = load_solver(args.solver, settings_of(args.param))
     start = read_schedule(args.warm_start, instance) if args.warm_start else None
@@ -117,15 +117,6 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
             )
 
         return replace(interruptible(work), solver=name)
-
-
-def bank_file() -> Path:
-    """The workspace's bank of bounds."""
-    from optbench.workspace import store
-
-    folder = store()
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "bounds.sqlite"
 
 
 def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result) -> Result:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.model.files.strict_json import jsonable, render, write_text
-from optbench.model.result import Result
+from optbench.model.result import Bound, Infeasibility, Result, TrajectoryPoint
 
 FORMAT, VERSION = "optbench-result", 1
 VALUES = (
@@ -33,6 +33,7 @@ VALUES = (
     "schedule_file",
     "message",
     "info",
+    "infeasibility",
 )
 
 
@@ -40,9 +41,15 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     """The JSON object of a result; the schedule itself is a file of its own."""
     out: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for key in VALUES:
-        value = getattr(result, key)
-        out[key] = jsonable([asdict(row) for row in value] if key in ("bounds", "trajectory") else value)
+        out[key] = _plain(getattr(result, key))
     return out
+
+
+def _plain(value: Any) -> Any:
+    """Plain JSON; certificates of bounds and of infeasibility stay out."""
+    if isinstance(value, tuple) and value and isinstance(value[0], (Bound, TrajectoryPoint)):
+        return [jsonable(row.to_dict() if isinstance(row, Bound) else asdict(row)) for row in value]
+    return value.to_dict() if isinstance(value, Infeasibility) else jsonable(value)
 
 
 def write_result(result: Result, path: str | Path) -> None:

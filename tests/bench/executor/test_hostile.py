@@ -41,6 +41,11 @@ def test_the_honest_cells_are_unharmed(study: Study, undisturbed: Study) -> None
     assert study.honest() == undisturbed.honest() and len(study.honest()) == len(HONEST)
 
 
+def test_a_process_that_certifies_its_own_bound_is_not_believed(study: Study) -> None:
+    (record,) = [record for record in study.records().values() if record.cell.params.get("how") == "certified"]
+    assert record.gap == 0.0 and {bound["proof"] for bound in record.bounds} == {"solver"}
+
+
 def test_nothing_is_left(study: Study) -> None:
     assert marked(study.root) == []
     assert list((study.root / ".optbench" / "work").iterdir()) == []

@@ -53,11 +53,11 @@ def small() -> tuple[Plan, dict[str, Record]]:
 def test_the_ranking_by_hand(tmp_path: Path) -> None:
     html = page(*small(), tmp_path)
     _, first, second = table(html, "ranking")
-    # Gap, behind, own proof, rpd, optimum, failed, time, rank, wins.
-    gap = "10.0 % 0 to 20.0 %"
-    assert first == ["1 x", gap, "–", gap, "0 % 0 to 0 %", "1 of 2", "0", "1.0 s", "1.00", "2"]
+    # Study gap, behind, gap, rpd, optimum, failed, time, rank, wins.
+    gap, own = "10.0 % 0 to 20.0 %", "100 % 100 to 100 %"  # nobody has bounds of his own
+    assert first == ["1 x", gap, "–", own, "0 % 0 to 0 %", "1 of 2 0 by itself", "0", "1.0 s", "1.00", "2"]
     gap, behind = "75.0 % 50.0 to 100 %", "65.0 % 50.0 to 80.0 %"
-    assert second == ["2 y", gap, behind, gap, "100 %", "0 of 2", "1", "4.8 s", "2.00", "0"]
+    assert second == ["2 y", gap, behind, own, "100 %", "0 of 2", "1", "4.8 s", "2.00", "0"]
 
 
 def test_regret_has_a_column_where_the_study_names_a_reference(tmp_path: Path) -> None:
@@ -88,7 +88,20 @@ def test_every_cell_has_its_files_and_its_command(tmp_path: Path) -> None:
     assert cell["c"] == "optbench solve a -s x --seed 1 --time-limit 10s"
     key = next(each.key for each in plan.cells if each.title == "x | a-1 | 1")
     assert cell["f"] == f"../../cells/{key}/"
-    assert "bound 100 (bounds, solver), gap 20.0 %" in cell["l"]
+    assert "best bound of the study 100, study gap 20.0 %" in cell["l"]
+    assert not any("bound of this run" in each for each in cell["l"])
+
+
+def test_a_cell_says_its_own_bound_and_the_studys_apart(tmp_path: Path) -> None:
+    plan = study_of(["x"], ["a"], trust=("x",))
+    html = page(plan, records_of(plan, {(BOUNDS, "a-0"): (None, 90.0), ("x", "a-0"): (100.0, 80.0)}), tmp_path)
+    found = re.search(r'<script type="application/json" id="cells">(.*?)</script>', html)
+    assert found is not None
+    (cell,) = json.loads(found.group(1))
+    assert "bound of this run 80 (x, solver), gap 20.0 %" in cell["l"]
+    assert "best bound of the study 90, study gap 10.0 %" in cell["l"]
+    assert "The study trusts x, whose bounds count for every solver without a certificate." in html
+    assert "solvers whose own bounds count for all (trust)</dt><dd>x</dd>" in html
 
 
 def test_a_page_that_travels_has_no_links(tmp_path: Path) -> None:
@@ -182,13 +195,13 @@ def test_many_instances_that_could_not_be_made_are_a_few_remarks(tmp_path: Path)
 def test_gates_and_claims_stand_with_their_verdicts(tmp_path: Path) -> None:
     """x has half the objective of y on average: (100 − 200) / 200 on a-0, (125 − 250) / 250 on a-1."""
     claim = Claim("less than y", "a paper, table 2", -0.4, "rel(objective, x, y)")
-    plan = study_of(["x", "y"], ["a"], seeds=(0, 1), gates={"x": "gap <= 0.15", "y": "gap <= 0.15"}, claims=(claim,))
+    plan = study_of(["x", "y"], ["a"], seeds=(0, 1), gates={"x": "study_gap <= 0.15", "y": "study_gap <= 0.15"}, claims=(claim,))
     given: dict[tuple[str, str], Any] = {(BOUNDS, "a-0"): (None, 100.0), (BOUNDS, "a-1"): (None, 100.0)}
     given |= {("x", "a-0"): (100.0, None), ("x", "a-1"): (125.0, None), ("y", "a-0"): (200.0, None), ("y", "a-1"): (250.0, None)}
     html = page(plan, records_of(plan, given), tmp_path)
     _, x, y = table(html, "gates")
-    assert x == ["x", "gap <= 0.15", "gap = 0.1", "✓ holds"]
-    assert (y[0], y[2], y[3]) == ("y", "gap = 0.55", "✗ fails")
+    assert x == ["x", "study_gap <= 0.15", "study_gap = 0.1", "✓ holds"]
+    assert (y[0], y[2], y[3]) == ("y", "study_gap = 0.55", "✗ fails")
     (_, row) = table(html, "claims")
     assert row[0] == "less than y a paper, table 2" and row[1] == "-0.4" and row[2].startswith("-0.5") and row[-1] == "✓ holds"
 

@@ -69,7 +69,7 @@ def test_what_it_says() -> None:
         ({"minimize": ["objective", "objective"]}, r"'objective' is named twice"),
         ({"minimize": "enrgy_j"}, r"unknown metric 'enrgy_j'; did you mean 'energy_j'"),
         ({"minimize": "rpd"}, r"reads rpd, which a search does not have"),
-        ({"minimize": "gap"}, r"reads gap, which a search does not have"),
+        ({"minimize": "study_gap"}, r"reads study_gap, which a search does not have"),
         ({"constraints": ["tardiness_s"]}, r"tardiness_s is a number; a condition compares"),
         ({"constraints": ["bound <= 1"]}, r"reads bound"),
         ({"trials": 0}, r"tune.trials is 0; it must be a whole number of at least 2"),

@@ -1,0 +1,145 @@
+"""The one place that says ``exact-lp`` or ``combinatorial``: a certificate is proved again from the instance.
+
+What a certificate proves does not depend on who made it. A proof that this process has made already is not repeated: its outcome
+is remembered under a hash of instance, objective and certificate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from optbench.bounds.certificates import (
+    COMBINATORIAL,
+    FARKAS,
+    FLUID,
+    REFUTATION,
+    STREAM,
+    CertificateError,
+    parse_certificate,
+)
+from optbench.bounds.combinatorial import recomputed
+from optbench.bounds.fluid_bound import HUGE, recheck_fluid
+from optbench.bounds.infeasible import recheck_farkas, refutation
+from optbench.bounds.stream import recheck_stream, usual_slot_s
+from optbench.errors import OptbenchError
+from optbench.model.instance import Instance
+from optbench.model.result import Bound, Infeasibility
+
+# A destructive bound is refuted again for this long.
+RECHECK_S = 60.0
+MOST_REMEMBERED = 2048
+
+
+@dataclass
+class Proofs:
+    """Outcomes of proofs, the latest ones; safe between threads."""
+
+    known: OrderedDict[str, Bound | Infeasibility] = field(default_factory=OrderedDict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, key: str) -> Bound | Infeasibility | None:
+        with self.lock:
+            return self.known.get(key)
+
+    def put(self, key: str, outcome: Bound | Infeasibility) -> None:
+        with self.lock:
+            self.known[key] = outcome
+            while len(self.known) > MOST_REMEMBERED:
+                self.known.popitem(last=False)
+
+
+_PROOFS = Proofs()
+
+
+def prove(instance: Instance, certificate: str, *, costly: bool = True, again: bool = False) -> Bound:
+    """The bound that a certificate proves on the first level of the objective; CertificateError says why it proves none.
+
+    Without ``costly``, what may take more than a few seconds is refused: certificates come from
+    anywhere. With ``again`` the proof is repeated even if this process has made it before.
+    """
+    found = _outcome(instance, certificate, costly, again)
+    if not isinstance(found, Bound):
+        raise CertificateError("the certificate is one of infeasibility; it proves no bound")
+    return found
+
+
+def prove_infeasible(instance: Instance, certificate: str) -> Infeasibility:
+    """The proof that no schedule exists, repeated; CertificateError says why the certificate is none."""
+    found = _outcome(instance, certificate, costly=False)
+    if not isinstance(found, Infeasibility):
+        raise CertificateError("the certificate is one of a bound; it proves no infeasibility")
+    return found
+
+
+def remember(instance: Instance, bounds: Iterable[Bound]) -> None:
+    """Take note of what the core has just proved of this instance."""
+    for bound in bounds:
+        if bound.certificate is not None:
+            _PROOFS.put(_key(instance, bound.certificate), replace(bound, level=0))
+
+
+def labelled(instance: Instance, bound: Bound, *, costly: bool = True) -> Bound:
+    """A bound under the label that it deserves: what its certificate proves of this instance, or ``solver``."""
+    plain = replace(bound, proof="solver", certificate=None)
+    if bound.proof == "solver" or bound.certificate is None:
+        return plain
+    try:
+        proven = prove(instance, bound.certificate, costly=costly)
+    except CertificateError:
+        return plain
+    value = max(proven.value, 0.0)  # as a run takes it: no objective is negative
+    return replace(proven, value=value, level=bound.level) if value >= bound.value else plain
+
+
+def _outcome(instance: Instance, certificate: str, costly: bool, again: bool = False) -> Bound | Infeasibility:
+    key = _key(instance, certificate)
+    known = None if again else _PROOFS.get(key)
+    if known is not None:
+        return known
+    try:
+        found = _proved(instance, certificate, costly)
+    except CertificateError:
+        raise
+    except (OptbenchError, ArithmeticError, ValueError) as error:  # foreign numbers that no relaxation takes
+        raise CertificateError(f"the certificate does not fit this instance ({error})") from error
+    if found is None:
+        raise CertificateError("the certificate proves nothing of this instance")
+    _PROOFS.put(key, found)
+    return found
+
+
+def _proved(instance: Instance, certificate: str, costly: bool) -> Bound | Infeasibility | None:
+    """Repeat a proof."""
+    data = parse_certificate(certificate)
+    method = data["method"]
+    if not costly and method in (FLUID, FARKAS) and len(instance.pairs.task) > HUGE:
+        raise CertificateError(f"{len(instance.pairs.task):,} (task, mode) pairs: too many to repeat the proof at once")
+    if method == COMBINATORIAL:
+        makespan = data.get("makespan")
+        if makespan is not None and (type(makespan) is not int or not 0 < makespan < 2**53):
+            raise CertificateError(f"makespan is {makespan!r}; it must be a positive whole number of ticks")
+        if makespan is not None and not costly:
+            raise CertificateError("a destructive bound takes long to prove again")
+        return recomputed(instance, str(data.get("source")), makespan, RECHECK_S)
+    if method == FLUID:
+        return recheck_fluid(instance, data)
+    if method == STREAM:
+        slot_s = data.get("slot_s")
+        if not costly and slot_s is not None and (instance.stream is None or slot_s != usual_slot_s(instance)):
+            raise CertificateError("the slots are not those that the core takes")
+        return recheck_stream(instance, data)
+    if method == REFUTATION:
+        return refutation(instance)
+    if method == FARKAS:
+        return recheck_farkas(instance, data)
+    raise CertificateError(f"no method of the core is called {method[:40]!r}")
+
+
+def _key(instance: Instance, certificate: str) -> str:
+    digest = hashlib.sha256(f"{instance.physics_hash} {instance.objective.level(0).hash} ".encode())
+    digest.update(certificate.encode("utf-8", "replace"))
+    return digest.hexdigest()

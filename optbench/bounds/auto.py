@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from optbench.bounds.combinatorial import DESTRUCTIVE, combinatorial_bounds
 from optbench.bounds.destructive import LOAD_S
 from optbench.bounds.fluid_bound import MAX_PAIRS, fluid_bound
-from optbench.bounds.proving import remember
+from optbench.bounds.proving import num_pairs, remember
 from optbench.bounds.stream import stream_bounds
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance
@@ -55,11 +53,6 @@ def _found(instance: Instance, method: str, time_limit_s: float) -> list[Bound]:
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
         found += [b for b in combinatorial_bounds(instance, left, known) if DESTRUCTIVE in b.source]
     return found
-
-
-def num_pairs(instance: Instance) -> int:
-    """About how many (task, mode) pairs there are: no more than these, and none is built."""
-    return int(np.diff(instance.modes.kind_ptr)[instance.tasks.kind].sum())
 
 
 def makespan_of(instance: Instance, value: float) -> float:

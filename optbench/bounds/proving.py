@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from optbench.bounds.certificates import (
     COMBINATORIAL,
@@ -22,7 +25,7 @@ from optbench.bounds.certificates import (
     parse_certificate,
 )
 from optbench.bounds.combinatorial import recomputed
-from optbench.bounds.fluid_bound import HUGE, recheck_fluid
+from optbench.bounds.fluid_bound import recheck_fluid
 from optbench.bounds.infeasible import recheck_farkas, refutation
 from optbench.bounds.stream import recheck_stream, usual_slot_s
 from optbench.errors import OptbenchError
@@ -32,6 +35,8 @@ from optbench.model.result import Bound, Infeasibility
 # A destructive bound is refuted again for this long.
 RECHECK_S = 60.0
 MOST_REMEMBERED = 2048
+# (task, mode) pairs of which the fluid LP is built and checked within about two seconds.
+MOST_PAIRS = 100_000
 
 
 @dataclass
@@ -96,12 +101,15 @@ def labelled(instance: Instance, bound: Bound, *, costly: bool = True) -> Bound:
 
 
 def _outcome(instance: Instance, certificate: str, costly: bool, again: bool = False) -> Bound | Infeasibility:
+    data = parse_certificate(certificate)
+    if not costly:
+        _refuse_costly(instance, data)  # whether it is known or not: a label must not depend on what came before
     key = _key(instance, certificate)
     known = None if again else _PROOFS.get(key)
     if known is not None:
         return known
     try:
-        found = _proved(instance, certificate, costly)
+        found = _proved(instance, data)
     except CertificateError:
         raise
     except (OptbenchError, ArithmeticError, ValueError) as error:  # foreign numbers that no relaxation takes
@@ -112,31 +120,40 @@ def _outcome(instance: Instance, certificate: str, costly: bool, again: bool = F
     return found
 
 
-def _proved(instance: Instance, certificate: str, costly: bool) -> Bound | Infeasibility | None:
-    """Repeat a proof."""
-    data = parse_certificate(certificate)
+def _refuse_costly(instance: Instance, data: Mapping[str, Any]) -> None:
+    """Refuse a proof that may take more than a few seconds."""
     method = data["method"]
-    if not costly and method in (FLUID, FARKAS) and len(instance.pairs.task) > HUGE:
-        raise CertificateError(f"{len(instance.pairs.task):,} (task, mode) pairs: too many to repeat the proof at once")
+    if method in (FLUID, FARKAS) and num_pairs(instance) > MOST_PAIRS:
+        raise CertificateError(f"{num_pairs(instance):,} (task, mode) pairs: too many to repeat the proof at once")
+    if method == COMBINATORIAL and data.get("makespan") is not None:
+        raise CertificateError("a destructive bound takes long to prove again")
+    slot_s = data.get("slot_s")
+    if method == STREAM and slot_s is not None and (instance.stream is None or slot_s != usual_slot_s(instance)):
+        raise CertificateError("the slots are not those that the core takes")
+
+
+def _proved(instance: Instance, data: Mapping[str, Any]) -> Bound | Infeasibility | None:
+    """Repeat a proof."""
+    method = data["method"]
     if method == COMBINATORIAL:
         makespan = data.get("makespan")
         if makespan is not None and (type(makespan) is not int or not 0 < makespan < 2**53):
             raise CertificateError(f"makespan is {makespan!r}; it must be a positive whole number of ticks")
-        if makespan is not None and not costly:
-            raise CertificateError("a destructive bound takes long to prove again")
         return recomputed(instance, str(data.get("source")), makespan, RECHECK_S)
     if method == FLUID:
         return recheck_fluid(instance, data)
     if method == STREAM:
-        slot_s = data.get("slot_s")
-        if not costly and slot_s is not None and (instance.stream is None or slot_s != usual_slot_s(instance)):
-            raise CertificateError("the slots are not those that the core takes")
         return recheck_stream(instance, data)
     if method == REFUTATION:
         return refutation(instance)
     if method == FARKAS:
         return recheck_farkas(instance, data)
     raise CertificateError(f"no method of the core is called {method[:40]!r}")
+
+
+def num_pairs(instance: Instance) -> int:
+    """About how many (task, mode) pairs there are: no more than these, and none is built."""
+    return int(np.diff(instance.modes.kind_ptr)[instance.tasks.kind].sum())
 
 
 def _key(instance: Instance, certificate: str) -> str:

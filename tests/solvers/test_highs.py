@@ -15,6 +15,7 @@ import pytest
 import optbench as ob
 from optbench.errors import ContradictionError, ParameterError, UnsupportedError
 from optbench.model.instance import Instance
+from optbench.model.result import Infeasibility
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.plugins.protocol import Run, check_supported
@@ -318,11 +319,11 @@ def test_every_status_of_highs_is_mapped() -> None:
         assert (one.run.bound == 4.0) == (name in STOPPED or name in solved_ones), name
 
 
-def test_a_proof_of_infeasibility_against_a_schedule_is_no_proof() -> None:
+def test_infeasible_against_a_schedule_is_handed_on_so_that_the_core_says_so_loudly() -> None:
     one = session(shop(2))
     one.run.report(serial(one.run.instance))
     one._settle(Stopped(highspy.HighsModelStatus.kInfeasible))
-    assert not one.run.proven_infeasible and one.run.termination == "crashed"
+    assert one.run.infeasibility == Infeasibility("highs", "solver")
     assert one.run.info["highs_status"] == "kInfeasible"
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from optbench.model.instance import Instance
-from optbench.model.measures import gap
+from optbench.model.measures import is_closed
 from optbench.model.objective import Objective
-from optbench.model.result import OPTIMAL_GAP
+from optbench.model.scales import level_tolerance
 from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build
 
@@ -53,9 +53,7 @@ def bound_unshared(instance: Instance, run: Run) -> bool:
         run.report_infeasible()
     if status == cp_model.OPTIMAL and run.best is not None:
         run.report(view.schedule(relaxed.solver.value))  # its optimum may happen to share
-    difference = gap(run.objective, run.bound)
-    closed = difference is not None and difference <= OPTIMAL_GAP
-    return closed or status == cp_model.INFEASIBLE
+    return is_closed(instance, run.objective, run.bound) or status == cp_model.INFEASIBLE
 
 
 def search(
@@ -73,7 +71,18 @@ def search(
         run.report_infeasible()
     elif status == cp_model.OPTIMAL and run.best is None:  # rounding admitted schedules that the verifier rejects
         _Search(build(view.instance, inner=True), run, proves=False).run()
+    if status == cp_model.OPTIMAL and run.best is not None and view.numbers.error > 0:
+        sharpen(view.instance, run, work_share)
     return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+
+
+def sharpen(instance: Instance, run: Run, work_share: float = 1.0) -> None:
+    """A finished search again in the finest integers, where rounding has left a gap; only what is no worse matters now."""
+    if run.objective is None or run.bound is None or run.objective - run.bound <= level_tolerance(instance):
+        return
+    view = build(instance, fine=True, cutoff=run.objective)
+    _Search(view, run).run(work_share=work_share)
+    run.info["scaling_error"] = view.numbers.error
 
 
 def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float) -> None:
@@ -161,7 +170,9 @@ class _Search(cp_model.CpSolverSolutionCallback):
             raise RuntimeError(f"CP-SAT calls the model of {run.instance.name!r} invalid: {self.view.model.validate()}")
         if self.source == WHOLE and self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             run.report(self.view.schedule(self.solver.value))
-        if self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        if self.status == cp_model.OPTIMAL and self.proves:
+            run.report_bound(self.view.reached(self.solver.value), self.source)
+        elif self.status == cp_model.FEASIBLE:  # of UNKNOWN only what ``on_bound`` heard: CP-SAT's own field may be a default
             self.on_bound(self.solver.best_objective_bound)
         if self.status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
             by_work = run.work_limit is not None and run.time_left() > 0

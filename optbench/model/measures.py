@@ -9,15 +9,36 @@ import numpy as np
 
 from optbench.errors import ContradictionError
 from optbench.model.timegrid import RELATIVE_TOLERANCE
+from optbench.model.instance import Instance
+from optbench.model.scales import level_tolerance
 
 Value = float | tuple[float, ...]
 
+# A verified objective within this gap of its bound is called optimal.
+OPTIMAL_GAP = 1e-6
+
 
 def gap(objective: float | None, bound: float | None) -> float | None:
-    """|UB − LB| / max(|UB|, |LB|, 1e-9); None when either is missing."""
+    """0 where both are equal, 1 where their signs differ, else |UB − LB| / max(|UB|, |LB|); None when either is missing."""
     if objective is None or bound is None:
         return None
-    return abs(objective - bound) / max(abs(objective), abs(bound), 1e-9)
+    if objective == bound:
+        return 0.0
+    if (objective < 0) != (bound < 0):
+        return 1.0
+    return abs(objective - bound) / max(abs(objective), abs(bound))
+
+
+def is_closed(instance: Instance, objective: float | None, bound: float | None) -> bool:
+    """Whether a bound proves an objective of the first level: within OPTIMAL_GAP, or within the rounding of the floats.
+
+    The latter is told from the data, not from the two numbers: of an objective that is small beside its own terms, what is
+    left may be their rounding.
+    """
+    reached = gap(objective, bound)
+    if reached is None or objective is None or bound is None:
+        return False
+    return reached <= OPTIMAL_GAP or objective - bound <= level_tolerance(instance)
 
 
 def rpd(objective: float, best_known: float) -> float:

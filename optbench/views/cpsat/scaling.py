@@ -47,15 +47,15 @@ MOST_DENOMINATOR = 10**6
 
 
 def scale_for(terms: Sequence[tuple[float, int]], fine: bool = False) -> Fraction:
-    """A scale for the sum of terms (coefficient, width of the variable's range).
+    """A scale for the sum of terms (coefficient, upper bound of the variable).
 
     The least exact one where there is one whose numbers stay small enough. Otherwise what brings the sum to TARGET_SUM, or
     the coefficients to TARGET_COEFFICIENT where that is more, or, with ``fine``, to FINE_COEFFICIENT.
     """
-    sizes = [(abs(value), max(1, width)) for value, width in terms if value != 0]
+    sizes = [(abs(value), max(1, upper)) for value, upper in terms if value != 0]
     if not sizes:
         return Fraction(1)
-    largest, total = max(value for value, _ in sizes), max(math.fsum(value * width for value, width in sizes), 1e-250)
+    largest, total = max(value for value, _ in sizes), max(math.fsum(value * upper for value, upper in sizes), 1e-250)
     exact = exact_scale(value for value, _ in sizes)
     if exact is not None and float(exact) * largest < MAX_EXACT_COEFFICIENT and float(exact) * total < MAX_EXACT_SUM:
         return exact

@@ -23,7 +23,7 @@ def rounded(total: Affine, up: bool = False, fine: bool = False, cutoff: float =
     ``cutoff``: the sum of a known schedule; only those that are no worse matter.
     """
     terms = _terms(total, cutoff)
-    scale = scale_for([(value, high - low) for value, _, low, high in terms], fine)
+    scale = scale_for([(value, total.variable[key][1]) for key, value in total.coefficient.items()], fine)
     charge = loss = ZERO
     least = 0
     integers: list[Expression] = []

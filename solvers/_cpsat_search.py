@@ -16,6 +16,7 @@ from optbench.model.objective import Objective
 from optbench.model.scales import level_tolerance
 from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build
+from optbench.views.cpsat.scaling import FINER
 
 # How often a stop request is looked for while CP-SAT searches.
 POLL_S = 0.05
@@ -23,6 +24,8 @@ POLL_S = 0.05
 # neighbourhoods interleaved with two that prove; then whichever bounds better, plain search or the tree from below. Shares of
 # what is left when each begins.
 PLAIN_SHARE, UNSHARED_SHARE, MIXED_SHARE = 0.4, 0.15, 0.65
+# Finer scales than the coarse one get this share of what is left, the finest all of it.
+STAGE_SHARE = 0.3
 # Source of the bounds of the whole model.
 WHOLE = "cpsat"
 MIXED = ("default_lp", "lb_tree_search")
@@ -77,12 +80,26 @@ def search(
 
 
 def sharpen(instance: Instance, run: Run, work_share: float = 1.0) -> None:
-    """A finished search again in the finest integers, where rounding has left a gap; only what is no worse matters now."""
-    if run.objective is None or run.bound is None or run.objective - run.bound <= level_tolerance(instance):
-        return
-    view = build(instance, fine=True, cutoff=run.objective)
-    _Search(view, run).run(work_share=work_share)
-    run.info["scaling_error"] = view.numbers.error
+    """A finished search again in finer integers, while rounding leaves a gap; only what is no worse matters now.
+
+    Where the last optimum still breaks a limit by less than the rounding, a search among schedules that surely keep it follows.
+    """
+    for stage in range(1, len(FINER) + 1):
+        if is_sharp(instance, run):
+            return
+        view = build(instance, stage=stage, cutoff=math.inf if run.objective is None else run.objective)
+        seconds = run.time_left() * (1.0 if stage == len(FINER) else STAGE_SHARE)
+        if _Search(view, run).run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
+            run.info["scaling_error"] = view.numbers.error
+    if run.termination == "finished" and not is_sharp(instance, run, run.info["scaling_error"]):
+        _Search(build(instance, stage=len(FINER), inner=True), run, proves=False).run(work_share=work_share)
+
+
+def is_sharp(instance: Instance, run: Run, error: float = 0.0) -> bool:
+    """Whether the bound meets the objective but for the rounding of floats, and what the scale's rounding explains."""
+    if run.objective is None or run.bound is None:
+        return True
+    return run.objective - run.bound <= error + level_tolerance(instance)
 
 
 def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float) -> None:

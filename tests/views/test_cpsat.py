@@ -16,8 +16,9 @@ from optbench.errors import UnsupportedError
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.views.cpsat import build
+from optbench.views.cpsat.draft import Decision, Draft
 from optbench.views.cpsat.metrics import Affine
-from optbench.views.cpsat.scaling import FINE_COEFFICIENT, MAX_SUM, guard, scale_for, to_int
+from optbench.views.cpsat.scaling import FINER, MAX_SUM, guard, scale_for, to_int
 from optbench.views.cpsat.sums import rounded
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
@@ -47,22 +48,27 @@ def test_a_schedule_becomes_a_complete_feasible_hint_of_its_value(seed: int) -> 
 
 @given(
     st.lists(st.tuples(SIZES, st.integers(0, 500), st.integers(0, 10_000), st.booleans()), min_size=1, max_size=6),
-    st.booleans(),
+    st.integers(0, len(FINER)),
 )
-def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, bool]], fine: bool) -> None:
-    model, total = cp_model.CpModel(), Affine(5.0)
-    for value, low, width, negative in terms:
-        total.add(-value if negative else value, model.new_int_var(low, low + width, ""), low + width)
-    expression, numbers = rounded(total, fine=fine)
+def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, bool]], stage: int) -> None:
+    m = ob.Model("empty")
+    m.task(modes=[m.mode(m.pool("p"), 1.0)])
+    m.minimize(makespan_s=1.0)
+    draft, total = Draft.of(m.build(), inner=False), Affine(5.0)
+    for k, (value, low, width, negative) in enumerate(terms):
+        var = draft.integer(low, low + width, f"v{k}", lambda d, k=k: d.start[k])  # type: ignore[misc]
+        total.add(-value if negative else value, var, low + width)
+    expression, numbers = rounded(draft, total, stage=stage)
     integers = {var.index: factor for var, factor in zip(*coefficients(expression), strict=True)}
-    ranges = {key: (var.domain.min(), var.domain.max()) for key, (var, _) in total.variable.items()}
+    ranges = {var.index: (var.domain.min(), var.domain.max()) for var, _ in draft.values}
     assert sum(abs(factor) * ranges[key][1] for key, factor in integers.items()) < MAX_SUM
-    assert all(abs(factor) <= FINE_COEFFICIENT for factor in integers.values())
+    assert all(abs(factor) <= FINER[-1] for factor in integers.values())
     for share in (0, 1, 2):
-        point = {key: low + (high - low) * share // 2 for key, (low, high) in ranges.items()}
+        chosen = [low + width * share // 2 for _, low, width, _ in terms]
+        point = {var.index: value(Decision([], chosen, [])) for var, value in draft.values if var.name[0] in "v"}
         true = 5 + sum(Fraction(value) * point[key] for key, value in total.coefficient.items())
         found = sum(integers.get(key, 0) * point[key] for key in point) - numbers.least
-        assert found >= 0
+        assert found >= 0, (found, numbers)
         assert numbers.bound(found) <= max(true, 0)
         assert true <= Fraction(numbers.bound(found)) + Fraction(numbers.error) + Fraction(1, 10**9) * abs(true)
         assert found >= numbers.floor(float(true)) - 1  # the float of the true value may itself be rounded up
@@ -87,8 +93,8 @@ def test_scales() -> None:
 def test_wide_variables_keep_their_exact_coefficients() -> None:
     """Three times of 1e10 ticks: sums beyond 2^31 were scaled until a coefficient of 1 was rounded down to 0."""
     assert scale_for([(1.0, 10**10), (0.5, 10**10), (3.0, 10**10)]) == 2
-    # Nothing exact: every coefficient keeps its leading bits.
-    assert scale_for([(np.pi, 10**8), (np.e, 10**8), (1.0, 1)]) >= 2**17
+    # Nothing exact: in the finer stages every coefficient keeps its leading bits.
+    assert scale_for([(np.pi, 10**8), (np.e, 10**8), (1.0, 1)], stage=1) >= 2**17
 
 
 def test_numbers_beyond_64_bits_are_refused() -> None:

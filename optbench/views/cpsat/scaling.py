@@ -15,7 +15,7 @@ every S c_j is an integer but for the float (S = 10, c_j = 0.3), the error is th
 
 Where a schedule with f = U is known, only those with f ≤ U matter, and a variable with c_j > 0 may be taken to lie below
 l_j + (U − c0 − Σ min(c_j l_j, c_j u_j))/c_j. Its error is then 1/C_j of that excess, however wide it was: bounds are then
-min(U, ·).
+min(U, ·). What rounding of wide variables still costs, digits save (sums.py).
 
 A limit f ≤ r becomes F ≤ floor(S (r + slack − c0) − F_0 + charge): it cuts off no schedule that the verifier accepts. The
 inner rounding goes the other way: whatever satisfies it is accepted, though some schedule may be missed.
@@ -34,38 +34,47 @@ from optbench.errors import UnsupportedError
 MAX_SUM = 2.0**58
 # Sums and coefficients of an exact scale stay below these.
 MAX_EXACT_SUM, MAX_EXACT_COEFFICIENT = 2.0**54, 2.0**31
-# Total that a scaled sum aims at where no exact scale is found: small numbers are searched faster.
-TARGET_SUM = 2.0**31
-# Coefficients of wide variables are not rounded to less than about this, sums permitting.
-TARGET_COEFFICIENT, TARGET_COEFFICIENT_SUM = 2.0**20, 2.0**50
-# The fine scale. CP-SAT 9.15 was caught cutting off optima where products of two coefficients left 64 bits.
-FINE_COEFFICIENT = 2.0**31
+# In the coarse scale sums aim at this and exact ones stay below it, unless coefficients are small: small numbers are searched
+# faster, by factors of a thousand where prices vary over millions of ticks.
+TARGET_SUM, SMALL_COEFFICIENT = 2.0**31, 2.0**12
+# Largest coefficients of the scales after the coarse one. CP-SAT 9.15 was caught cutting off optima where products of two
+# coefficients left 64 bits.
+FINER = (2.0**20, 2.0**26, 2.0**31)
 # A product this near (relatively) to an integer is that integer but for the float.
 NEAR = 2.0**-44
 # Denominators up to this are tried for the ratios of coefficients.
 MOST_DENOMINATOR = 10**6
 
 
-def scale_for(terms: Sequence[tuple[float, int]], fine: bool = False) -> Fraction:
+def scale_for(terms: Sequence[tuple[float, int]], stage: int = 0) -> Fraction:
     """A scale for the sum of terms (coefficient, upper bound of the variable).
 
-    The least exact one where there is one whose numbers stay small enough. Otherwise what brings the sum to TARGET_SUM, or
-    the coefficients to TARGET_COEFFICIENT where that is more, or, with ``fine``, to FINE_COEFFICIENT.
+    The least exact one where there is one whose numbers stay small enough. Otherwise in stage 0 what brings the sum to
+    TARGET_SUM, in the stages after it what brings the coefficients to FINER.
     """
     sizes = [(abs(value), max(1, upper)) for value, upper in terms if value != 0]
     if not sizes:
         return Fraction(1)
     largest, total = max(value for value, _ in sizes), max(math.fsum(value * upper for value, upper in sizes), 1e-250)
     exact = exact_scale(value for value, _ in sizes)
-    if exact is not None and float(exact) * largest < MAX_EXACT_COEFFICIENT and float(exact) * total < MAX_EXACT_SUM:
+    if exact is not None and _is_small(float(exact) * largest, float(exact) * total, stage):
         return exact
-    if fine:
-        return _power_below(min(FINE_COEFFICIENT / largest, MAX_SUM / 2 / total))
-    scale = _power_below(max(TARGET_SUM / total, min(TARGET_COEFFICIENT / largest, TARGET_COEFFICIENT_SUM / total)))
-    # A little less, so that the coefficient whose rounding would weigh most becomes an integer.
+    if stage:
+        return _power_below(min(FINER[stage - 1] / largest, MAX_SUM / 2 / total))
+    scale = _power_below(TARGET_SUM / total)
+    # A little less, so that the coefficient whose rounding would weigh most becomes an integer; or as much as makes it 1.
     widest = max(sizes, key=lambda term: (term[1], term[0]))[0]
     whole = math.floor(Fraction(widest) * scale)
-    return whole / Fraction(widest) if whole else scale
+    if whole or largest < MAX_EXACT_COEFFICIENT * widest and total < MAX_EXACT_SUM * widest:
+        return max(1, whole) / Fraction(widest)
+    return scale
+
+
+def _is_small(coefficient: float, total: float, stage: int) -> bool:
+    """Whether numbers of this size are searched in this stage."""
+    if stage == 0 and total >= TARGET_SUM:
+        return coefficient < SMALL_COEFFICIENT and total < MAX_EXACT_SUM
+    return coefficient < (MAX_EXACT_COEFFICIENT if stage in (0, len(FINER)) else FINER[stage - 1]) and total < MAX_EXACT_SUM
 
 
 def exact_scale(values: Iterable[float]) -> Fraction | None:
@@ -97,7 +106,7 @@ def _power_below(value: float) -> Fraction:
     return Fraction(2) ** (math.frexp(value)[1] - 1)
 
 
-def to_int(value: float, scale: Fraction, up: bool = False) -> int:
+def to_int(value: float | Fraction, scale: Fraction, up: bool = False) -> int:
     """scale · value as an integer: the nearest where it is one but for the float, else rounded down (or up)."""
     near = _near(value, scale)
     if near is not None:
@@ -106,7 +115,7 @@ def to_int(value: float, scale: Fraction, up: bool = False) -> int:
     return math.ceil(product) if up else math.floor(product)
 
 
-def _near(value: float, scale: Fraction) -> int | None:
+def _near(value: float | Fraction, scale: Fraction) -> int | None:
     product = Fraction(value) * scale
     nearest = round(product)
     if nearest == 0:

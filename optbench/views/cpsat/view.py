@@ -87,15 +87,15 @@ class CpsatView:
 
 
 def build(
-    instance: Instance, *, inner: bool = False, shared: bool = True, fine: bool = False, cutoff: float = math.inf
+    instance: Instance, *, inner: bool = False, shared: bool = True, stage: int = 0, cutoff: float = math.inf
 ) -> CpsatView:
     """The CP model of an instance's first objective level.
 
     The default rounding of powers and limits keeps every feasible schedule, so that bounds are valid; with ``inner`` every
     solution is feasible instead, and nothing is proven. The two differ only where no decimal scale makes the data integers.
     Without ``shared`` tasks meet only in loads, not at any one time: a relaxation, for bounds, that is far easier to solve.
-    ``fine``: where no exact scale exists, the finest that 64 bits hold. ``cutoff``: the objective of a verified schedule; what
-    is worse is of no interest.
+    ``stage``: how fine the scale is where no exact one has small numbers (``scaling.FINER``). ``cutoff``: the objective of a
+    verified schedule; what is worse is of no interest.
     """
     draft = Draft.of(instance, inner)
     transfers = add_edges(draft)
@@ -104,13 +104,13 @@ def build(
         objective.take(metric(draft, name, transfers), weight)
     for name, limit in sorted(instance.limits.metric_max.items()):
         if name not in MAKESPANS:  # the end of time already holds those
-            add_limit(draft, metric(draft, name, transfers), limit)
+            add_limit(draft, metric(draft, name, transfers), limit, stage)
     if shared:
         add_pools(draft)
         add_caps(draft)
     add_loads(draft)
     alike = alike_groups(draft)
     add_symmetry(draft, alike)
-    total, numbers = rounded(objective, fine=fine, cutoff=cutoff)
+    total, numbers = rounded(draft, objective, stage=stage, cutoff=cutoff)
     draft.model.minimize(total)
     return CpsatView(instance, draft.model, draft, total, numbers, alike)

@@ -99,7 +99,7 @@ def is_sharp(instance: Instance, run: Run, error: float = 0.0) -> bool:
     """Whether the bound meets the objective but for the rounding of floats, and what the scale's rounding explains."""
     if run.objective is None or run.bound is None:
         return True
-    return run.objective - run.bound <= error + level_tolerance(instance)
+    return run.objective - run.bound <= error + level_tolerance(instance, run.objective)
 
 
 def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float) -> None:

@@ -38,7 +38,7 @@ def is_closed(instance: Instance, objective: float | None, bound: float | None) 
     reached = gap(objective, bound)
     if reached is None or objective is None or bound is None:
         return False
-    return reached <= OPTIMAL_GAP or objective - bound <= level_tolerance(instance)
+    return reached <= OPTIMAL_GAP or objective - bound <= level_tolerance(instance, objective)
 
 
 def rpd(objective: float, best_known: float) -> float:

@@ -1,66 +1,67 @@
-"""How large the terms of a metric can be: what a tolerance of its floats is a share of.
+"""How large the terms of a metric can be, and which difference of two of its values is rounding.
 
-A metric is a sum of terms, each the product of a few data, and its float is off by no more than a small multiple of 2^-53 of
-the sum of absolute terms. With H the horizon, or a time by which some optimal schedule has ended, that sum is at most
+The verifier adds terms that are not negative, so that a value is right to RELATIVE_TOLERANCE of itself. Models and bounds subtract
+what busy devices are spared of their rest: what they say is right to a few units in the last place of the sum of absolute
+terms, however small the value itself. With H the horizon, or a time by which some optimal schedule has ended, that sum is at most
 
-    makespan     H                                          flow time    step Σ_i w_i (H − release_i)
-    energy       Σ_i max_k e_ik + Σ_edges max_ab joule_ab + 2 step Σ_r rest_r count_r H
-    tardiness    step Σ_i w_i max(0, H − deadline_i)        cost, carbon the same as energy, at the highest rate of each pool
+    makespan     H                                          flow time    tick Σ_i w_i (H − release_i)
+    energy       Σ_i max_k e_ik + Σ_edges max_ab joule_ab + 2 tick Σ_r rest_r count_r H
+    tardiness    tick Σ_i w_i max(0, H − deadline_i)        cost, carbon the same as energy, at the highest rate of each pool
 
-Resting energy counts twice: what all devices would draw, and what those that are busy are spared.
+Resting energy counts twice: what all devices would draw, and what those that are busy are spared. Times are whole ticks, which
+floats hold exactly: no difference of times is rounding.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from optbench.model.instance import Floats, Instance
+from optbench.model.objective import MAKESPANS
+from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.windows import time_horizon
 
-# Floats of one metric that differ by less than this share of the sum of absolute terms are the same number.
-RELATIVE_TOLERANCE = 2.0**-40
+# Sums of products of floats are off by less than this share of the sum of absolute terms, amply.
+CANCELLED = 2.0**-48
 J_PER_KWH = 3.6e6
 _PRICED = ("cost_usd", "carbon_g")
+_TIMES = (*MAKESPANS, "flow_time_s", "tardiness_s")
 
 
 def metric_scale(instance: Instance, name: str) -> float:
     """An upper bound on the sum of absolute terms of a metric, over all schedules that end by ``time_horizon``."""
-    step, tasks = instance.step_s, instance.tasks
+    tick, tasks = instance.tick_s, instance.tasks
     end = float(instance.horizon) if instance.horizon is not None else time_horizon(instance)
     if name == "makespan":
         return end
     if name == "makespan_s":
-        return end * step
+        return end * tick
     if name == "flow_time_s":
-        return step * math.fsum((tasks.weight * np.maximum(0.0, end - tasks.release)).tolist())
+        return tick * math.fsum((tasks.weight * np.maximum(0.0, end - tasks.release)).tolist())
     if name == "tardiness_s":
         soft = np.isfinite(tasks.deadline) & ~tasks.deadline_hard
-        return step * math.fsum((tasks.weight[soft] * np.maximum(0.0, end - tasks.deadline[soft])).tolist())
+        return tick * math.fsum((tasks.weight[soft] * np.maximum(0.0, end - tasks.deadline[soft])).tolist())
     if name == "j_per_unit":
         units = float(tasks.units.sum())
         return metric_scale(instance, "energy_j") / units if units > 0 else 0.0
     rate = _highest_rates(instance, name)
     pools = instance.pools
-    resting = 2.0 * step * end * math.fsum((pools.rest_w * pools.count * rate).tolist())
+    resting = 2.0 * tick * end * math.fsum((pools.rest_w * pools.count * rate).tolist())
     return resting + _most_busy(instance, rate) + _most_sent(instance, rate)
 
 
-def level_scale(instance: Instance, level: int = 0) -> float:
-    """The same of a level of the objective."""
-    return math.fsum(weight * metric_scale(instance, name) for name, weight in instance.objective.levels[level])
+def metric_tolerance(instance: Instance, name: str, value: float) -> float:
+    """Values of a metric near this one that differ by no more are the same."""
+    cancelled = 0.0 if name in _TIMES else CANCELLED * metric_scale(instance, name)
+    return RELATIVE_TOLERANCE * abs(value) + cancelled
 
 
-def level_tolerance(instance: Instance, level: int = 0) -> float:
-    """Values of a level of the objective that differ by no more than this are the same."""
-    return RELATIVE_TOLERANCE * level_scale(instance, level)
-
-
-def tolerances(instance: Instance, names: Mapping[str, float] | tuple[str, ...]) -> dict[str, float]:
-    """The same of metrics, by name."""
-    return {name: RELATIVE_TOLERANCE * metric_scale(instance, name) for name in names}
+def level_tolerance(instance: Instance, value: float) -> float:
+    """The same of the first level of the objective."""
+    terms = [weight * CANCELLED * metric_scale(instance, name) for name, weight in instance.objective.levels[0] if name not in _TIMES]
+    return RELATIVE_TOLERANCE * abs(value) + math.fsum(terms)
 
 
 def _highest_rates(instance: Instance, name: str) -> Floats:

@@ -37,8 +37,9 @@ def test_nothing_is_proved_where_nothing_was_searched() -> None:
     early, optimum = (32_000 - 3_960) / 3.6e6, (32_000 - 19_800) / 3.6e6
     unsearched = solve(instance, "cpsat", time_limit_s=1e-6, warm_start=start)
     assert isinstance(unsearched.bound, float) and unsearched.bound <= optimum * (1 + 1e-12)
-    # A microsecond is mostly too short for CP-SAT's presolve, which may find the optimum.
-    assert unsearched.objective == pytest.approx(optimum if unsearched.status == "optimal" else early)
+    # A microsecond is mostly too short for CP-SAT's presolve, which may find something better, or the optimum.
+    assert isinstance(unsearched.objective, float) and optimum * (1 - 1e-12) <= unsearched.objective <= early * (1 + 1e-12)
+    assert unsearched.status == "feasible" or unsearched.objective == pytest.approx(optimum)
     found = solve(instance, "cpsat", time_limit_s=20, warm_start=start)
     assert found.status == "optimal" and found.objective == pytest.approx(optimum) == found.bound
 

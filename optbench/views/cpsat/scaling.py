@@ -128,7 +128,7 @@ class Rounded:
     """How the integer sum F stands to the true f: see the module."""
 
     scale: Fraction
-    constant: float
+    constant: Fraction
     charge: Fraction
     loss: Fraction
     least: int = 0
@@ -141,13 +141,13 @@ class Rounded:
 
     def bound(self, total: float) -> float:
         """The lower bound on f that F ≥ total proves, as a float that is not above it. No metric is negative."""
-        true = Fraction(self.constant) + (Fraction(total) + self.least - self.charge) / self.scale
+        true = self.constant + (Fraction(total) + self.least - self.charge) / self.scale
         value = float(true)
         return max(0.0, min(self.cutoff, value if Fraction(value) <= true else math.nextafter(value, -math.inf)))
 
     def floor(self, bound: float) -> int:
         """The integer that F cannot be below when f ≥ bound is known (1e-6 of a unit allows for the bound's float)."""
-        known = (Fraction(bound) - Fraction(self.constant)) * self.scale - self.least - self.loss
+        known = (Fraction(bound) - self.constant) * self.scale - self.least - self.loss
         return max(0, math.ceil(known - Fraction(1, 10**6)))
 
 

@@ -9,7 +9,8 @@ floor(S c 64^k): an error of 64 per digit. With C_k = floor(S c 64^k) the sum Σ
 whose further coefficients lie in [0, 64): no number of the model becomes larger.
 
 **Cutoff.** With a known schedule of value U, no variable whose coefficient c alone would exceed 2 (U − f_0), f_0 the least sum, can
-differ from its least value in a schedule that is no worse. Its coefficient may then be 2 (U − f_0) instead.
+differ from its least value l in a schedule that is no worse. Its coefficient may then be 2 (U − f_0) instead, with a constant
+that keeps its value at l.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def rounded(
         least += min(integer * lowest, integer * upper)
         most += abs(value) * upper
     guard(most * float(scale), "scaled sums")
-    return sum(integers) - least, Rounded(scale, total.constant, out.charge, out.loss, least, cutoff)
+    # What clipped coefficients no longer count of the least values of their variables.
+    clipped = sum((Fraction(total.coefficient[t.variable.index]) - Fraction(t.value)) * t.low for t in terms)
+    return sum(integers) - least, Rounded(scale, Fraction(total.constant) + clipped, out.charge, out.loss, least, cutoff)
 
 
 def _is_rounded(value: float, scale: Fraction) -> bool:
@@ -140,7 +143,7 @@ def add_limit(draft: Draft, total: Affine, limit: float, stage: int = 0) -> None
     """total ≤ limit. After stage 0, what exceeds the limit by itself is cut off: the limit is the cutoff of its own sum."""
     top = widened(limit)
     expression, numbers = rounded(draft, total, draft.inner, stage, top if stage and not draft.inner else math.inf)
-    room = (Fraction(limit) - Fraction(total.constant)) * numbers.scale - numbers.least
+    room = (Fraction(limit) - numbers.constant) * numbers.scale - numbers.least
     if draft.inner:
         allowed = math.floor(room - numbers.loss)
     else:

@@ -190,8 +190,8 @@ class Session:
         import highspy
 
         self.api = highspy
-        self.units = column_units(self.formulation)[self.order]
-        self.model = Scaled.of(self.model, self.units)
+        self.units = column_units(self.formulation)
+        self.model = Scaled.of(self.model, self.units[self.order])
         largest = float(np.abs(self.model.cost).max(initial=0.0))
         # A power of two scales without rounding.
         self.scale = 2.0 ** math.floor(math.log2(LARGEST_COST / largest)) if largest > 0 else 1.0
@@ -204,7 +204,7 @@ class Session:
         pass_model(highs, self.model, self.scale)
         if point is not None:
             solution = self.api.HighsSolution()
-            solution.col_value = (point[self.order] / self.units).tolist()
+            solution.col_value = (point / self.units)[self.order].tolist()
             highs.setSolution(solution)
         highs.cbMipImprovingSolution += self._on_solution
         highs.cbMipInterrupt += self._on_interrupt
@@ -262,7 +262,7 @@ class Session:
 
     def _report(self, values: Floats) -> None:
         out = np.zeros(self.formulation.arrays.num_columns)
-        out[self.order] = values * self.units
+        out[self.order] = values * self.units[self.order]
         self.run.report(self.formulation.schedule_from(out))
 
     def _report_bound(self, dual: float) -> None:

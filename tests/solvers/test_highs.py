@@ -25,7 +25,7 @@ from optbench.plugins.solvers.highs import STOPPED, Highs, Session, known_end, s
 from optbench.views.milp import formulate
 from optbench.views.milp.occupancy import busy_ticks
 
-from ..reference.random_instances import in_whole_seconds, tiny_instance
+from ..reference.random_instances import in_fine_ticks, tiny_instance
 from ..views.milp_cases import tiny
 
 
@@ -55,11 +55,11 @@ def test_a_flow_shop_derived_by_hand(form: str, route: str) -> None:
     assert run.rejected == []
 
 
-def test_continuous_time() -> None:
-    """The same shop in seconds; its bound is the optimum less a slack far below what is called a gap."""
-    run = solved(shop(3, time="seconds"))
-    assert run.objective == pytest.approx(11.0)
-    assert run.bound is not None and 11.0 * (1 - 1e-6) <= run.bound <= 11.0
+def test_nanoseconds() -> None:
+    """The same shop in ticks of a nanosecond; its bound is the optimum less a slack far below what is called a gap."""
+    run = solved(shop(3, tick_s=1e-9))
+    assert run.objective == 11e9
+    assert run.bound is not None and 11e9 * (1 - 1e-8) <= run.bound <= 11e9
 
 
 def test_a_cheap_hour_is_waited_for() -> None:
@@ -76,7 +76,7 @@ def test_a_cheap_hour_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"capped": True}, {"shared": False, "limited": True}, {"seconds": True, "capped": True}, {"varying": True},
+    {}, {"capped": True}, {"shared": False, "limited": True}, {"varying": True},
     {"varying": True, "fixed": True, "capped": True},
 ])
 def test_highs_equals_enumeration(options: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ def test_highs_equals_enumeration(options: dict[str, Any]) -> None:
         inst = tiny(seed, tasks=2, **options)
         best = enumerated(inst)
         for form in ("time_indexed", "disjunctive"):
-            if ("seconds" in inst.features) == (form == "time_indexed") or ("tariffs" in inst.features and form == "disjunctive"):
+            if "tariffs" in inst.features and form == "disjunctive":
                 continue
             run = solved(inst, Highs(form, first=False))
             assert run.rejected == []
@@ -134,8 +134,8 @@ def test_a_time_limit_without_incumbent(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_wherever_highs_is_stopped_its_bound_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seed 755 in continuous time, stopped at each of its events: at a tolerance of 1e-9 the bound was 7.67 of 6.70."""
-    both = in_whole_seconds(tiny_instance(755))
+    """Seed 755 in fine ticks, stopped at each of its events: at a tolerance of 1e-9 the bound was 7.67 of 6.70."""
+    both = in_fine_ticks(tiny_instance(755))
     assert both is not None
     left = iter(range(10**6))
 
@@ -220,8 +220,9 @@ def test_several_numbers_of_threads_in_one_process() -> None:
 
 def test_the_first_schedule_is_good_feasible_and_always_the_same() -> None:
     """Rules find the optimum of the shop: 3 per job on the first machine, then 2. Power caps and transfers are kept."""
-    for time in ("ticks", "seconds"):
-        assert [verify(shop(3, time=time), schedule).objective for schedule in first_schedules(shop(3, time=time))] == [11.0]
+    for tick_s, makespan in ((1.0, 11.0), (1e-9, 11e9)):
+        instance = shop(3, tick_s=tick_s)
+        assert [verify(instance, schedule).objective for schedule in first_schedules(instance)] == [makespan]
     found = 0
     for seed in range(30):
         inst = tiny(seed, tasks=4, capped=True)
@@ -346,7 +347,7 @@ def test_the_bound_is_below_the_dual_bound_by_the_slack(dual: float, slack: floa
 
 
 def test_what_highs_refuses() -> None:
-    with pytest.raises(UnsupportedError, match="time='ticks'"):
+    with pytest.raises(UnsupportedError, match="binaries, more than 200,000"):
         m = ob.Model("seconds", time="seconds")
         gpu = m.pool("gpu")
         m.task(modes=[m.mode(gpu, 1.0, 1.0)])

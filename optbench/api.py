@@ -24,8 +24,8 @@ from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
 from optbench.model import formats
 from optbench.model.instance import Instance
-from optbench.model.measures import Value, check_bound, gap
-from optbench.model.result import OPTIMAL_GAP, Bound, Result, Status, Termination, TrajectoryPoint
+from optbench.model.measures import Value, check_bound, gap, is_closed
+from optbench.model.result import Bound, Result, Status, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 from optbench.plugins.claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
@@ -253,7 +253,7 @@ class _Solving:
             solver=self.name,
             seed=self.budget.seed,
             threads=self.budget.threads,
-            status=_status(runs[-1], gaps),
+            status=_status(runs, values),
             termination=_termination(runs),
             objective=_value(values),
             bound=_value(lows),
@@ -284,8 +284,7 @@ class _Solving:
 
 def _add_bounds(run: Run) -> None:
     """Bound what the solver left without a certified bound, in what is left of the budget; ``wall_s`` is the solver's alone."""
-    reached = gap(run.objective, run.bound)
-    closed = reached is not None and reached <= OPTIMAL_GAP
+    closed = is_closed(run.instance, run.objective, run.bound)
     if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in labelled_bounds(run)):
         return
     most = min(MOST_LARGE_S, MOST_BOUNDING_S * max(1.0, run.instance.num_tasks / 1000))
@@ -302,11 +301,13 @@ def _crash(run: Run) -> str | None:
     return f"{type(run.crash).__name__}: {run.crash} ({frame.filename}:{frame.lineno})"
 
 
-def _status(run: Run, gaps: tuple[float | None, ...]) -> Status:
+def _status(runs: list[Run], values: tuple[float, ...]) -> Status:
+    run = runs[-1]
     if run.crash is not None:
         return "error"
-    if gaps:
-        return "optimal" if all(g is not None and g <= OPTIMAL_GAP for g in gaps) else "feasible"
+    if values:
+        proven = [is_closed(run.instance, value, run.bound) for run, value in zip(runs, values, strict=False)]
+        return "optimal" if len(proven) == len(values) and all(proven) else "feasible"
     if run.proven_infeasible:
         return "infeasible"
     return "unbounded" if run.proven_unbounded else "unknown"

@@ -11,11 +11,12 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from optbench.model.instance import Instance
-from optbench.model.measures import gap
+from optbench.model.measures import is_closed
 from optbench.model.objective import Objective
-from optbench.model.result import OPTIMAL_GAP
+from optbench.model.scales import level_tolerance
 from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build
+from optbench.views.cpsat.scaling import FINER
 
 # How often a stop request is looked for while CP-SAT searches.
 POLL_S = 0.05
@@ -23,6 +24,8 @@ POLL_S = 0.05
 # neighbourhoods interleaved with two that prove; then whichever bounds better, plain search or the tree from below. Shares of
 # what is left when each begins.
 PLAIN_SHARE, UNSHARED_SHARE, MIXED_SHARE = 0.4, 0.15, 0.65
+# Finer scales than the coarse one get this share of what is left, the finest all of it.
+STAGE_SHARE = 0.3
 # Source of the bounds of the whole model.
 WHOLE = "cpsat"
 MIXED = ("default_lp", "lb_tree_search")
@@ -53,9 +56,7 @@ def bound_unshared(instance: Instance, run: Run) -> bool:
         run.report_infeasible(relaxed.source)
     if status == cp_model.OPTIMAL and run.best is not None:
         run.report(view.schedule(relaxed.solver.value))  # its optimum may happen to share
-    difference = gap(run.objective, run.bound)
-    closed = difference is not None and difference <= OPTIMAL_GAP
-    return closed or status == cp_model.INFEASIBLE
+    return is_closed(instance, run.objective, run.bound) or status == cp_model.INFEASIBLE
 
 
 def search(
@@ -73,7 +74,32 @@ def search(
         run.report_infeasible(WHOLE)
     elif status == cp_model.OPTIMAL and run.best is None:  # rounding admitted schedules that the verifier rejects
         _Search(build(view.instance, inner=True), run, proves=False).run()
+    if status == cp_model.OPTIMAL and run.best is not None and view.numbers.error > 0:
+        sharpen(view.instance, run, work_share)
     return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+
+
+def sharpen(instance: Instance, run: Run, work_share: float = 1.0) -> None:
+    """A finished search again in finer integers, while rounding leaves a gap; only what is no worse matters now.
+
+    Where the last optimum still breaks a limit by less than the rounding, a search among schedules that surely keep it follows.
+    """
+    for stage in range(1, len(FINER) + 1):
+        if is_sharp(instance, run):
+            return
+        view = build(instance, stage=stage, cutoff=math.inf if run.objective is None else run.objective)
+        seconds = run.time_left() * (1.0 if stage == len(FINER) else STAGE_SHARE)
+        if _Search(view, run).run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
+            run.info["scaling_error"] = view.numbers.error
+    if run.termination == "finished" and not is_sharp(instance, run, run.info["scaling_error"]):
+        _Search(build(instance, stage=len(FINER), inner=True), run, proves=False).run(work_share=work_share)
+
+
+def is_sharp(instance: Instance, run: Run, error: float = 0.0) -> bool:
+    """Whether the bound meets the objective but for the rounding of floats, and what the scale's rounding explains."""
+    if run.objective is None or run.bound is None:
+        return True
+    return run.objective - run.bound <= error + level_tolerance(instance, run.objective)
 
 
 def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float) -> None:
@@ -161,7 +187,9 @@ class _Search(cp_model.CpSolverSolutionCallback):
             raise RuntimeError(f"CP-SAT calls the model of {run.instance.name!r} invalid: {self.view.model.validate()}")
         if self.source == WHOLE and self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             run.report(self.view.schedule(self.solver.value))
-        if self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        if self.status == cp_model.OPTIMAL and self.proves:
+            run.report_bound(self.view.reached(self.solver.value), self.source)
+        elif self.status == cp_model.FEASIBLE:  # of UNKNOWN only what ``on_bound`` heard: CP-SAT's own field may be a default
             self.on_bound(self.solver.best_objective_bound)
         if self.status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
             by_work = run.work_limit is not None and run.time_left() > 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import gap
-from optbench.model.result import OPTIMAL_GAP
+from optbench.model.measures import is_closed as proves
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
 
@@ -165,5 +165,4 @@ def is_provable(instance: Instance, run: Run) -> bool:
 
 def is_closed(run: Run) -> bool:
     """Whether the incumbent is as good as the bound."""
-    difference = gap(run.objective, run.bound)
-    return difference is not None and difference <= OPTIMAL_GAP
+    return proves(run.instance, run.objective, run.bound)

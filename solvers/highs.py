@@ -33,6 +33,10 @@ WRONG_PRESOLVE = ("1.14.0",)
 # The largest coefficient of the scaled objective lies between half of this and this: the tolerances are then small beside it.
 LARGEST_COST = 2.0**20
 
+# Columns that are times, and the largest time and coefficient that HiGHS is given.
+TIMES = ("start", "makespan", "tardy")
+LARGEST_TIME = 2.0**12
+
 # Every HiGHS status that leaves neither an optimum nor a proof: why it stopped. What is absent here is a failure of HiGHS.
 STOPPED: dict[str, Termination] = {
     "kTimeLimit": "time_limit", "kIterationLimit": "work_limit", "kSolutionLimit": "work_limit", "kMemoryLimit": "memory_limit",
@@ -132,6 +136,46 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
     return None if objective is None or weight == 0 else objective / weight * (1 + ROUNDING)
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """A model with its columns in other units, and its rows divided by powers of two: nothing is rounded.
+
+    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch rows on and off are 1e9 and more:
+    with those HiGHS 1.14.0 proved bounds above the optimum.
+    """
+
+    cost: Floats
+    lower: Floats
+    upper: Floats
+    integer: np.ndarray[Any, np.dtype[np.bool_]]
+    row_lower: Floats
+    row_upper: Floats
+    matrix: tuple[Any, Any, Floats]
+
+    @classmethod
+    def of(cls, model: Matrix, units: Floats) -> Scaled:
+        ptr, col, value = model.matrix
+        value = value * units[col]
+        row = np.repeat(np.arange(len(model.row_lower)), np.diff(ptr))
+        largest = np.zeros(len(model.row_lower))
+        np.maximum.at(largest, row, np.abs(value))
+        divisor = np.ldexp(1.0, np.maximum(0, np.frexp(largest / LARGEST_TIME)[1]))
+        return cls(
+            model.cost * units, model.lower / units, model.upper / units, model.integer, model.row_lower / divisor,
+            model.row_upper / divisor, (ptr, col, value / divisor[row]),
+        )  # fmt: skip
+
+
+def column_units(formulation: Formulation) -> Floats:
+    """What one unit of each column is passed on as: for times a power of two of ticks in which the end is at most LARGEST_TIME."""
+    out = np.ones(formulation.arrays.num_columns)
+    unit = float(np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1]))))
+    for block in formulation.arrays.columns:
+        if block.name in TIMES and not block.integer:
+            out[block.first : block.first + block.size] = unit
+    return out
+
+
 @dataclass
 class Session:
     """One HiGHS at work. Column c of ``model`` is column ``order[c]`` of the formulation."""
@@ -146,6 +190,8 @@ class Session:
         import highspy
 
         self.api = highspy
+        self.units = column_units(self.formulation)
+        self.model = Scaled.of(self.model, self.units[self.order])
         largest = float(np.abs(self.model.cost).max(initial=0.0))
         # A power of two scales without rounding.
         self.scale = 2.0 ** math.floor(math.log2(LARGEST_COST / largest)) if largest > 0 else 1.0
@@ -158,7 +204,7 @@ class Session:
         pass_model(highs, self.model, self.scale)
         if point is not None:
             solution = self.api.HighsSolution()
-            solution.col_value = point[self.order].tolist()
+            solution.col_value = (point / self.units)[self.order].tolist()
             highs.setSolution(solution)
         highs.cbMipImprovingSolution += self._on_solution
         highs.cbMipInterrupt += self._on_interrupt
@@ -216,7 +262,7 @@ class Session:
 
     def _report(self, values: Floats) -> None:
         out = np.zeros(self.formulation.arrays.num_columns)
-        out[self.order] = values
+        out[self.order] = values * self.units[self.order]
         self.run.report(self.formulation.schedule_from(out))
 
     def _report_bound(self, dual: float) -> None:
@@ -264,11 +310,11 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
     - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is harmless.
 
     Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they sum to one per task), the
-    number of edges over ``send``, and the sum of the ranges otherwise. Rounding in sums is covered by ``safe_bound``.
+    number of edges over ``send``, and the sum of the ranges, in the units that HiGHS is given (``column_units``), otherwise. Rounding in sums is covered by ``safe_bound``.
     """
-    reach, instance = 0.0, formulation.instance
+    reach, instance, units = 0.0, formulation.instance, column_units(formulation)
     for block in formulation.arrays.columns:
-        most = float((block.upper - block.lower).sum())
+        most = float(((block.upper - block.lower) / units[block.first : block.first + block.size]).sum())
         if block.name in ("start", "mode") and block.integer:
             most = min(most, float(instance.num_tasks))
         elif block.name == "send":

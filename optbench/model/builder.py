@@ -192,7 +192,8 @@ class Model:
     ) -> Kind:
         """A kind of work for many tasks (``kind=`` of ``task``): a kind of the pools' profiles, or explicit ``modes``."""
         label = f"kind {name!r}" if name is not None else f"kind {len(self.kinds)}"
-        return Kind(self._kind(label, name, modes, gpus, pools, size_gflop))
+        # With explicit modes the name is one for people: it names no kind of the profiles.
+        return Kind(self._kind(label, name if modes is None else None, modes, gpus, pools, size_gflop))
 
     def task(
         self,

@@ -9,8 +9,13 @@ import numpy as np
 
 from optbench.errors import ContradictionError
 from optbench.model.timegrid import RELATIVE_TOLERANCE
+from optbench.model.instance import Instance
+from optbench.model.scales import level_tolerance
 
 Value = float | tuple[float, ...]
+
+# A verified objective within this gap of its bound is called optimal.
+OPTIMAL_GAP = 1e-6
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:
@@ -27,6 +32,18 @@ def relative_distance(a: float, b: float) -> float:
     if (a > 0) != (b > 0):
         return 1.0
     return abs(a - b) / max(abs(a), abs(b))
+
+
+def is_closed(instance: Instance, objective: float | None, bound: float | None) -> bool:
+    """Whether a bound proves an objective of the first level: within OPTIMAL_GAP, or within the rounding of the floats.
+
+    The latter is told from the data, not from the two numbers: of an objective that is small beside its own terms, what is
+    left may be their rounding.
+    """
+    reached = gap(objective, bound)
+    if reached is None or objective is None or bound is None:
+        return False
+    return reached <= OPTIMAL_GAP or objective - bound <= level_tolerance(instance, objective)
 
 
 def rpd(objective: float, best_known: float) -> float:

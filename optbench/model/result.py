@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from optbench.model.measures import Value
+from optbench.model.measures import OPTIMAL_GAP, Value
 from optbench.model.schedule import Schedule
 
 Proof = Literal["combinatorial", "exact-lp", "solver"]
 Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown", "error"]
 Termination = Literal["finished", "time_limit", "work_limit", "memory_limit", "interrupted", "crashed"]
 
-# A verified objective within this gap of its bound is called optimal.
-OPTIMAL_GAP = 1e-6
+__all__ = ["OPTIMAL_GAP", "Bound", "Proof", "Result", "Status", "Termination", "TrajectoryPoint"]
 
 
 @dataclass(frozen=True)

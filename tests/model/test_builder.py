@@ -40,6 +40,16 @@ def test_a_kind_is_declared_once_for_many_tasks() -> None:
     assert instance.modes.time_per_unit_s.tolist() == [1, 2, 5]
 
 
+def test_a_kind_of_explicit_modes_may_have_a_name() -> None:
+    m, a, b = two_pools()
+    named = m.kind("render", modes=[m.mode(a, 1), m.mode(b, 2)])
+    m.task("x", kind=named)
+    m.minimize(makespan_s=1)
+    assert m.build().modes.time_per_unit_s.tolist() == [1, 2]
+    with pytest.raises(ModelError, match="kind 'empty': modes is empty"):
+        m.kind("empty", modes=[])
+
+
 def test_small_problems_are_a_kind_of_their_own() -> None:
     # T4, training, clock 1: alpha_t + beta_t = 0.03023 + 0.1824 s per unit when full, and as much again at half_size_gflop.
     m = Model(time="seconds")

@@ -15,7 +15,7 @@ from optbench.model.result import Bound, Result
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.protocol import check_supported
 from tests.reference.brute_force import Optimum, brute_force
-from tests.reference.random_instances import feature_names, in_whole_seconds, tiny_instance
+from tests.reference.random_instances import feature_names, in_fine_ticks, tiny_instance
 
 TIME_LIMIT_S = 60.0
 # Relative difference of an objective from the optimum that passes as none.
@@ -47,7 +47,7 @@ def compare(
     continuous: Sequence[str] = (),
     make: Callable[[int], Instance] = tiny_instance,
 ) -> Outcome:
-    """Compare on the instance of a seed. Variants may refuse an instance; ``continuous`` ones solve it in continuous time too."""
+    """Compare on the instance of a seed. Variants may refuse an instance; ``continuous`` ones solve it in ticks a billion times finer too."""
     instance = make(seed)
     began = time.perf_counter()
     best = brute_force(instance)
@@ -61,14 +61,14 @@ def compare(
         if _takes(spec, instance):
             _solve(outcome, instance, spec, best)
     _bound(outcome, instance, best)
-    both = in_whole_seconds(instance) if continuous else None
+    both = in_fine_ticks(instance) if continuous else None
     if both is not None:
         ticks, seconds = both
         best = brute_force(ticks)
         for spec in continuous:
             if _takes(spec, seconds):
-                _solve(outcome, seconds, spec, best, ", continuous time")
-        _bound(outcome, seconds, best, ", continuous time")
+                _solve(outcome, seconds, spec, best, ", fine ticks")
+        _bound(outcome, seconds, best, ", fine ticks")
     return outcome
 
 

@@ -60,12 +60,16 @@ def decisions(instance: Instance) -> int:
     return math.prod(per_task)
 
 
-def in_whole_seconds(instance: Instance) -> tuple[Instance, Instance] | None:
-    """The instance with every time a whole number of ticks, and the same in continuous time; None where makespan is in ticks.
+def in_fine_ticks(instance: Instance, factor: float = 1e9) -> tuple[Instance, Instance] | None:
+    """The instance with every time a whole number of ticks, and the same in ticks finer by a factor; None where makespan is in
+    ticks.
 
     Both have the same optimum: with modes and the order of events fixed, and cut at the tariffs' changes, starts are bounded by
-    integer differences and every metric is linear in them, so that some optimal start is a whole number.
+    differences of whole coarse ticks and every metric is linear in them, so that some optimal start is a whole coarse tick. A
+    limit on a metric that depends on several starts may cut between two: such instances are left out.
     """
+    if set(instance.limits.metric_max) & {"flow_time_s", "tardiness_s", "cost_usd", "carbon_g"} and "tariffs" in instance.features:
+        return None
     if "makespan" in instance.objective.metrics | set(instance.limits.metric_max):
         return None
     tick: Any = instance.tick_s
@@ -83,15 +87,14 @@ def in_whole_seconds(instance: Instance) -> tuple[Instance, Instance] | None:
         stream=None if instance.stream is None else replace(instance.stream, latency_s=up(instance.stream.latency_s)),
     )
     tariffs = instance.tariffs
-    continuous = replace(
+    fine = replace(
         whole,
-        domain="seconds",
-        tick_s=1.0,
-        horizon=None if whole.horizon is None else whole.horizon * tick,
-        tasks=replace(whole.tasks, release=tasks.release * tick, deadline=tasks.deadline * tick),
-        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * tick),
+        tick_s=tick / factor,
+        horizon=None if whole.horizon is None else int(whole.horizon * factor),
+        tasks=replace(whole.tasks, release=np.asarray(tasks.release) * factor, deadline=tasks.deadline * factor),
+        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * factor),
     )
-    return validate(whole), validate(continuous)
+    return validate(whole), validate(fine)
 
 
 def feature_names(instance: Instance) -> frozenset[str]:

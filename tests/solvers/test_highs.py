@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
@@ -23,8 +24,9 @@ from optbench.plugins.solvers import highs as module
 from optbench.plugins.solvers._first import first_schedules
 from optbench.plugins.solvers.highs import STOPPED, Highs, Session, known_end, safe_bound
 from optbench.views.milp import formulate
+from optbench.views.milp.occupancy import busy_ticks
 
-from ..reference.random_instances import in_whole_seconds, tiny_instance
+from ..reference.random_instances import in_fine_ticks, tiny_instance
 from ..views.milp_cases import tiny
 
 
@@ -54,11 +56,11 @@ def test_a_flow_shop_derived_by_hand(form: str, route: str) -> None:
     assert run.rejected == []
 
 
-def test_continuous_time() -> None:
-    """The same shop in seconds; its bound is the optimum less a slack far below what is called a gap."""
-    run = solved(shop(3, time="seconds"))
-    assert run.objective == pytest.approx(11.0)
-    assert run.bound is not None and 11.0 * (1 - 1e-6) <= run.bound <= 11.0
+def test_nanoseconds() -> None:
+    """The same shop in ticks of a nanosecond; its bound is the optimum less a slack far below what is called a gap."""
+    run = solved(shop(3, tick_s=1e-9))
+    assert run.objective == 11e9
+    assert run.bound is not None and 11e9 * (1 - 1e-8) <= run.bound <= 11e9
 
 
 def test_a_cheap_hour_is_waited_for() -> None:
@@ -75,7 +77,7 @@ def test_a_cheap_hour_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"capped": True}, {"shared": False, "limited": True}, {"seconds": True, "capped": True}, {"varying": True},
+    {}, {"capped": True}, {"shared": False, "limited": True}, {"varying": True},
     {"varying": True, "fixed": True, "capped": True},
 ])
 def test_highs_equals_enumeration(options: dict[str, Any]) -> None:
@@ -85,7 +87,7 @@ def test_highs_equals_enumeration(options: dict[str, Any]) -> None:
         inst = tiny(seed, tasks=2, **options)
         best = enumerated(inst)
         for form in ("time_indexed", "disjunctive"):
-            if ("seconds" in inst.features) == (form == "time_indexed") or ("tariffs" in inst.features and form == "disjunctive"):
+            if "tariffs" in inst.features and form == "disjunctive":
                 continue
             run = solved(inst, Highs(form, first=False))
             assert run.rejected == []
@@ -133,8 +135,8 @@ def test_a_time_limit_without_incumbent(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_wherever_highs_is_stopped_its_bound_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seed 755 in continuous time, stopped at each of its events: at a tolerance of 1e-9 the bound was 7.67 of 6.70."""
-    both = in_whole_seconds(tiny_instance(755))
+    """Seed 755 in fine ticks, stopped at each of its events: at a tolerance of 1e-9 the bound was 7.67 of 6.70."""
+    both = in_fine_ticks(tiny_instance(755))
     assert both is not None
     left = iter(range(10**6))
 
@@ -219,8 +221,9 @@ def test_several_numbers_of_threads_in_one_process() -> None:
 
 def test_the_first_schedule_is_good_feasible_and_always_the_same() -> None:
     """Rules find the optimum of the shop: 3 per job on the first machine, then 2. Power caps and transfers are kept."""
-    for time in ("ticks", "seconds"):
-        assert [verify(shop(3, time=time), schedule).objective for schedule in first_schedules(shop(3, time=time))] == [11.0]
+    for tick_s, makespan in ((1.0, 11.0), (1e-9, 11e9)):
+        instance = shop(3, tick_s=tick_s)
+        assert [verify(instance, schedule).objective for schedule in first_schedules(instance)] == [makespan]
     found = 0
     for seed in range(30):
         inst = tiny(seed, tasks=4, capped=True)
@@ -345,7 +348,7 @@ def test_the_bound_is_below_the_dual_bound_by_the_slack(dual: float, slack: floa
 
 
 def test_what_highs_refuses() -> None:
-    with pytest.raises(UnsupportedError, match="time='ticks'"):
+    with pytest.raises(UnsupportedError, match="binaries, more than 200,000"):
         m = ob.Model("seconds", time="seconds")
         gpu = m.pool("gpu")
         m.task(modes=[m.mode(gpu, 1.0, 1.0)])
@@ -357,3 +360,44 @@ def test_what_highs_refuses() -> None:
     with pytest.raises(ParameterError, match="route is 'file'; it must be one of array, pyomo"):
         solved(shop(2), Highs(route="file"))
     check_supported(Highs(), "highs", shop(2))
+
+
+@pytest.mark.parametrize("priced", [False, True])
+def test_a_billion_ticks_in_which_nothing_runs_take_no_memory(priced: bool) -> None:
+    """Four tasks of no length released at 1e9 ticks: one column per task, and rows over no tick (15 GB before)."""
+    m = ob.Model("zero", tick_s=1e-9)
+    gpu = m.pool("gpu", 2, idle_w=3.0)
+    for _ in range(4):
+        m.task(modes=[m.mode(gpu, 0.0, 5.0, power_w=1.0)], release_s=1.0)
+    m.limit(power_w=50.0)
+    if priced:
+        m.tariff(price_usd_per_kwh=[1.0, 2.0], times_s=[0, 0.5])
+        m.minimize(cost_usd=1.0)
+    else:
+        m.minimize(energy_j=1.0)
+    instance = m.build()
+    tracemalloc.start()
+    run = solved(instance, Highs("time_indexed", first=False))
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+    # 4 · 5 J and 6 W for a second; at 2 USD/kWh from half a second on, 20 J there and 3 J at each price.
+    assert run.objective == pytest.approx((20 * 2 + 3 + 3 * 2) / 3.6e6 if priced else 26.0)
+
+
+def test_ticks_are_counted_before_anything_is_built() -> None:
+    """A tariff that varies, paid until completion, has one column per tick between the critical path and the end."""
+    m = ob.Model("long", tick_s=1e-6)
+    gpu = m.pool("gpu", idle_w=3.0)
+    for _ in range(2):
+        m.task(modes=[m.mode(gpu, 100.0, 5.0)])
+    m.tariff(price_usd_per_kwh=[1.0, 2.0], times_s=[0, 50])
+    m.minimize(cost_usd=1.0)
+    with pytest.raises(UnsupportedError, match="time_indexed MILP of"):
+        formulate(m.build())
+
+
+def test_busy_ticks_by_hand() -> None:
+    # [5, 8) and [7, 9) join to 5..8; [20, 22) follows; the empty range counts nothing.
+    begin, ticks = busy_ticks(np.array([20, 5, 7, 3]), np.array([2, 3, 2, 0]))
+    assert ticks.tolist() == [5, 6, 7, 8, 20, 21]
+    assert begin.tolist()[:3] == [4, 0, 2]

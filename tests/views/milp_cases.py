@@ -17,7 +17,7 @@ PRICED = {**WEIGHTS, "cost_usd": 4e5, "carbon_g": 900.0}
 
 def tiny(
     seed: int, *, tasks: int = 3, varying: bool = False, fixed: bool = False, capped: bool = False, limited: bool = False,
-    seconds: bool = False, pools: int = 2, shared: bool = True, **changes: Any,
+    pools: int = 2, shared: bool = True, **changes: Any,
 ) -> Instance:
     """A random instance of a few tasks on two nodes; times are small whole numbers, so that every schedule can be listed."""
     rng = np.random.default_rng(seed)
@@ -33,8 +33,8 @@ def tiny(
     if pools > 1 and rng.random() < 0.4:
         latency[0, 1] = np.inf
     instance = Instance(
-        name=f"tiny{seed}", domain="seconds" if seconds else "ticks", tick_s=1.0 if seconds else 2.0,
-        horizon=9.0 if fixed else None,
+        name=f"tiny{seed}", tick_s=2.0,
+        horizon=9 if fixed else None,
         tasks=Tasks(
             rng.integers(0, kinds, tasks), rng.integers(1, 3, tasks).astype(float), rng.integers(0, 2, tasks).astype(float),
             deadline,

@@ -24,8 +24,7 @@ class Reference:
 
     def __init__(self, inst: Instance) -> None:
         self.inst, self.n, self.tick = inst, inst.num_tasks, inst.tick_s
-        self.ticks = inst.domain == "ticks"
-        self.step = inst.tick_s if self.ticks else 1.0
+        self.step = inst.tick_s
         t, m = inst.tasks, inst.modes
         self.pairs = [(i, k) for i in range(self.n) for k in range(int(m.kind_ptr[t.kind[i]]), int(m.kind_ptr[t.kind[i] + 1]))]
         self.dur = {(i, k): self.time(float(t.units[i]) * float(m.time_per_unit_s[k])) for i, k in self.pairs}
@@ -41,8 +40,7 @@ class Reference:
         self.metric_max = dict(inst.limits.metric_max)
         self.wanted = set(self.weights) | set(self.metric_max)
         self.end = time_horizon(inst)
-        if self.ticks:
-            self.end = math.floor(self.end + 1e-9 * max(1.0, self.end))
+        self.end = math.floor(self.end)
         self.head = [0.0] * self.n
         for i in range(self.n):  # tasks of the tests are numbered in topological order
             self.head[i] = max([float(t.release[i])] + [
@@ -52,10 +50,7 @@ class Reference:
         for i in reversed(range(self.n)):
             out = [(e, b) for e, (a, b, _) in enumerate(self.edges) if a == i]
             hard = float(t.deadline[i]) if t.deadline_hard[i] else INF
-            if not self.ticks and math.isfinite(hard):
-                hard += 1e-9 * max(1.0, hard)
-            top = self.end if self.ticks else self.end + 1e-9 * max(1.0, self.end)
-            self.latest[i] = min([top, hard] + [self.latest[b] - self.fast(b) - self.least_lag(e) for e, b in out])
+            self.latest[i] = min([self.end, hard] + [self.latest[b] - self.fast(b) - self.least_lag(e) for e, b in out])
             self.tail[i] = max([0.0] + [self.least_lag(e) + self.fast(b) + self.tail[b] for e, b in out])
         self.critical = max(self.head[i] + self.fast(i) + self.tail[i] for i in range(self.n))
         tariffs = inst.tariffs
@@ -68,7 +63,7 @@ class Reference:
         self.rows: dict[str, Any] = {}
 
     def time(self, seconds: float) -> float:
-        return math.ceil(seconds / self.tick - 1e-9 * max(1.0, seconds / self.tick)) if self.ticks else seconds
+        return math.ceil(seconds / self.tick - 1e-9 * max(1.0, seconds / self.tick))
 
     def of(self, i: int) -> list[int]:
         return [k for a, k in self.pairs if a == i]
@@ -137,7 +132,7 @@ class Reference:
         limits = self.inst.limits
         cap = min(float(c) for q, c in zip(limits.cap_place, limits.cap_w, strict=True) if q == place)
         resting = sum(self.count[q] * self.rest[q] for q in range(len(self.rest)) if self.inst.under[place][q])
-        return cap + 1e-9 * max(1.0, cap) - resting
+        return cap * (1 + 2.0**-39) - resting
 
     def caps(self) -> list[int]:
         return sorted({int(q) for q in self.inst.limits.cap_place})
@@ -180,7 +175,7 @@ class Reference:
         """Limits and objective from ``metric(name) -> (constant, terms)``."""
         for name, limit in self.metric_max.items():
             constant, terms = metric(name)
-            self.row(f"limit_{name}", terms, -INF, limit + 1e-9 * max(1.0, limit) - constant)
+            self.row(f"limit_{name}", terms, -INF, limit * (1 + 2.0**-39) - constant)
         total = 0.0
         for name, weight in self.weights.items():
             constant, terms = metric(name)

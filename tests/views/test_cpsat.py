@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ from optbench.errors import UnsupportedError
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.views.cpsat import build
-from optbench.views.cpsat.scaling import MAX_EXACT, Rounded, guard, scale_for, to_int
+from optbench.views.cpsat.draft import Decision, Draft
+from optbench.views.cpsat.metrics import Affine
+from optbench.views.cpsat.scaling import FINER, MAX_SUM, guard, scale_for, to_int
+from optbench.views.cpsat.sums import rounded
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
 
@@ -42,31 +46,55 @@ def test_a_schedule_becomes_a_complete_feasible_hint_of_its_value(seed: int) -> 
     assert verify(instance, again).objective == pytest.approx(best.objective, rel=1e-9, abs=1e-12)
 
 
-@given(st.lists(st.tuples(SIZES, st.integers(1, 10_000), st.booleans()), min_size=1, max_size=6))
-def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, bool]]) -> None:
-    signed = [(-value if negative else value, upper) for value, upper, negative in terms]
-    scale = scale_for(signed)
-    integers = [to_int(value, scale) for value, _ in signed]
-    over = [integer - Fraction(value) * scale for integer, (value, _) in zip(integers, signed, strict=True)]
-    charge = sum(max(Fraction(0), o) * upper for o, (_, upper) in zip(over, signed, strict=True))
-    loss = sum(max(Fraction(0), -o) * upper for o, (_, upper) in zip(over, signed, strict=True))
-    numbers = Rounded(scale, 5.0, Fraction(charge), Fraction(loss))
-    for point in ([0] * len(signed), [upper for _, upper in signed], [upper // 2 for _, upper in signed]):
-        true = 5 + sum(Fraction(value) * v for (value, _), v in zip(signed, point, strict=True))
-        total = sum(integer * v for integer, v in zip(integers, point, strict=True))
-        assert numbers.bound(total) <= max(true, 0)
-        assert total >= numbers.floor(float(true)) - 1  # the float of the true value may itself be rounded up
-    assert sum(abs(i) * u for i, (_, u) in zip(integers, signed, strict=True)) <= MAX_EXACT + sum(u for _, u in signed)
+@given(
+    st.lists(st.tuples(SIZES, st.integers(0, 500), st.integers(0, 10_000), st.booleans()), min_size=1, max_size=6),
+    st.integers(0, len(FINER)),
+)
+def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, bool]], stage: int) -> None:
+    m = ob.Model("empty")
+    m.task(modes=[m.mode(m.pool("p"), 1.0)])
+    m.minimize(makespan_s=1.0)
+    draft, total = Draft.of(m.build(), inner=False), Affine(5.0)
+    for k, (value, low, width, negative) in enumerate(terms):
+        var = draft.integer(low, low + width, f"v{k}", lambda d, k=k: d.start[k])  # type: ignore[misc]
+        total.add(-value if negative else value, var, low + width)
+    expression, numbers = rounded(draft, total, stage=stage)
+    integers = {var.index: factor for var, factor in zip(*coefficients(expression), strict=True)}
+    ranges = {var.index: (var.domain.min(), var.domain.max()) for var, _ in draft.values}
+    assert sum(abs(factor) * ranges[key][1] for key, factor in integers.items()) < MAX_SUM
+    assert all(abs(factor) <= FINER[-1] for factor in integers.values())
+    for share in (0, 1, 2):
+        chosen = [low + width * share // 2 for _, low, width, _ in terms]
+        point = {var.index: value(Decision([], chosen, [])) for var, value in draft.values if var.name[0] in "v"}
+        true = 5 + sum(Fraction(value) * point[key] for key, value in total.coefficient.items())
+        found = sum(integers.get(key, 0) * point[key] for key in point) - numbers.least
+        assert found >= 0, (found, numbers)
+        assert numbers.bound(found) <= max(true, 0)
+        assert true <= Fraction(numbers.bound(found)) + Fraction(numbers.error) + Fraction(1, 10**9) * abs(true)
+        assert found >= numbers.floor(float(true)) - 1  # the float of the true value may itself be rounded up
+
+
+def coefficients(expression: Any) -> tuple[list[cp_model.IntVar], list[int]]:
+    flat = cp_model.FlatIntExpr(expression)
+    return list(flat.vars), list(flat.coeffs)
 
 
 def test_scales() -> None:
     assert scale_for([(3.0, 10), (-7.0, 5)]) == 1
-    assert scale_for([(0.3, 10), (0.25, 5)]) == 100
-    assert scale_for([(1 / 3, 10), (2 / 3, 5)]) == 1 / Fraction(1 / 3)
+    assert scale_for([(30.0, 10), (-70.0, 5)]) == Fraction(1, 10)
+    assert scale_for([(0.3, 10), (0.25, 5)]) == 20
+    assert scale_for([(1 / 3, 10), (2 / 3, 5)]) == 3
     assert [to_int(value, Fraction(10)) for value in (0.3, -0.3, 0.35, -0.35)] == [3, -3, 3, -4]
-    # No decimal fits: the coefficient of the widest variable is an integer all the same, so that it loses nothing.
+    # No scale fits: the coefficient of the widest variable is an integer all the same, so that it loses nothing.
     scale = scale_for([(np.pi, 1), (np.e, 1_000_000)])
     assert (Fraction(np.e) * scale).denominator == 1
+
+
+def test_wide_variables_keep_their_exact_coefficients() -> None:
+    """Three times of 1e10 ticks: sums beyond 2^31 were scaled until a coefficient of 1 was rounded down to 0."""
+    assert scale_for([(1.0, 10**10), (0.5, 10**10), (3.0, 10**10)]) == 2
+    # Nothing exact: in the finer stages every coefficient keeps its leading bits.
+    assert scale_for([(np.pi, 10**8), (np.e, 10**8), (1.0, 1)], stage=1) >= 2**17
 
 
 def test_numbers_beyond_64_bits_are_refused() -> None:
@@ -80,13 +108,12 @@ def test_numbers_beyond_64_bits_are_refused() -> None:
         build(m.build())
 
 
-def test_seconds_and_preemption_are_refused_with_a_remedy() -> None:
-    for options, remedy in (({"time": "seconds"}, "tick_s"), ({"preemptive": True}, "policy")):
-        m = ob.Model("wrong", **options)
-        m.task(modes=[m.mode(m.pool("p"), 1.5)])
-        m.minimize(makespan_s=1.0)
-        with pytest.raises(UnsupportedError, match=remedy):
-            build(m.build())
+def test_preemption_is_refused_with_a_remedy() -> None:
+    m = ob.Model("wrong", preemptive=True)
+    m.task(modes=[m.mode(m.pool("p"), 1.5)])
+    m.minimize(makespan_s=1.0)
+    with pytest.raises(UnsupportedError, match="policy"):
+        build(m.build())
 
 
 def powers_of_a_third(cap: float) -> ob.Instance:
@@ -101,15 +128,16 @@ def powers_of_a_third(cap: float) -> ob.Instance:
 
 
 def makespan(instance: ob.Instance, inner: bool) -> float:
-    solver = cp_model.CpSolver()
-    assert solver.solve(build(instance, inner=inner).model) == cp_model.OPTIMAL
-    return solver.objective_value
+    solver, view = cp_model.CpSolver(), build(instance, inner=inner)
+    assert solver.solve(view.model) == cp_model.OPTIMAL
+    return view.reached(solver.value)
 
 
 def test_rounding_of_powers_cuts_off_nothing_that_is_feasible() -> None:
-    # Side by side they draw 2/3 W: allowed at exactly 2/3 and by the verifier's tolerance (1e-9) just below.
+    # Side by side they draw 2/3 W: allowed at exactly 2/3 and by the verifier's tolerance (2^-40) just below.
     assert makespan(powers_of_a_third(2 / 3), inner=False) == 1
-    assert makespan(powers_of_a_third(2 / 3 - 5e-10), inner=False) == 1
+    assert makespan(powers_of_a_third(2 / 3 * (1 - 2.0**-41)), inner=False) == 1
+    assert makespan(powers_of_a_third(2 / 3 * (1 - 2.0**-38)), inner=False) == 2
     assert makespan(powers_of_a_third(0.6), inner=False) == 2
     # A cap below by less than the finest unit: the outer model cannot tell, the inner one keeps away.
     assert makespan(powers_of_a_third(2 / 3 - 2e-9), inner=True) == 2

@@ -75,16 +75,18 @@ interval i2_4_1 [+1 s2, +1, +1 s2 +1]
 no overlap i0_0_1 i1_2_1
 cumulative i0_1_1*+2 i1_3_1*+1 i2_4_1*+1 <= +2
 """
-# Node: 65 - 10 at rest leaves 55 for p (60 - 10) or q (50 - 10), never both. Cluster: 95 - 20 = 75 for each power less the rest.
+# Node: 65 - 10 at rest leaves 55 for p (60 - 10) or q (50 - 10), never both. Cluster: 95 - 20 = 75 for each power less the rest,
+# in units of 5 W.
 TRANSFERS += """
 no overlap i0_0_1 i1_2_1
-cumulative i0_0_1*+50 i0_1_1*+30 i1_2_1*+40 i1_3_1*+25 i2_4_1*+40 <= +75
+cumulative i0_0_1*+10 i0_1_1*+6 i1_2_1*+8 i1_3_1*+5 i2_4_1*+8 <= +15
 """
 # Energy: p 100 - 2·10 = 80 or 90 - 3·2·5 = 60, q 70 - 4·10 = 30 or 65 - 5·5 = 40, r 20 - 5 = 15; least 60 + 30 + 15 = 105;
 # rest 10 + 2·5 = 20 W until the end; 2 GB at 3 J. The budget leaves 500 - 105 = 395. Objective: + 2 M, + 4·2 s of lateness.
+# In units of 2 J; M is at least 6, which is 66 units.
 TRANSFERS += """
-+20 makespan +20 x0_0 +10 x1_3 +6 y0_0_1 +6 y0_1_0 in -inf..395
-minimize +8 late1 +22 makespan +20 x0_0 +10 x1_3 +6 y0_0_1 +6 y0_1_0 offset 0 scaling 1
++10 makespan +10 x0_0 +5 x1_3 +3 y0_0_1 +3 y0_1_0 in -inf..197
+minimize +4 late1 +11 makespan +10 x0_0 +5 x1_3 +3 y0_0_1 +3 y0_1_0 offset -66 scaling 1
 """
 # Loads: pool a by p and q, q from its head 2, p before its tail 4; pool b twice, by all, from heads 1 and 2, before tail 4.
 TRANSFERS += """
@@ -113,7 +115,7 @@ def tariffs() -> Instance:
 
 
 # Pieces by task, always present (-1): where the cost's slope changes, at 2 and one length earlier; w counts ticks into a piece.
-# In tenths: x costs 1 kWh, 10 before 2 and 30 after. y costs 4 kWh less the 0.5 kWh a second that pool a is spared: from 0,
+# In halves: x costs 1 kWh, 2 before 2 and 6 after. y costs 4 kWh less the 0.5 kWh a second that pool a is spared: from 0,
 # 4 - 1 = 3; from 1, 4·2 - 0.5·(1 + 3) = 6; from 2 on, 12 - 3 = 9. Constants: rest 0.5·(2·1 + 4·3) = 7, flow 0.5·(1 + 2 + 2).
 TARIFFS = """
 var s0 in 0..5
@@ -150,8 +152,8 @@ cumulative i0_0_1*+1 i1_1_1*+1 i2_1_1*+1 <= +2
 +1 s1 -1 s2 in -inf..0
 minimize """
 TARIFFS += (
-    "+10 l0_-1_0 +10 l0_-1_1 +30 l0_-1_2 +30 l1_-1_0 +90 l1_-1_1 +30 l2_-1_0 +90 l2_-1_1 +5 s0 +5 s1 +5 s2 "
-    "+30 w1_-1_0 +30 w2_-1_0 offset 0 scaling 1"
+    "+2 l0_-1_0 +2 l0_-1_1 +6 l0_-1_2 +6 l1_-1_0 +18 l1_-1_1 +6 l2_-1_0 +18 l2_-1_1 +1 s0 +1 s1 +1 s2 "
+    "+6 w1_-1_0 +6 w2_-1_0 offset 0 scaling 1"
 )
 
 RESTATED = [(transfers, TRANSFERS), (tariffs, TARIFFS)]
@@ -164,8 +166,8 @@ def test_the_model_is_the_restated_one(make: Callable[[], Instance], text: str) 
 
 def test_constants_and_scales() -> None:
     first, second = build(transfers()).numbers, build(tariffs()).numbers
-    assert (first.constant, first.scale, first.charge, first.loss) == (105.0, Fraction(1), ZERO, ZERO)
-    assert (second.constant, second.scale, second.charge, second.loss) == (9.5, Fraction(10), ZERO, ZERO)
+    assert (first.constant, first.scale, first.charge, first.loss) == (105.0, Fraction(1, 2), ZERO, ZERO)
+    assert (second.constant, second.scale, second.charge, second.loss) == (9.5, Fraction(2), ZERO, ZERO)
 
 
 def test_the_optima() -> None:

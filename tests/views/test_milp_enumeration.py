@@ -21,7 +21,7 @@ CASES: dict[str, dict[str, Any]] = {
     "plain": {}, "tariffs": {"varying": True, "capped": True}, "tariffs, fixed horizon": {"varying": True, "fixed": True},
     "caps": {"capped": True}, "limits": {"limited": True, "varying": True},
     "all but tariffs": {"fixed": True, "limited": True, "capped": True},
-    "unary": {"shared": False, "capped": True}, "seconds": {"seconds": True, "capped": True, "limited": True},
+    "unary": {"shared": False, "capped": True},
 }
 SAMPLE = 150
 
@@ -63,7 +63,7 @@ def test_milp_and_verifier_agree_on_every_assignment(case: str, tasks: int, monk
     feasible = infeasible = 0
     for seed in range(6):
         inst = tiny(seed, tasks=tasks, **CASES[case])
-        forms: list[Formulation] = [] if "seconds" in inst.features else [TimeIndexed(inst)]
+        forms: list[Formulation] = [TimeIndexed(inst)]
         if "tariffs" not in inst.features:
             forms.append(Disjunctive(inst))
         monkeypatch.setattr(time_indexed, "DISAGGREGATED_NONZEROS", 1e9 if seed % 2 else -1)

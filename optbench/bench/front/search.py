@@ -4,8 +4,9 @@ The ends come first: least x, then least y at this x; least y, then least x at t
 steps of x, each solved from the best schedule known that keeps it, and a point's schedule is then made as short in x as its
 y allows. A weighted sum of x and y would find points of the convex hull only.
 
-A point that an earlier one already equals is dropped; where all others are proven, further limits halve the widest step
-until there are as many points as asked for. Bounds are shared afterwards: what bounds y under one limit bounds it under every
+A point that an earlier one already equals is dropped. Where all others are proven, further limits halve the widest step until
+there are as many points as asked for; where the middle holds nothing new, the least x with less y than the left point is either
+the next point or proves that there is none. Bounds are shared afterwards: what bounds y under one limit bounds it under every
 smaller one, and the fluid programme, proved again in exact arithmetic, is asked in between.
 """
 
@@ -20,6 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from optbench.api import load_target, solve
 from optbench.bench.front.declared import Declared, declare
 from optbench.bench.front.floor import Step, floor_steps, undecided_area
@@ -30,8 +33,9 @@ from optbench.errors import ParameterError, nearest
 from optbench.model.instance import Instance
 from optbench.model.objective import MAKESPANS, METRICS, Objective
 from optbench.model.result import OPTIMAL_GAP, Result, Termination, TrajectoryPoint
+from optbench.model.scales import metric_tolerance
 from optbench.model.schedule import Schedule
-from optbench.model.timegrid import grid_down, widened
+from optbench.model.timegrid import grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.protocol import Problem, Solver
@@ -98,6 +102,7 @@ class _Search:
     known: list[tuple[Schedule, Verdict]] = field(default_factory=list)
     found: list[FrontPoint] = field(default_factory=list)
     bounds: dict[float, tuple[float, str]] = field(default_factory=dict)
+    tried: set[tuple[float, float]] = field(default_factory=set)
     x_bound: float | None = None
     infeasible: bool = False
     number: int = 1
@@ -128,21 +133,62 @@ class _Search:
             if not self.stop.is_set() and limit not in self.bounds:
                 self._point(limit)
         while len(self.found) < self.wanted and all(p.proven for p in self.found) and not self.stop.is_set():
-            middle = self._widest()
-            if middle is None:
+            step = self._widest()
+            if step is None:
                 return
-            self._point(middle)
+            self._divide(*step)
 
-    def _widest(self) -> float | None:
-        """The middle of the widest step between limits that leaves anything open; None where nothing does."""
-        limits = sorted(self.bounds)
-        best = {limit: min(p.y for p in self.found if p.x <= limit) for limit in limits}
+    def _widest(self) -> tuple[FrontPoint, FrontPoint] | None:
+        """The two neighbours farthest apart between which there may be another point; None where there is none."""
+        points = sorted(self.found, key=lambda p: p.x)
         open_steps = [
-            (b - a, middle) for a, b in pairwise(limits)
-            if (middle := self._whole((a + b) / 2)) not in self.bounds
-            and best[a] - self._floor(b) > OPTIMAL_GAP * max(1.0, abs(best[a]))
+            (q.x - p.x, p.x, q.x) for p, q in pairwise(points)
+            if (p.x, q.x) not in self.tried and not self._is_settled(p, q)
         ]
-        return max(open_steps)[1] if open_steps else None
+        if not open_steps:
+            return None
+        _, left, right = max(open_steps)
+        return next(p for p in points if p.x == left), next(p for p in points if p.x == right)
+
+    def _is_settled(self, left: FrontPoint, right: FrontPoint) -> bool:
+        """Whether no schedule with less x than the right point is better than the left one, as far as numbers differ."""
+        near = right.x - self._same(self.x, right.x)
+        known = (limit for limit in self.bounds if (limit >= near or limit >= self._below(right.x)) and limit < right.x)
+        last = max(known, default=left.x)
+        if last == left.x and right.x - left.x > self._same(self.x, right.x) and self._below(right.x) > left.x:
+            return False
+        return self._floor(last) >= left.y - self._same(self.y, left.y)
+
+    def _divide(self, left: FrontPoint, right: FrontPoint) -> None:
+        """Look for a point between two: in the middle; where only the left one is there, for the next one to its right."""
+        middle = self._whole((left.x + right.x) / 2)
+        if left.x < middle < right.x and not any(left.x < limit < right.x for limit in self.bounds):
+            self._point(middle)
+            return
+        self.tried.add((left.x, right.x))
+        less = left.y - self._same(self.y, left.y)
+        result = self._solve(self.x, {self.y: less, self.x: right.x}, self.time_limit_s)
+        if result.bound is not None and float(result.bound) > left.x:  # type: ignore[arg-type]
+            self._learn(min(self._below(float(result.bound)), self._below(right.x)), less, _source(result))  # type: ignore[arg-type]
+        if result.schedule is not None and result.metrics[self.x] < right.x - self._same(self.x, right.x):
+            self._point(result.metrics[self.x])
+
+    def _learn(self, limit: float, bound: float, source: str) -> None:
+        """A bound on y of everything with x ≤ limit, unless a better one is known there."""
+        if limit not in self.bounds or self.bounds[limit][0] < bound:
+            self.bounds[limit] = (bound, source)
+
+    def _same(self, metric: str, value: float) -> float:
+        """Values of a metric near this one that differ by no more are one: what a proof leaves open, and rounding."""
+        tick = 0.5 * (self.instance.tick_s if metric == "makespan_s" else 1.0) if metric in MAKESPANS else math.inf
+        return min(tick, max(OPTIMAL_GAP * abs(value), metric_tolerance(self.instance, metric, value)))
+
+    def _below(self, x: float) -> float:
+        """The largest limit below x that differs from it: a tick less, or the float before."""
+        if self.x not in MAKESPANS:
+            return math.nextafter(x, -math.inf)
+        step = self.instance.tick_s if self.x == "makespan_s" else 1.0
+        return float(np.ceil(round(x / step, 6)) - 1) * step
 
     def _floor(self, limit: float) -> float:
         return max((bound for at, (bound, _) in self.bounds.items() if at >= limit), default=self.constant)
@@ -186,8 +232,13 @@ class _Search:
 
     def _keep(self, point: FrontPoint) -> None:
         """Add a point, unless one that is there is as good."""
-        if not any(p.x <= point.x and p.y <= widened(point.y) for p in self.found):
-            self.found = [p for p in self.found if not (point.x <= p.x and point.y <= widened(p.y))] + [point]
+        if not any(self._is_no_worse(p, point) for p in self.found):
+            self.found = [p for p in self.found if not self._is_no_worse(point, p)] + [point]
+
+    def _is_no_worse(self, one: FrontPoint, other: FrontPoint) -> bool:
+        """In both metrics, but for the rounding of their sums."""
+        x_room, y_room = (metric_tolerance(self.instance, m, v) for m, v in ((self.x, other.x), (self.y, other.y)))
+        return one.x <= other.x + x_room and one.y <= other.y + y_room
 
     def _solve(self, metric: str, limits: dict[str, float], seconds: float) -> Result:
         """Minimise one metric under limits from the best schedule known that keeps them."""

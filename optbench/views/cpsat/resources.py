@@ -23,7 +23,7 @@ from ortools.sat.python import cp_model
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.timegrid import allowance
 from optbench.views.cpsat.draft import Draft, Expression, Literal
-from optbench.views.cpsat.scaling import guard, scale_for, to_int
+from optbench.views.cpsat.scaling import NEAR, guard, scale_for, to_int
 
 # Joules of a transfer, the literal under which they are drawn, the producer and the sender pool.
 Drawn = tuple[float, Literal, int, int]
@@ -125,9 +125,11 @@ def add_caps(draft: Draft) -> None:
 
 def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: float) -> None:
     """One cap, in the finest integers that fit."""
-    scale = scale_for([(value, 1) for value in {*delta, room}])
+    scale = scale_for([(value, 1) for value in set(delta)])
     amount = [to_int(value, scale, up=draft.inner) for value in delta]
-    capacity = math.floor(Fraction(room + tolerance) * scale)
+    # What the nearest integers exceed the true demands by must not cut anything off.
+    spare = Fraction(NEAR) * draft.instance.num_tasks * max(map(abs, amount), default=0)
+    capacity = math.floor(Fraction(room + tolerance) * scale + (0 if draft.inner else spare))
     if tolerance == 0.0:
         capacity = min(capacity, to_int(room, scale)) if capacity >= 0 else capacity
     used: list[tuple[cp_model.IntervalVar, int]] = []
@@ -150,6 +152,9 @@ def _complement(draft: Draft, place: int, task: int, row: int) -> list[cp_model.
     """Intervals that together cover all the time in which a task does not run in this row."""
     literal, start = draft.present[row], draft.start[task]
     end, name = start + draft.duration[row], f"{place}_{task}_{draft.mode[row]}"
+    if start.domain.min() + draft.duration[row] > draft.last:  # never in time: CP-SAT rejects intervals of negative length
+        draft.model.add_bool_or([] if literal is None else [literal.negated()])
+        return [draft.spanning(0, draft.last, None, f"without{name}")]
     out = [
         draft.spanning(0, start, literal, f"before{name}"),
         draft.spanning(end, draft.last, literal, f"after{name}"),

@@ -1,23 +1,30 @@
 """Floats as the integers of a CP model, rounded so that no bound can be wrong.
 
-Let an objective be f = c0 + Σ c_j v_j with integer variables 0 ≤ v_j ≤ u_j. With a scale S > 0 the model minimises
+Let an objective be f = c0 + Σ c_j v_j with integer variables l_j ≤ v_j ≤ u_j. With a scale S > 0 the model minimises
 
-    F = Σ C_j v_j,    C_j = floor(S c_j).
+    F = Σ C_j v_j − F_0,    C_j = floor(S c_j),    F_0 = Σ min(C_j l_j, C_j u_j)
 
-Then F ≤ S (f − c0), whatever the signs of the c_j (floor rounds down, v_j ≥ 0), so F ≥ B proves f ≥ c0 + B/S. Where S c_j
-is an integer but for the float (S = 10, c_j = 0.3), C_j is that integer, and what it exceeds S c_j by is charged in rational
-arithmetic: with charge = Σ max(0, C_j − S c_j) u_j, F ≥ B proves f ≥ c0 + (B − charge)/S. If every c_j is an integer, S = 1,
-nothing is charged and nothing is lost. The other way round f ≥ L implies F ≥ S (L − c0) − loss, with
-loss = Σ max(0, S c_j − C_j) u_j: that is how a bound known beforehand becomes a floor of F.
+F_0 is what no choice of variables avoids, so that F ≥ 0 holds without any search: 0, which CP-SAT returns as a bound where it
+has proved nothing, is a true one. With o_j = C_j − S c_j, F + F_0 − S (f − c0) = Σ o_j v_j lies between −loss and charge,
 
-A limit f ≤ r becomes F ≤ floor(S (r + slack − c0) + charge): it cuts off no schedule that the verifier accepts. The inner
-rounding goes the other way: whatever satisfies it is accepted, though some schedule may be missed.
+    charge = Σ max(o_j l_j, o_j u_j),    loss = −Σ min(o_j l_j, o_j u_j),
+
+so that F ≥ B proves f ≥ c0 + (B + F_0 − charge)/S, and f ≥ L implies F ≥ S (L − c0) − F_0 − loss. A finished search leaves
+no more than (charge + loss)/S = Σ |o_j| (u_j − l_j)/S between the least F and the f of its schedule: the stated error. Where
+every S c_j is an integer but for the float (S = 10, c_j = 0.3), the error is that of the floats, below 2^-44 of the sum.
+
+Where a schedule with f = U is known, only those with f ≤ U matter, and a variable with c_j > 0 may be taken to lie below
+l_j + (U − c0 − Σ min(c_j l_j, c_j u_j))/c_j. Its error is then 1/C_j of that excess, however wide it was: bounds are then
+min(U, ·). What rounding of wide variables still costs, digits save (sums.py).
+
+A limit f ≤ r becomes F ≤ floor(S (r + slack − c0) − F_0 + charge): it cuts off no schedule that the verifier accepts. The
+inner rounding goes the other way: whatever satisfies it is accepted, though some schedule may be missed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -25,36 +32,81 @@ from optbench.errors import UnsupportedError
 
 # Sums of the model stay below this, far from the ends of 64-bit integers.
 MAX_SUM = 2.0**58
-# Total that a scaled sum aims at where no exact scale is found. CP-SAT 9.15 was caught cutting off optima where two
-# coefficients had a product beyond 64 bits, so that sums stay below 2^31.
-TARGET_SUM = 2.0**31
-MAX_EXACT = 2.0**31
+# Sums and coefficients of an exact scale stay below these.
+MAX_EXACT_SUM, MAX_EXACT_COEFFICIENT = 2.0**54, 2.0**31
+# In the coarse scale sums aim at this and exact ones stay below it, unless coefficients are small: small numbers are searched
+# faster, by factors of a thousand where prices vary over millions of ticks.
+TARGET_SUM, SMALL_COEFFICIENT = 2.0**31, 2.0**12
+# Largest coefficients of the scales after the coarse one. CP-SAT 9.15 was caught cutting off optima where products of two
+# coefficients left 64 bits.
+FINER = (2.0**20, 2.0**26, 2.0**31)
 # A product this near (relatively) to an integer is that integer but for the float.
-NEAR = 1e-12
-DECIMALS = tuple(10**k for k in range(7))
+NEAR = 2.0**-44
+# Denominators up to this are tried for the ratios of coefficients.
+MOST_DENOMINATOR = 10**6
 
 
-def scale_for(terms: Sequence[tuple[float, int]]) -> Fraction:
+def scale_for(terms: Sequence[tuple[float, int]], stage: int = 0) -> Fraction:
     """A scale for the sum of terms (coefficient, upper bound of the variable).
 
-    An exact one where there is one: the smallest power of ten to 1e6, or one over the least coefficient. Otherwise what
-    brings the sum to TARGET_SUM, a little less so that the coefficient whose rounding would weigh most becomes an integer.
+    The least exact one where there is one whose numbers stay small enough. Otherwise in stage 0 what brings the sum to
+    TARGET_SUM, in the stages after it what brings the coefficients to FINER.
     """
-    sizes = [(abs(value), upper) for value, upper in terms if value != 0]
+    sizes = [(abs(value), max(1, upper)) for value, upper in terms if value != 0]
     if not sizes:
         return Fraction(1)
-    largest = max(math.fsum(value * upper for value, upper in sizes), 1e-250)
-    numbers = sorted({value for value, _ in sizes})
-    for scale in [*(Fraction(power) for power in DECIMALS), 1 / Fraction(numbers[0])]:
-        if float(scale) * largest < MAX_EXACT and all(_near(number, scale) is not None for number in numbers):
-            return scale
-    scale = Fraction(2) ** (math.frexp(TARGET_SUM / largest)[1] - 1)
+    largest, total = max(value for value, _ in sizes), max(math.fsum(value * upper for value, upper in sizes), 1e-250)
+    exact = exact_scale(value for value, _ in sizes)
+    if exact is not None and _is_small(float(exact) * largest, float(exact) * total, stage):
+        return exact
+    if stage:
+        return _power_below(min(FINER[stage - 1] / largest, MAX_SUM / 2 / total))
+    scale = _power_below(TARGET_SUM / total)
+    # A little less, so that the coefficient whose rounding would weigh most becomes an integer; or as much as makes it 1.
     widest = max(sizes, key=lambda term: (term[1], term[0]))[0]
     whole = math.floor(Fraction(widest) * scale)
-    return whole / Fraction(widest) if whole else scale
+    if whole or largest < MAX_EXACT_COEFFICIENT * widest and total < MAX_EXACT_SUM * widest:
+        return max(1, whole) / Fraction(widest)
+    return scale
 
 
-def to_int(value: float, scale: Fraction, up: bool = False) -> int:
+def _is_small(coefficient: float, total: float, stage: int) -> bool:
+    """Whether numbers of this size are searched in this stage."""
+    if stage == 0 and total >= TARGET_SUM:
+        return coefficient < SMALL_COEFFICIENT and total < MAX_EXACT_SUM
+    return coefficient < (MAX_EXACT_COEFFICIENT if stage in (0, len(FINER)) else FINER[stage - 1]) and total < MAX_EXACT_SUM
+
+
+def exact_scale(values: Iterable[float]) -> Fraction | None:
+    """The least scale that makes integers of all values but for the float; None where there is no small one.
+
+    With b the least value and every v/b = p_v/q_v in lowest terms, it is lcm(q_v) / (b gcd(p_v lcm / q_v)).
+    """
+    numbers = sorted({abs(value) for value in values})
+    base, common = Fraction(numbers[0]), 1
+    ratios = []
+    for number in numbers:
+        true = Fraction(number) / base
+        ratio = true.limit_denominator(MOST_DENOMINATOR)
+        if abs(ratio - true) > NEAR * true / 2:
+            return None
+        ratios.append(ratio)
+        common = math.lcm(common, ratio.denominator)
+        if common * float(ratios[-1]) > MAX_EXACT_COEFFICIENT:
+            return None
+    divisor = math.gcd(*(int(ratio * common) for ratio in ratios))
+    # The base is a float too: 0.3 stands for 3/10, whose scale is 10 and not 1/0.3.
+    near = base.limit_denominator(MOST_DENOMINATOR)
+    if near > 0 and abs(near - base) <= NEAR * base / 2:
+        base = near
+    return Fraction(common, divisor) / base
+
+
+def _power_below(value: float) -> Fraction:
+    return Fraction(2) ** (math.frexp(value)[1] - 1)
+
+
+def to_int(value: float | Fraction, scale: Fraction, up: bool = False) -> int:
     """scale · value as an integer: the nearest where it is one but for the float, else rounded down (or up)."""
     near = _near(value, scale)
     if near is not None:
@@ -63,7 +115,7 @@ def to_int(value: float, scale: Fraction, up: bool = False) -> int:
     return math.ceil(product) if up else math.floor(product)
 
 
-def _near(value: float, scale: Fraction) -> int | None:
+def _near(value: float | Fraction, scale: Fraction) -> int | None:
     product = Fraction(value) * scale
     nearest = round(product)
     if nearest == 0:
@@ -76,19 +128,27 @@ class Rounded:
     """How the integer sum F stands to the true f: see the module."""
 
     scale: Fraction
-    constant: float
+    constant: Fraction
     charge: Fraction
     loss: Fraction
+    least: int = 0
+    cutoff: float = math.inf
+
+    @property
+    def error(self) -> float:
+        """What a finished search can leave between its bound and the objective of its best schedule."""
+        return math.nextafter(float((self.charge + self.loss) / self.scale), math.inf)
 
     def bound(self, total: float) -> float:
         """The lower bound on f that F ≥ total proves, as a float that is not above it. No metric is negative."""
-        true = Fraction(self.constant) + (Fraction(total) - self.charge) / self.scale
+        true = self.constant + (Fraction(total) + self.least - self.charge) / self.scale
         value = float(true)
-        return max(0.0, value if Fraction(value) <= true else math.nextafter(value, -math.inf))
+        return max(0.0, min(self.cutoff, value if Fraction(value) <= true else math.nextafter(value, -math.inf)))
 
     def floor(self, bound: float) -> int:
         """The integer that F cannot be below when f ≥ bound is known (1e-6 of a unit allows for the bound's float)."""
-        return math.ceil((Fraction(bound) - Fraction(self.constant)) * self.scale - self.loss - Fraction(1, 10**6))
+        known = (Fraction(bound) - self.constant) * self.scale - self.least - self.loss
+        return max(0, math.ceil(known - Fraction(1, 10**6)))
 
 
 def guard(total: float, what: str) -> None:

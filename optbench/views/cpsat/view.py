@@ -1,7 +1,7 @@
 """An instance as a CP-SAT model, and the way back.
 
 Variables are in draft.py, constraints in resources.py, metrics in metrics.py, numbers in scaling.py. The model minimises
-F, an integer sum that never exceeds the scaled objective; ``bound`` turns a bound on F into one on the true objective.
+F ≥ 0, an integer sum that rises with the scaled objective; ``bound`` turns a bound on F into one on the true objective.
 Its end of time is ``time_horizon``: some optimal schedule lies within, so that bounds and infeasibility are the instance's.
 """
 
@@ -77,17 +77,25 @@ class CpsatView:
         can be above it by its rounding error, so that 110.00000000000001 is 110."""
         return self.numbers.bound(math.ceil(total - BOUND_NOISE * max(1.0, abs(total))))
 
+    def reached(self, value: Callable[[Expression], int]) -> float:
+        """The lower bound on the objective that an optimal solution proves: its F in whole numbers, without any float."""
+        return self.numbers.bound(value(self.total))
+
     def floor(self, bound: float) -> int:
         """The integer F cannot be below, given a proven lower bound on the objective."""
         return self.numbers.floor(bound)
 
 
-def build(instance: Instance, *, inner: bool = False, shared: bool = True) -> CpsatView:
+def build(
+    instance: Instance, *, inner: bool = False, shared: bool = True, stage: int = 0, cutoff: float = math.inf
+) -> CpsatView:
     """The CP model of an instance's first objective level.
 
     The default rounding of powers and limits keeps every feasible schedule, so that bounds are valid; with ``inner`` every
     solution is feasible instead, and nothing is proven. The two differ only where no decimal scale makes the data integers.
     Without ``shared`` tasks meet only in loads, not at any one time: a relaxation, for bounds, that is far easier to solve.
+    ``stage``: how fine the scale is where no exact one has small numbers (``scaling.FINER``). ``cutoff``: the objective of a
+    verified schedule; what is worse is of no interest.
     """
     draft = Draft.of(instance, inner)
     transfers = add_edges(draft)
@@ -96,13 +104,13 @@ def build(instance: Instance, *, inner: bool = False, shared: bool = True) -> Cp
         objective.take(metric(draft, name, transfers), weight)
     for name, limit in sorted(instance.limits.metric_max.items()):
         if name not in MAKESPANS:  # the end of time already holds those
-            add_limit(draft, metric(draft, name, transfers), limit)
+            add_limit(draft, metric(draft, name, transfers), limit, stage)
     if shared:
         add_pools(draft)
         add_caps(draft)
     add_loads(draft)
     alike = alike_groups(draft)
     add_symmetry(draft, alike)
-    total, numbers = rounded(objective)
+    total, numbers = rounded(draft, objective, stage=stage, cutoff=cutoff)
     draft.model.minimize(total)
     return CpsatView(instance, draft.model, draft, total, numbers, alike)

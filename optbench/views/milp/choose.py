@@ -11,7 +11,7 @@ from optbench.model.instance import Instance
 from optbench.views.milp.disjunctive import Disjunctive
 from optbench.views.milp.frame import Frame, frame
 from optbench.views.milp.occupancy import pool_demand, power_limits
-from optbench.views.milp.time_indexed import TimeIndexed, start_windows
+from optbench.views.milp.time_indexed import TimeIndexed, prices_end, start_windows
 
 FORMS = ("auto", "time_indexed", "disjunctive")
 # Beyond these a formulation is refused: building it would take longer than most budgets, and HiGHS gets nowhere.
@@ -35,13 +35,18 @@ class Size:
 
 
 def time_indexed_size(base: Frame) -> Size:
-    """Binaries exactly; coefficients of the rows per tick, which dominate."""
+    """Binaries exactly; coefficients of the rows per tick, and ticks that are looked at: no array is larger."""
     pairs = base.instance.pairs
     size = start_windows(base)[1].astype(float)
     pair, _, _ = pool_demand(base)
     rows = [pair, *(used for _, used, _, _ in power_limits(base))]
     per_tick = sum(float((size[part] * pairs.duration[part]).sum()) for part in rows)
-    return Size(int(size.sum()), per_tick + 3.0 * float(size.sum()))
+    # Whether a resource is short is looked at in every tick at which something can run.
+    ticks = sum(min(float(base.end), float((size[part] + pairs.duration[part]).sum())) for part in rows) * len(rows)
+    if prices_end(base):
+        last = base.instance.num_tasks - len(np.unique(base.instance.edges.source))
+        ticks += (1.0 + last) * max(0.0, base.end - base.windows.critical_path)
+    return Size(int(size.sum()), per_tick + ticks + 3.0 * float(size.sum()))
 
 
 def disjunctive_size(base: Frame) -> Size:

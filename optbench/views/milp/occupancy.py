@@ -65,34 +65,58 @@ def _per_tick(
 
     The starts of a pair that runs at t are consecutive columns, so a row is a few runs of columns, found one per pair and tick.
     """
-    ticks, size = int(base.end), np.diff(x.ptr)[pair]
-    tight = _most(base, x, pair, what, demand, len(room), ticks) > room[:, None]
-    row_of = np.cumsum(tight.ravel()) - 1
+    size = np.diff(x.ptr)[pair]
     length = np.where(size > 0, size + x.duration[pair] - 1, 0)
-    use, tick = ragged(x.begin[pair], length)
-    cell = what[use] * ticks + tick
+    begin, ticks = busy_ticks(x.begin[pair], length)
+    tight = _most(base, x, pair, what, demand, len(room), begin, len(ticks)) > room[:, None]
+    row_of = np.cumsum(tight.ravel()) - 1
+    use, tick = ragged(begin, length)
+    cell = what[use] * len(ticks) + tick
     if not tight.all():
         keep = tight.ravel()[cell]
         use, tick, cell = use[keep], tick[keep], cell[keep]
-    own = pair[use]
-    first = np.maximum(x.begin[own], tick - x.duration[own] + 1)
-    runs = np.minimum(x.begin[own] + size[use] - 1, tick) - first + 1
+    since = tick - begin[use]
+    first = np.maximum(0, since - x.duration[pair[use]] + 1)
+    runs = np.minimum(size[use] - 1, since) - first + 1
     which, at = np.nonzero(tight)
     sheet.add_runs(
-        name, np.stack((label[which], at), axis=1), row_of[cell], x.ptr[own] + first - x.begin[own], runs, demand[use],
+        name, np.stack((label[which], ticks[at]), axis=1), row_of[cell], x.ptr[pair[use]] + first, runs, demand[use],
         -np.inf, room[which],
     )
 
 
-def _most(base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, kinds: int, ticks: int) -> Floats:
+def busy_ticks(begin: Ints, length: Ints) -> tuple[Ints, Ints]:
+    """The ticks of the union of the ranges [begin, begin + length), in order; and where among them each range begins.
+
+    Of a billion ticks at which nothing can run, none is looked at.
+    """
+    some = np.flatnonzero(length > 0)
+    order = some[np.argsort(begin[some], kind="stable")]
+    if len(order) == 0:
+        return np.zeros_like(begin), np.zeros(0, dtype=np.int64)
+    reach = np.maximum.accumulate(begin[order] + length[order])
+    opens = np.concatenate(([True], begin[order][1:] > reach[:-1]))
+    first = begin[order][opens]
+    last = reach[np.concatenate((np.flatnonzero(opens)[1:] - 1, [len(order) - 1]))]
+    before = np.concatenate(([0], np.cumsum(last - first)))[:-1]
+    out = np.zeros_like(begin)
+    span = np.cumsum(opens) - 1
+    out[order] = before[span] + begin[order] - first[span]
+    return out, ragged(first, last - first)[1]
+
+
+def _most(
+    base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, kinds: int, first: Ints, ticks: int
+) -> Floats:
     """No more than this at each tick: every task at its largest demand from its first start to its last end."""
     task = base.instance.pairs.task[pair]
-    some = np.flatnonzero((np.diff(x.ptr)[pair] > 0) & (demand > 0))
+    size = np.diff(x.ptr)[pair]
+    some = np.flatnonzero((size > 0) & (demand > 0) & (x.duration[pair] > 0))
     key = task[some] * kinds + what[some]
     known, at = np.unique(key, return_inverse=True)
     begin, end, most = np.full(len(known), ticks), np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
-    np.minimum.at(begin, at, x.begin[pair[some]])
-    np.maximum.at(end, at, (x.begin + np.diff(x.ptr) - 1 + x.duration)[pair[some]])
+    np.minimum.at(begin, at, first[some])
+    np.maximum.at(end, at, (first + size - 1 + x.duration[pair])[some])
     np.maximum.at(most, at, demand[some])
     change = np.zeros((kinds, ticks + 1))
     np.add.at(change, (known % kinds, begin), most)

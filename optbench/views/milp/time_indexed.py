@@ -76,6 +76,11 @@ def starts_of(base: Frame) -> Starts:
     return Starts(np.concatenate(([0], np.cumsum(size))), begin, pair, tick, duration)
 
 
+def prices_end(base: Frame) -> bool:
+    """Whether resting power is paid until completion at a tariff that varies."""
+    return base.needs_makespan and base.varying and base.instance.horizon is None
+
+
 @dataclass(frozen=True, eq=False)
 class TimeIndexed:
     """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if there is one."""
@@ -94,9 +99,7 @@ class TimeIndexed:
 
     @cached_property
     def priced_end(self) -> bool:
-        """Whether resting power is paid until completion at a tariff that varies."""
-        base = self.frame
-        return base.needs_makespan and base.varying and self.instance.horizon is None
+        return prices_end(self.frame)
 
     @cached_property
     def first_tick(self) -> int:

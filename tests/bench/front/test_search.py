@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bench.front import Front, FrontProgress, pareto
+from optbench.bench.front import Front, FrontProgress, pareto, search
 from optbench.errors import ParameterError, UnknownNameError
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
+from optbench.model.result import Result
 from optbench.model.verify import verify
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
@@ -79,6 +81,58 @@ def test_more_points_are_looked_for_where_limits_meet_the_same_one() -> None:
     # Limits 10, 40, 70, 100: nothing between 10 and 100 but the modes of 12 and 14 s, which are found on the way.
     front = pareto(one_task((10, 100), (12, 90), (14, 80), (100, 20)), points=4, time_limit_s=5)
     assert xy(front) == [(10, 100), (12, 90), (14, 80), (100, 20)]
+
+
+def priced(usd_per_j: float) -> Instance:
+    """One task that takes 10, 15 or 20 s with 100, 90 or 20 J, at this price."""
+    m = ob.Model("priced", horizon_s=200)
+    gpu = m.pool("gpu")
+    m.tariff(price_usd_per_kwh=[3.6e6 * usd_per_j])
+    m.task("a", modes=[m.mode(gpu, 10, 100), m.mode(gpu, 15, 90), m.mode(gpu, 20, 20)])
+    m.minimize(cost_usd=1.0)
+    return m.build()
+
+
+@pytest.mark.parametrize("usd_per_j", [1.0, 1e-9, 1e-18])
+@pytest.mark.parametrize(("x", "y"), [("cost_usd", "flow_time_s"), ("makespan_s", "cost_usd")])
+def test_fronts_are_the_same_at_every_magnitude(usd_per_j: float, x: str, y: str) -> None:
+    """Below 1e-9 USD every point was as good as every other, and an end of the front was lost."""
+    front = pareto(priced(usd_per_j), x=x, y=y, points=3, time_limit_s=5)
+    cost = [100 * usd_per_j, 90 * usd_per_j, 20 * usd_per_j]
+    points = list(zip([10.0, 15.0, 20.0], cost, strict=True))
+    expected = points if y == "cost_usd" else [(b, a) for a, b in reversed(points)]
+    assert np.asarray(xy(front)) == pytest.approx(np.asarray(expected), rel=1e-9, abs=0)
+    assert front.proven == 3 and all(point.efficient for point in front.points)
+
+
+def test_a_front_with_fewer_points_than_asked_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps between costs were halved for ever (464 searches in 30 s): the least cost with less time settles a step."""
+    calls = []
+
+    def counted(*args: Any, **kwargs: Any) -> Result:
+        calls.append(args)
+        return ob.solve(*args, **kwargs)
+
+    monkeypatch.setattr(search, "solve", counted)
+    front = pareto(priced(1e-3), x="cost_usd", y="flow_time_s", points=10, time_limit_s=5)
+    assert [point.y for point in front.points] == [20, 15, 10] and front.termination == "finished"
+    assert len(calls) <= 30
+    # Proven between the points too: what is left open is what a proof leaves open of each step.
+    assert front.undecided_share < 1e-5
+
+
+@pytest.mark.parametrize("usd_per_j", [1.0, 1e-9, 1e-15])
+def test_levels_are_held_at_every_magnitude(usd_per_j: float) -> None:
+    """Least cost, then least time at it: at 8e-8 USD the second level gave 1 to 39 % of the first away."""
+    m = ob.Model("levels", horizon_s=200)
+    gpu = m.pool("gpu")
+    m.tariff(price_usd_per_kwh=[3.6e6 * usd_per_j])
+    for _ in range(2):
+        m.task(modes=[m.mode(gpu, 10, 80.4), m.mode(gpu, 20, 80.0)])
+    m.minimize_in_order("cost_usd", "makespan_s")
+    result = ob.solve(m.build(), time_limit_s=20)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx((160.0 * usd_per_j, 40.0), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("seed", [s for s in range(60) if tiny_instance(s).num_tasks >= 3][:12])

@@ -17,7 +17,7 @@ PRICED = {**WEIGHTS, "cost_usd": 4e5, "carbon_g": 900.0}
 
 def tiny(
     seed: int, *, tasks: int = 3, varying: bool = False, fixed: bool = False, capped: bool = False, limited: bool = False,
-    seconds: bool = False, pools: int = 2, shared: bool = True, **changes: Any,
+    pools: int = 2, shared: bool = True, tick_s: float = 2.0, **changes: Any,
 ) -> Instance:
     """A random instance of a few tasks on two nodes; times are small whole numbers, so that every schedule can be listed."""
     rng = np.random.default_rng(seed)
@@ -33,10 +33,9 @@ def tiny(
     if pools > 1 and rng.random() < 0.4:
         latency[0, 1] = np.inf
     instance = Instance(
-        name=f"tiny{seed}", domain="seconds" if seconds else "ticks", tick_s=1.0 if seconds else 2.0,
-        horizon=9.0 if fixed else None,
+        name=f"tiny{seed}", tick_s=tick_s, horizon=9 if fixed else None,
         tasks=Tasks(
-            rng.integers(0, kinds, tasks), rng.integers(1, 3, tasks).astype(float), rng.integers(0, 2, tasks).astype(float),
+            rng.integers(0, kinds, tasks), rng.integers(1, 3, tasks).astype(float), rng.integers(0, 2, tasks),
             deadline,
             np.isfinite(deadline) & (rng.random(tasks) < 0.4), rng.integers(1, 4, tasks).astype(float), np.zeros(tasks),
         ),
@@ -55,7 +54,7 @@ def tiny(
         links=Links(latency, numbers(rng, 0, 2, 1.5, (pools, pools)), rng.integers(1, 4, (pools, pools)).astype(float)),
         limits=Limits(np.asarray([0, 2] if capped else [], dtype=np.int64), np.asarray([55.0, 40.0] if capped else [])),
         objective=Objective.weighted(PRICED if varying else WEIGHTS),
-        tariffs=Tariffs(np.asarray([0.0, 3.0, 5.0]), numbers(rng, 1, 9, 0.1, (pools, 3)), numbers(rng, 1, 9, 50.0, (pools, 3)))
+        tariffs=Tariffs(np.asarray([0, 3, 5]), numbers(rng, 1, 9, 0.1, (pools, 3)), numbers(rng, 1, 9, 50.0, (pools, 3)))
         if varying else None,
     )
     if limited:

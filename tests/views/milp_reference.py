@@ -15,6 +15,8 @@ from optbench.model.instance import Instance
 from optbench.model.windows import time_horizon
 
 INF = math.inf
+# A sum v keeps a limit where v <= limit + 2^-40 v.
+FORGIVEN = 1.0 + 2.0**-39
 Table = tuple[dict[str, Any], dict[str, Any], float]
 Sent = tuple[str, int, int, int, int]
 
@@ -24,8 +26,6 @@ class Reference:
 
     def __init__(self, inst: Instance) -> None:
         self.inst, self.n, self.tick = inst, inst.num_tasks, inst.tick_s
-        self.ticks = inst.domain == "ticks"
-        self.step = inst.tick_s if self.ticks else 1.0
         t, m = inst.tasks, inst.modes
         self.pairs = [(i, k) for i in range(self.n) for k in range(int(m.kind_ptr[t.kind[i]]), int(m.kind_ptr[t.kind[i] + 1]))]
         self.dur = {(i, k): self.time(float(t.units[i]) * float(m.time_per_unit_s[k])) for i, k in self.pairs}
@@ -40,9 +40,7 @@ class Reference:
         self.weights = dict(inst.objective.levels[0])
         self.metric_max = dict(inst.limits.metric_max)
         self.wanted = set(self.weights) | set(self.metric_max)
-        self.end = time_horizon(inst)
-        if self.ticks:
-            self.end = math.floor(self.end + 1e-9 * max(1.0, self.end))
+        self.end = math.floor(time_horizon(inst))
         self.head = [0.0] * self.n
         for i in range(self.n):  # tasks of the tests are numbered in topological order
             self.head[i] = max([float(t.release[i])] + [
@@ -52,10 +50,7 @@ class Reference:
         for i in reversed(range(self.n)):
             out = [(e, b) for e, (a, b, _) in enumerate(self.edges) if a == i]
             hard = float(t.deadline[i]) if t.deadline_hard[i] else INF
-            if not self.ticks and math.isfinite(hard):
-                hard += 1e-9 * max(1.0, hard)
-            top = self.end if self.ticks else self.end + 1e-9 * max(1.0, self.end)
-            self.latest[i] = min([top, hard] + [self.latest[b] - self.fast(b) - self.least_lag(e) for e, b in out])
+            self.latest[i] = min([self.end, hard] + [self.latest[b] - self.fast(b) - self.least_lag(e) for e, b in out])
             self.tail[i] = max([0.0] + [self.least_lag(e) + self.fast(b) + self.tail[b] for e, b in out])
         self.critical = max(self.head[i] + self.fast(i) + self.tail[i] for i in range(self.n))
         tariffs = inst.tariffs
@@ -68,7 +63,7 @@ class Reference:
         self.rows: dict[str, Any] = {}
 
     def time(self, seconds: float) -> float:
-        return math.ceil(seconds / self.tick - 1e-9 * max(1.0, seconds / self.tick)) if self.ticks else seconds
+        return math.ceil(seconds / self.tick - 1e-9 * max(1.0, seconds / self.tick))
 
     def of(self, i: int) -> list[int]:
         return [k for a, k in self.pairs if a == i]
@@ -121,12 +116,12 @@ class Reference:
         """What task i from s on adds, rest power of its devices deducted."""
         p, home = self.dur[i, k], self.home[k]
         mean = self.integral(metric, home, s, s + p) / p if p > 0 else self.rate(metric, home, s)
-        freed = sum(n * self.rest[q] * self.step * self.integral(metric, q, s, s + p) for q, n in self.needs[k])
+        freed = sum(n * self.rest[q] * self.tick * self.integral(metric, q, s, s + p) for q, n in self.needs[k])
         return self.energy[i, k] * mean - freed
 
     def resting(self, metric: str, a: float, b: float) -> float:
         pools = range(len(self.count))
-        return sum(self.count[q] * self.rest[q] * self.step * self.integral(metric, q, a, b) for q in pools)
+        return sum(self.count[q] * self.rest[q] * self.tick * self.integral(metric, q, a, b) for q in pools)
 
     def change(self, place: int, k: int) -> float:
         below = [bool(b) for b in self.inst.under[place]]
@@ -137,7 +132,7 @@ class Reference:
         limits = self.inst.limits
         cap = min(float(c) for q, c in zip(limits.cap_place, limits.cap_w, strict=True) if q == place)
         resting = sum(self.count[q] * self.rest[q] for q in range(len(self.rest)) if self.inst.under[place][q])
-        return cap + 1e-9 * max(1.0, cap) - resting
+        return cap * FORGIVEN - resting
 
     def caps(self) -> list[int]:
         return sorted({int(q) for q in self.inst.limits.cap_place})
@@ -180,7 +175,7 @@ class Reference:
         """Limits and objective from ``metric(name) -> (constant, terms)``."""
         for name, limit in self.metric_max.items():
             constant, terms = metric(name)
-            self.row(f"limit_{name}", terms, -INF, limit + 1e-9 * max(1.0, limit) - constant)
+            self.row(f"limit_{name}", terms, -INF, limit * FORGIVEN - constant)
         total = 0.0
         for name, weight in self.weights.items():
             constant, terms = metric(name)
@@ -221,15 +216,15 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         tasks = inst.tasks
         if name in ("makespan", "makespan_s"):
-            scale = ref.step if name == "makespan_s" else 1.0
+            scale = ref.tick if name == "makespan_s" else 1.0
             if indicators:
                 return scale * first, [(f"unfinished[{t}]", scale) for t in range(first, int(ref.end))]
             return 0.0, [("makespan", scale)]
         if name == "flow_time_s":
-            return 0.0, [(x[key], float(tasks.weight[key[0]]) * (ends[key] - float(tasks.release[key[0]])) * ref.step)
+            return 0.0, [(x[key], float(tasks.weight[key[0]]) * (ends[key] - float(tasks.release[key[0]])) * ref.tick)
                          for key in x]
         if name == "tardiness_s":
-            return 0.0, [(x[key], float(tasks.weight[key[0]]) * max(0.0, ends[key] - float(tasks.deadline[key[0]])) * ref.step)
+            return 0.0, [(x[key], float(tasks.weight[key[0]]) * max(0.0, ends[key] - float(tasks.deadline[key[0]])) * ref.tick)
                          for key in x if not tasks.deadline_hard[key[0]]]
         terms = [(x[key], ref.spent(name, *key)) for key in x]
         terms += [(w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, ref.times[r])) for w, e, a, b, r in sent]

@@ -21,7 +21,7 @@ CASES: dict[str, dict[str, Any]] = {
     "plain": {}, "tariffs": {"varying": True, "capped": True}, "tariffs, fixed horizon": {"varying": True, "fixed": True},
     "caps": {"capped": True}, "limits": {"limited": True, "varying": True},
     "all but tariffs": {"fixed": True, "limited": True, "capped": True},
-    "unary": {"shared": False, "capped": True}, "seconds": {"seconds": True, "capped": True, "limited": True},
+    "unary": {"shared": False, "capped": True}, "short ticks": {"tick_s": 1.0, "capped": True, "limited": True},
 }
 SAMPLE = 150
 
@@ -63,7 +63,7 @@ def test_milp_and_verifier_agree_on_every_assignment(case: str, tasks: int, monk
     feasible = infeasible = 0
     for seed in range(6):
         inst = tiny(seed, tasks=tasks, **CASES[case])
-        forms: list[Formulation] = [] if "seconds" in inst.features else [TimeIndexed(inst)]
+        forms: list[Formulation] = [TimeIndexed(inst)]
         if "tariffs" not in inst.features:
             forms.append(Disjunctive(inst))
         monkeypatch.setattr(time_indexed, "DISAGGREGATED_NONZEROS", 1e9 if seed % 2 else -1)
@@ -83,7 +83,7 @@ def test_three_tasks_that_start_together_are_three_at_a_time() -> None:
     none = np.zeros(0, dtype=np.int64)
     inst = replace(
         base, edges=Edges(none, none, np.zeros(0)),
-        tasks=Tasks(np.zeros(3, dtype=np.int64), np.ones(3), np.zeros(3), np.full(3, np.inf), np.zeros(3, dtype=bool),
+        tasks=Tasks(np.zeros(3, dtype=np.int64), np.ones(3), np.zeros(3, dtype=np.int64), np.full(3, np.inf), np.zeros(3, dtype=bool),
                     np.ones(3), np.zeros(3)),
         modes=Modes(("a",), np.asarray([0, 1]), np.ones(1), np.ones(1), np.ones(1), np.full(1, np.nan), np.asarray([0, 1]),
                     np.asarray([0]), np.asarray([1])),

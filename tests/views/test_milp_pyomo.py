@@ -31,7 +31,7 @@ def canonical(model: MilpArrays | StandardForm, columns: list[str], rows: list[s
     ("time_indexed", {}), ("time_indexed", {"capped": True, "limited": True}),
     ("time_indexed", {"varying": True, "limited": True}),
     ("disjunctive", {}), ("disjunctive", {"capped": True, "limited": True}), ("disjunctive", {"shared": False}),
-    ("disjunctive", {"seconds": True, "capped": True}),
+    ("disjunctive", {"tick_s": 1.0, "capped": True}),
 ])
 def test_both_targets_hand_over_the_same_matrix(form: str, options: dict[str, Any]) -> None:
     for seed in range(3):
@@ -90,8 +90,6 @@ def test_the_graph_of_a_formulation_has_a_node_per_name() -> None:
 
 def test_the_choice_is_explained() -> None:
     assert choose(tiny(0, varying=True))[0] == "time_indexed"
-    form, reason = choose(tiny(0, seconds=True))
-    assert form == "disjunctive" and reason.startswith("time is continuous; about ")
     unary = tiny(1, shared=False)
     longer = replace(unary, tick_s=0.001)  # 2,000 times as many ticks: ordering variables are fewer than starts
     assert choose(longer)[0] == "disjunctive"
@@ -99,16 +97,12 @@ def test_the_choice_is_explained() -> None:
 
 
 def test_what_no_formulation_expresses_is_refused_with_the_remedy() -> None:
-    with pytest.raises(UnsupportedError, match="time='ticks'"):
-        choose(tiny(0, seconds=True, varying=True))
     with pytest.raises(UnsupportedError, match=r"preemption of 'tiny0'.*preemptive=False"):
         choose(tiny(0, preemptive=True))
     with pytest.raises(UnsupportedError, match="preemption of 'tiny0'"):
         formulate(tiny(0, preemptive=True), "disjunctive")
     with pytest.raises(UnsupportedError, match=r"time_indexed MILP of .* binaries, more than 200,000\. Use -s cpsat, or a"):
         choose(replace(tiny(0, varying=True), tick_s=1e-5))
-    with pytest.raises(UnsupportedError, match="form=disjunctive"):
-        formulate(tiny(0, seconds=True), "time_indexed")
     with pytest.raises(UnsupportedError, match="form=time_indexed"):
         formulate(tiny(0, varying=True), "disjunctive")
     with pytest.raises(ParameterError, match="form is 'pulse'; it must be one of auto, time_indexed, disjunctive"):
@@ -121,7 +115,7 @@ def test_an_impossible_row_survives_both_targets() -> None:
     deadline = inst.tasks.deadline.copy()
     deadline[0] = 0.0
     hard = np.ones(inst.num_tasks, dtype=bool)
-    inst = replace(inst, tasks=replace(inst.tasks, deadline=deadline, deadline_hard=hard, release=np.ones(inst.num_tasks)))
+    inst = replace(inst, tasks=replace(inst.tasks, deadline=deadline, deadline_hard=hard, release=np.ones(inst.num_tasks, dtype=np.int64)))
     for form in ("time_indexed", "disjunctive"):
         arrays = formulate(inst, form)[0].arrays
         block = arrays.block("nothing")

@@ -17,7 +17,7 @@ from .milp_cases import tiny
 CASES: dict[str, dict[str, Any]] = {
     "plain": {}, "tariffs": {"varying": True}, "tariffs, fixed horizon": {"varying": True, "fixed": True},
     "caps and limits": {"capped": True, "limited": True}, "all at once": {"varying": True, "limited": True, "capped": True},
-    "unary": {"shared": False, "limited": True}, "seconds": {"seconds": True, "capped": True},
+    "unary": {"shared": False, "limited": True}, "short ticks": {"tick_s": 1.0, "capped": True},
     "one device": {"pools": 1, "shared": False},
 }
 
@@ -58,10 +58,9 @@ def same(a: float, b: float) -> bool:
 
 def targets(case: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[MilpArrays, milp_reference.Table]]:
     inst, out = tiny(seed, **CASES[case]), []
-    if "seconds" not in inst.features:
-        for disaggregated in (False, True):
-            monkeypatch.setattr(time_indexed, "DISAGGREGATED_NONZEROS", 1e9 if disaggregated else -1)
-            out.append((TimeIndexed(inst).arrays, milp_reference.time_indexed(inst, disaggregated)))
+    for disaggregated in (False, True):
+        monkeypatch.setattr(time_indexed, "DISAGGREGATED_NONZEROS", 1e9 if disaggregated else -1)
+        out.append((TimeIndexed(inst).arrays, milp_reference.time_indexed(inst, disaggregated)))
     if "tariffs" not in inst.features:
         out.append((Disjunctive(inst).arrays, milp_reference_disjunctive.disjunctive(inst)))
     return out

@@ -39,6 +39,8 @@ from tests.reference.mixed_instances import mixed_instance, permuted  # noqa: E4
 COMMAND = "python benchmarks/env_equivalence.py"
 SPEED_SPEC = "gpu_dag:tasks=60"
 SIZES = (1, 16, 256)
+# Instances of finer ticks than this are those that were declared in seconds.
+FINE_TICK_S = 1e-3
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def compare(seed: int) -> Compared:
             if difference > RELATIVE:
                 wrong.append(f"the rewards sum to {first.reward!r}, the objective is {value!r}")
     wrong += _permutation(seed)
-    family = instance.name.partition("-")[0] + (" (seconds)" if instance.domain == "seconds" else "")
+    family = instance.name.partition("-")[0] + (" (fine ticks)" if instance.tick_s < FINE_TICK_S else "")
     return Compared(family, instance.features, tuple(wrong), len(first.decisions), first.waits, end, difference)
 
 

@@ -62,7 +62,7 @@ def report(outcomes: list[Outcome], wall_s: float) -> str:
         f"- **Disagreements: {len(wrong)}.** An objective must agree within a relative {SAME:g} and be bounded to {PROVEN:g};",
         f"  an infeasible instance must be proven so; no bound may exceed the optimum by more than a relative {EXACT:g}.",
         f"- Bounds came from {len({s for o in outcomes for s in o.sources})} sources (solvers, combinatorial, fluid programme).",
-        "- In continuous time: the same instance with whole seconds, whose optimum is that of its version in ticks.",
+        "- In nanoseconds: the same instance with whole seconds, whose optimum is that of its version in coarse ticks.",
         "- A formulation that cannot express an instance refuses it: the disjunctive one varying tariffs, for example.",
         "- Wider runs (seeds 300 to 3,999) found HiGHS 1.14.0 wrong on seeds 383 and 812 (its presolve, off since) and 755 (its",
         "  bounds at a feasibility tolerance of 1e-9, looser since); see `docs/decisions.md`. All three are in the test suite.",

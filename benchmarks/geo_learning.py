@@ -31,7 +31,7 @@ from optbench.bounds.stream import path_metrics  # noqa: E402
 from optbench.learn.checkpoints import read_checkpoint, write_checkpoint  # noqa: E402
 from optbench.learn.site_pilot import random_pilot  # noqa: E402
 from optbench.learn.site_settings import SiteTraining  # noqa: E402
-from optbench.model.stream_metrics import progress  # noqa: E402
+from optbench.model.progress import progress  # noqa: E402
 from optbench.model.verify import verify  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402
 from optbench.plugins.training import Trainable, TrainingRun  # noqa: E402
@@ -83,8 +83,9 @@ def play(policy: str, checkpoint: str | None, budget_s: float, seed: int) -> Wee
     assert schedule is not None
     verdict = verify(instance, schedule)
     metrics = {**verdict.metrics, **path_metrics(instance, verdict.metrics)}
-    first, reach = progress(instance, schedule).first, instance.tasks.release + LONGEST_WAY_S
-    queued = [int(((reach < t) & (first > t)).sum()) for t in np.arange(1.0, 8.0) * DAY_S - 1e-6]
+    first_s = progress(instance, schedule).first * instance.tick_s
+    reach_s = instance.tasks.release * instance.tick_s + LONGEST_WAY_S
+    queued = [int(((reach_s < t) & (first_s > t)).sum()) for t in np.arange(1.0, 8.0) * DAY_S - 1e-6]
     return Week(
         policy, budget_s, seed, verdict.feasible, metrics["sojourn_censored_s"], metrics["j_per_unit"], metrics["gap_frontier"],
         max(queued), wall_s,

@@ -71,7 +71,7 @@ def stream(n: int, gap_s: float, pools: int, one_pool_each: bool) -> Instance:
     kinds = len(small.tasks.kind)
     tasks = Tasks(
         kind=rng.integers(kinds, size=n), units=rng.lognormal(0, 0.5, n),
-        release=np.cumsum(rng.exponential(gap_s, n)) if gap_s else np.zeros(n), deadline=np.full(n, math.inf),
+        release=small.to_ticks(np.cumsum(rng.exponential(gap_s, n)) if gap_s else np.zeros(n)), deadline=np.full(n, math.inf),
         deadline_hard=np.ones(n, dtype=bool), weight=np.ones(n), memory_gb=np.zeros(n),
     )  # fmt: skip
     return replace(small, tasks=tasks)
@@ -155,7 +155,7 @@ def decide(plant: Plant, state: State, rule: Rule, by_rule: bool) -> None:
 
 def week(by_rule: bool) -> dict[str, float]:
     """97,000 jobs on 8 pools in 7 days: 64 modes each, as many GPUs as are free up to 8, arrivals delayed by up to 0.2 s."""
-    m = ob.Model("week", time="seconds")
+    m = ob.Model("week", tick_s=1e-8)  # what a week in seconds is given
     pools = [m.pool(f"dc{q}", count=16, idle_w=50.0) for q in range(WEEK_POOLS)]
     for pool in pools:
         modes = [m.mode({pool: n}, time_s=1 / (n**0.9 * f), energy_j=300 * f * f, clock=f)
@@ -164,11 +164,11 @@ def week(by_rule: bool) -> dict[str, float]:
     m.minimize(energy_j=1.0)
     small, rng, n = m.build(), np.random.default_rng(0), WEEK_JOBS
     tasks = Tasks(
-        kind=rng.integers(WEEK_POOLS, size=n), units=rng.lognormal(5.5, 0.7, n), release=np.sort(rng.uniform(0, WEEK_S, n)),
+        kind=rng.integers(WEEK_POOLS, size=n), units=rng.lognormal(5.5, 0.7, n), release=small.to_ticks(np.sort(rng.uniform(0, WEEK_S, n))),
         deadline=np.full(n, math.inf), deadline_hard=np.ones(n, dtype=bool), weight=np.ones(n), memory_gb=np.zeros(n),
     )  # fmt: skip
     instance = replace(small, tasks=tasks)
-    rule = list_rule(instance, base=rng.uniform(0.005, 0.2, n), end_weight=1.0, strict=True)
+    rule = list_rule(instance, base=rng.uniform(0.005, 0.2, n) / instance.tick_s, end_weight=1.0, strict=True)
     rule = rule._replace(home=homes(instance))
     plant = plant_of(instance)
     state = new_state(plant)

@@ -34,7 +34,7 @@ from scipy.sparse import csr_array
 
 import optbench as ob
 from optbench.model.instance import Instance
-from optbench.model.metrics import slack
+from optbench.model.timegrid import widened
 from optbench.plugins.solvers.highs import pass_model
 from optbench.views.milp import TimeIndexed, standard_form, to_pyomo
 
@@ -132,7 +132,7 @@ def pyomo_floor(inst: Instance, total: Callable[[list[tuple[float, Any]]], Any] 
 
     def power(m: Any, t: int) -> Any:
         drawn = total([(change[i, k], m.start[i, k, s]) for i, k in spans for s in running(i, k, t)])
-        return drawn <= d.cap + slack(d.cap) - d.resting
+        return drawn <= widened(d.cap) - d.resting
 
     m.assign = pyo.Constraint(
         range(d.n), rule=lambda m, i: total([(1.0, m.start[i, k, t]) for k in modes[i] for t in ticks(i, k)]) == 1)
@@ -171,7 +171,7 @@ def array_floor(inst: Instance) -> Any:
     width, begin = np.maximum(0, high - low + 1), ptr[:-1] + low - d.first
     for which, amount, top in (
         (np.flatnonzero(d.pool == 0), None, d.count[0]), (np.flatnonzero(d.pool == 1), None, d.count[1]),
-        (np.arange(len(size)), d.change, d.cap + slack(d.cap) - d.resting),
+        (np.arange(len(size)), d.change, widened(d.cap) - d.resting),
     ):
         w, b = width[:, which].ravel(), begin[:, which].ravel()
         at = np.cumsum(w)

@@ -34,7 +34,7 @@ import optbench as ob
 class Mine(ob.Solver):
     """Mine instead: one task after the other."""
 
-    supports: ClassVar[frozenset[str]] = frozenset({"ticks", "modes", "pooled", "energy"})
+    supports: ClassVar[frozenset[str]] = frozenset({"modes", "pooled", "energy"})
 
     def solve(self, instance: ob.Instance, run: ob.Run) -> ob.Schedule | None:
         first = instance.pairs.ptr[:-1]

@@ -229,13 +229,18 @@ def _without_deadlines(instance: Instance) -> Instance:
 
 
 def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
-    """Slots of at most ``slot_s`` that end where tariffs and outages change; none longer is needed once everything has come."""
+    """Slots of about ``slot_s`` at most, which end at whole ticks, and where tariffs and outages change.
+
+    None longer is needed once everything has come. What is a whole tick here is the same product there: two edges that differ
+    by the rounding of it would make a slot of no length, and a deadline at an edge would count in the slot after it.
+    """
     one, (first, last) = whole(instance, work), _span(instance, work)
-    last += 0.0 if one.fixed else slot_s
+    tick_s = instance.tick_s
+    last = last if one.fixed else math.ceil((last + slot_s) / tick_s) * tick_s
     if (last - first) / slot_s > TOO_MANY_SLOTS:
         raise ParameterError(f"slot_s is {slot_s!r} of {last - first:g} s: more than {TOO_MANY_SLOTS} slots; take longer ones")
     marks = np.arange(math.floor(first / slot_s) + 1, math.ceil(last / slot_s)) * slot_s
-    inner = np.unique(np.concatenate((marks, _changes(instance))))
+    inner = np.unique(np.concatenate((np.rint(marks / tick_s) * tick_s, _changes(instance))))
     inner = inner[(inner > first) & (inner < last)]
     return Slots(np.concatenate(([first], inner, [last] if one.fixed else [last, math.inf])), one.fixed)
 

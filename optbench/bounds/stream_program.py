@@ -119,7 +119,7 @@ class _Builder:
         few = LEAST_SHARE * min(offered, self._processable(mode))
         return StreamProgram(
             lp, self._constant(), cls, mode, slot, self.slots, work.num_classes, offered, few,
-            float(cost.min(initial=np.inf)), used, waste_may_pay(instance, self.rates, mode, slot),
+            float(cost.min(initial=np.inf)), used, waste_may_pay(instance, self.rates, *self._every()),
         )  # fmt: skip
 
     def _choices(self) -> tuple[Ints, Ints, Ints]:
@@ -136,6 +136,11 @@ class _Builder:
             parts.append(np.stack([np.full(len(modes) * len(s), c), np.repeat(modes, len(s)), np.tile(s, len(modes))]))
         cls, mode, at = np.concatenate(parts, axis=1)
         return cls, mode, at
+
+    def _every(self) -> tuple[Ints, Ints]:
+        """Every mode that some task may use, beaten by another or not, with every slot."""
+        modes = np.flatnonzero(self.work.allowed.any(axis=0))
+        return np.repeat(modes, self.slots.count), np.tile(np.arange(self.slots.count), len(modes))
 
     def _processable(self, mode: Ints) -> float:
         """About how many units the devices can process, each pool in its best mode."""
@@ -170,7 +175,7 @@ class _Builder:
         tasks, count = self.instance.tasks, self.slots.count
         out = np.zeros((self.work.num_classes, count))
         hard = (tasks.deadline_hard | self.demand.due) & np.isfinite(tasks.deadline) & self.work.here
-        latest = tasks.deadline[hard] * self.instance.tick_s * (1 + ROUNDING)
+        latest = tasks.deadline[hard] * self.instance.tick_s
         slot = np.searchsorted(self.slots.edges[1:], latest, side="left")
         inside = slot < count
         np.add.at(out, (self.work.of[hard][inside], slot[inside]), tasks.units[hard][inside])
@@ -198,7 +203,7 @@ class _Builder:
         pools, count = instance.num_pools, slots.count
         uses = mode_uses(instance)[mode]
         entry, pool = np.nonzero(uses)
-        need = np.nextafter(np.nextafter(uses[entry, pool] * instance.modes.time_per_unit_s[mode[entry]], 0.0), 0.0)
+        need = uses[entry, pool] * instance.modes.time_per_unit_s[mode[entry]] * (1 - ROUNDING)
         row = np.arange(pools * count).reshape(pools, count)
         terms: list[tuple[Any, Any, Any]] = [(row[pool, slot[entry]], x[entry], -need)]
         devices = devices_in(instance, slots)

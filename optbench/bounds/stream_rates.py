@@ -82,8 +82,9 @@ def _hidden(instance: Instance, rate: Floats) -> float:
 
 def waste_may_pay(instance: Instance, rates: Rates, mode: Ints, slot: Ints) -> bool:
     """Whether a preemptive schedule could gain by running on after a task is complete, in a mode that draws less than rest."""
-    if not instance.preemptive or len(mode) == 0:
+    units = instance.tasks.units[instance.tasks.units > 0]
+    if not instance.preemptive or len(mode) == 0 or len(units) == 0:
         return False
-    least_units = float(instance.tasks.units.min())
+    least_units = float(units.min())
     tick_more = instance.mode_rest_w[mode] * instance.tick_s / least_units * rates.high.max(axis=0)[slot]
     return bool((rates.of_modes(mode, slot) < tick_more).any())

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.timegrid import grid_up
 
-# Above the rounding of a product and a sum.
-ROUNDING = 1e-14
 # With more different weights than this, the least one stands for all.
 MAX_WEIGHTS = 16
 
@@ -62,7 +61,7 @@ def traffic(instance: Instance) -> Traffic:
     units = np.asarray(np.bincount(of, weights=tasks.units[here], minlength=len(first)), dtype=float)
     return Traffic(
         of_all, tasks.kind[here][first], fits[chosen], units,
-        weight[here][first], way, (release * instance.tick_s + way) * (1 - ROUNDING), shortest,
+        weight[here][first], way, (release + grid_up(way / instance.tick_s)) * instance.tick_s, shortest,
     )  # fmt: skip
 
 

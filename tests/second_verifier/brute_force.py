@@ -19,6 +19,7 @@ own length, or not), or follows from another task's start by E_j, E_j + lag, S_j
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -122,7 +123,7 @@ def given_starts(problem: Problem, task: int, mode: int, regular: bool) -> set[i
         return {ready}
     length, limits = problem.length(task, mode), problem.data["limits"]["metric_max"]
     ends = [time for time in (problem.tasks["deadline"][task], problem.horizon) if time is not None]
-    ends += [down(limits["makespan"])] if "makespan" in limits else []
+    ends += [math.floor(limits["makespan"])] if "makespan" in limits else []
     ends += [down(limits["makespan_s"] / problem.tick_s)] if "makespan_s" in limits else []
     starts = {ready, problem.opens} | {end - length for end in [*ends, problem.opens]}
     if problem.is_open:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from tests.second_verifier.problem import HORIZON, Json, Problem, Segment, by_task
 
 TOLERANCE = Fraction(1, 2**40)
+LARGEST_TIME = 2**60
 
 
 def exceeds(value: Fraction, limit: Fraction, terms: Fraction) -> bool:
@@ -21,6 +22,8 @@ def has_good_form(problem: Problem, schedule: Json) -> bool:
     columns = [table[key] for key in ("task", "mode", "start", "end")]
     if len({len(column) for column in columns}) != 1 or any(type(x) is not int for column in columns for x in column):
         return False
+    if any(abs(x) > LARGEST_TIME for column in columns[2:] for x in column):
+        return False
     known = all(0 <= task < problem.num_tasks for task in table["task"])
     return known and all(0 <= mode < len(problem.modes["kind"]) for mode in table["mode"])
 
@@ -30,7 +33,8 @@ def violations(problem: Problem, segments: list[Segment]) -> set[str]:
     tasks = by_task(problem, segments)
     found = {name for segment in segments for name in of_segment(problem, segment)}
     found |= {name for own in tasks for name in of_task(problem, own)}
-    found |= {name for edge in range(len(problem.edges["source"])) for name in of_edge(problem, edge, tasks)}
+    if all(tasks):
+        found |= {name for edge in range(len(problem.edges["source"])) for name in of_edge(problem, edge, tasks)}
     if not all_work_done(problem, tasks):
         found.add("assignment")
     if busy_beyond_count(problem, segments):
@@ -77,7 +81,7 @@ def of_task(problem: Problem, own: list[Segment]) -> Iterator[str]:
         yield "single_segment"
     if problem.preemptive and any(a.end > b.start for a, b in zip(own, own[1:])):
         yield "self_overlap"
-    if own and own[0].task in tasks_with_data(problem) and len({problem.primary[s.mode] for s in own}) > 1:
+    if problem.preemptive and own and own[0].task in tasks_with_data(problem) and len({problem.primary[s.mode] for s in own}) > 1:
         yield "one_pool"
 
 
@@ -90,13 +94,13 @@ def tasks_with_data(problem: Problem) -> set[int]:
 def all_work_done(problem: Problem, tasks: list[list[Segment]]) -> bool:
     if problem.is_open:
         return any(sum(map(problem.progress, own)) > 0 for own in tasks)
+    if not problem.preemptive:
+        return all(tasks)
     return all(own and sum(map(problem.progress, own)) >= 1 for own in tasks)
 
 
 def of_edge(problem: Problem, edge: int, tasks: list[list[Segment]]) -> Iterator[str]:
     source, target = tasks[problem.edges["source"][edge]], tasks[problem.edges["target"][edge]]
-    if not source or not target:
-        return
     end, start = max(s.end for s in source), target[0].start
     lag = problem.lag(edge, problem.primary[source[-1].mode], problem.primary[target[0].mode])
     if start < end:

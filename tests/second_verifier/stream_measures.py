@@ -6,10 +6,9 @@ import math
 from fractions import Fraction
 
 from tests.second_verifier.measures import finishes, is_completed
-from tests.second_verifier.problem import Problem, Segment, by_task, down, up
+from tests.second_verifier.problem import Problem, Segment, by_task, up
 
 DAY_S, MOST_DAYS, LOG_EVERY_S = 86_400.0, 14, 20.0
-INFINITE = None
 Value = Fraction | None
 
 
@@ -77,11 +76,9 @@ def queue_by_day(problem: Problem, tasks: list[list[Segment]], done: list[bool])
     if not problem.is_open or problem.horizon is None:
         return {}
     out: dict[str, Fraction] = {}
-    for k in range(1, MOST_DAYS + 1):
-        time = down(DAY_S * k / problem.tick_s)
-        if time > problem.horizon:
-            break
-        at = min(time, problem.horizon - 1)
+    day = up(DAY_S / problem.tick_s)
+    for k in range(1, min(MOST_DAYS, problem.horizon // day) + 1):
+        at = min(k * day, problem.horizon - 1)
         waiting = [waits(own, done[j], at) for j, own in enumerate(tasks) if problem.tasks["release"][j] <= at]
         out[f"queue_day{k}"] = Fraction(sum(waiting))
     return out

@@ -49,7 +49,7 @@ def judge_for(problem: Problem, schedule: Json) -> Verdict:
 def above(problem: Problem, name: str, value: Fraction | None, limit: float) -> bool:
     assert value is not None
     if name == "makespan":
-        return value > down(float(limit))
+        return value > Fraction(limit)
     if name == "makespan_s":
         return value / problem.tick > down(float(limit) / problem.tick_s)
     return exceeds(value, Fraction(limit), abs(value))

@@ -32,7 +32,9 @@ SOLVERS = ("cpsat", "highs")
 # A solver that says "optimal" is within this of the optimum.
 PROVEN = Fraction(1, 10**6)
 NUM_SCHEDULES, NUM_PERTURBED, NUM_IMPROVEMENTS = 3, 4, 30
-# Every third instance is one of few ticks for the brute force of preemptive ones, where the scale has such.
+# At the scale of single ticks, every third instance is for the brute force of preemptive ones, and every third has tariffs
+# for formulations that count ticks.
+PRICED = {"preemptive": False, "tariffs": True, "priced": True, "open": False, "limits": False}
 SMALL_PREEMPTIVE = {"preemptive": True, "short_horizon": True, "far_releases": False, "limits": False}
 
 
@@ -55,9 +57,11 @@ def drawn(seed: int, scale: Scale) -> Json:
     """The instance of a seed at a scale."""
     if scale.factor == 1 and seed % 3 == 0:
         return random_instance(seed, scale, (1, 3), **SMALL_PREEMPTIVE)
+    if scale.factor == 1 and seed % 3 == 1:
+        return random_instance(seed, scale, (1, 2), **PRICED)
     if seed % 5 == 4:
         return random_instance(seed, scale, (4, 7))
-    return random_instance(seed, scale, (1, 3), **({"preemptive": False} if seed % 5 < 3 else {}))
+    return random_instance(seed, scale, (1, 3), **({"preemptive": False, "open": seed % 10 == 0} if seed % 5 < 3 else {}))
 
 
 def compare(

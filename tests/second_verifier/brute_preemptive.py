@@ -124,7 +124,9 @@ class Search:
 
     def needs_ends(self) -> bool:
         names = {name for level in self.problem.data["objective"] for name in level}
-        return bool(names & {"flow_time_s", "tardiness_s"}) or bool(self.edges)
+        # Elsewhere the makespan is the tick at which a state is looked at; an open instance is looked at at its horizon alone.
+        last = MAKESPANS & (names | set(self.problem.data["limits"]["metric_max"])) if self.problem.is_open else set()
+        return bool(names & {"flow_time_s", "tardiness_s"}) or bool(self.edges) or bool(last)
 
     def may_end(self, state: State, time: int) -> bool:
         if self.problem.is_open:

@@ -16,11 +16,11 @@ from tests.second_verifier.problem import Json, Problem
 MAGNITUDES = (1e-6, 1e-3, 0.1, 1.0, 30.0, 1e3, 1e6, 1e9)
 # Each is on in this share of the instances where nothing forbids it.
 SHARES = {
-    "several_pools": 0.7, "edges": 0.5, "transfers": 0.7, "missing_links": 0.3, "free_links": 0.2, "releases": 0.5,
-    "far_releases": 0.1, "deadlines": 0.35, "hard_deadlines": 0.5, "zero_lengths": 0.25, "multi_resource": 0.35,
+    "several_pools": 0.8, "edges": 0.6, "transfers": 0.8, "missing_links": 0.3, "free_links": 0.2, "releases": 0.5,
+    "far_releases": 0.1, "deadlines": 0.45, "hard_deadlines": 0.5, "zero_lengths": 0.25, "multi_resource": 0.35,
     "poolless": 0.1, "memory": 0.2, "below_rest": 0.3, "zero_weights": 0.2, "horizon": 0.5, "short_horizon": 0.15,
-    "preemptive": 0.4, "stream": 0.4, "open": 0.5, "late_opening": 0.5, "outages": 0.5, "latencies": 0.6,
-    "tariffs": 0.4, "short_tariffs": 0.5, "caps": 0.35, "node_caps": 0.5, "limits": 0.25, "levels": 0.3,
+    "preemptive": 0.4, "stream": 0.5, "open": 0.4, "late_opening": 0.5, "outages": 0.5, "latencies": 0.8,
+    "tariffs": 0.4, "short_tariffs": 0.5, "priced": 0.4, "caps": 0.35, "node_caps": 0.5, "limits": 0.25, "levels": 0.3,
     "gated": 0.5, "resting_power": 0.7, "magnitudes": 0.4, "j_per_unit": 0.4, "tardiness": 0.5,
 }  # fmt: skip
 

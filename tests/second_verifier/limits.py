@@ -20,6 +20,8 @@ def draw_objective(rng: random.Random, made: Json, on: dict[str, bool]) -> list[
     if not on["tardiness"]:
         usable.remove("tardiness_s")
     rng.shuffle(usable)
+    if on["priced"]:
+        usable.sort(key=lambda name: name not in PRICED, reverse=True)
     num_levels = rng.randint(2, 3) if on["levels"] else 1
     levels = [{usable.pop(): rng.choice((1.0, 2.0, 0.1))} for _ in range(num_levels)]
     for metric in usable[: rng.choice((0, 0, 1, 2))]:

@@ -173,4 +173,6 @@ def swap(problem: Problem, rows: list[Row], k: int, rng: random.Random) -> list[
 
 
 Change = Callable[[Problem, list[Row], int, random.Random], list[Row]]
-CHANGES: tuple[Change, ...] = (move, stretch, split, other_mode, sliver, duplicate, drop, to_event, swap)
+CHANGES: tuple[Change, ...] = (
+    move, stretch, split, other_mode, other_mode, sliver, duplicate, drop, to_event, swap,
+)  # fmt: skip

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,7 +45,8 @@ class ChsacAf(SitePolicy, Trainable):
     ``latency_budget_s`` is the mean time in the system to keep (default: that of the instance's limit on flow time, else 1490 s);
     ``gain`` is by how much the logarithm of the price of latency follows each job's error, so that the budget is kept under other
     loads than that of the training (0: the stored price, fixed); ``price_w``, where it is given, is that price itself, fixed.
-    ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of drawing one.
+    ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of drawing one. ``inf_priority``
+    serves waiting inference work before any other, as in the simulator of the paper's authors.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES
@@ -56,6 +57,7 @@ class ChsacAf(SitePolicy, Trainable):
     gain: float = 5e-4
     checkpoint: str | None = None
     greedy: bool = False
+    inf_priority: bool = True
 
     def __post_init__(self) -> None:
         for name in ("latency_budget_s", "price_w"):
@@ -83,14 +85,17 @@ class ChsacAf(SitePolicy, Trainable):
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         found = self._network()
         pilot = found.pilot.taking_best() if self.greedy else found.pilot
+        known: dict[str, Any] = {"mean_units": found.mean_units, "inf_priority": self.inf_priority}
         if self.price_w is not None:
-            return fly(instance, pilot, self.price_w, rng, faults, until)[0]
+            return fly(instance, pilot, self.price_w, rng, faults, until, **known)[0]
         budget_s = budget_of(instance, self.latency_budget_s) or DEFAULT_BUDGET_S
         if self.latency_budget_s is not None:
             found.check_budget("chsac_af", self.latency_budget_s)
         range_w = (0.5 * float(found.prices_w.min()), 2.0 * float(found.prices_w.max()))
         price_w = found.price_w(budget_s)
-        return fly(instance, pilot, price_w, rng, faults, until, budget_s=budget_s, gain=self.gain, range_w=range_w)[0]
+        return fly(
+            instance, pilot, price_w, rng, faults, until, budget_s=budget_s, gain=self.gain, range_w=range_w, **known
+        )[0]  # fmt: skip
 
     def _network(self) -> SiteCheckpoint:
         path = SHIPPED if self.checkpoint is None else Path(self.checkpoint)

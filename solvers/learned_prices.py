@@ -66,7 +66,7 @@ class LearnedPrices(SitePolicy, Trainable):
         if reason is not None:
             return reason
         if instance.tariffs is None or instance.is_open:
-            return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); -s carbon_cost routes others"
+            return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); -s cost_route routes others"
         if not (grid_of(instance).mode_at[:, :, 0] >= 0).any(axis=2).all():
             return "some kind of task has no mode on one device of some pool; it plans one device per task"
         return None

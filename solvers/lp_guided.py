@@ -42,6 +42,7 @@ LP_SHARE, LOOK_SHARE, REPORT_SHARE = 0.4, 0.005, 0.1
 ENOUGH = 20_000
 # With a work limit the temperature changes as often as this.
 LOOKS = 200
+DAY_S = 86_400.0
 # With more pairs of task and mode than this a stream is routed, not searched.
 MOST_PAIRS = 2_000_000
 
@@ -129,9 +130,11 @@ def is_routed(instance: Instance) -> bool:
 
 
 def length_of(instance: Instance) -> float:
-    """The time over which work arrives."""
-    horizon = instance.horizon
-    return float(horizon) if horizon is not None else max(float(np.max(instance.tasks.release, initial=0.0)), 1.0)
+    """The time that is planned for: the horizon, else the time for which tariffs are known, else a day."""
+    if instance.horizon is not None:
+        return float(instance.horizon)
+    last = 0.0 if instance.tariffs is None else float(np.max(instance.tariffs.times, initial=0.0))
+    return last if last > 0.0 else DAY_S / instance.step_s
 
 
 def report(finder: Finder, run: Run) -> None:

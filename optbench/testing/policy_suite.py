@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from optbench.errors import UnsupportedError
+from optbench.plugins.discovery import load_solver
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import check_supported
 from optbench.testing.futures import FUTURES, MOMENTS, STREAMS, Stream, other_future
@@ -19,7 +20,10 @@ class PolicyConformance(SolverConformance):
 
     Jobs that come later are made larger, of other kinds, and come at other times; nothing that was decided before may change.
     One that reads the future on purpose says ``clairvoyant = True`` in its class, and has to be caught at it.
+    ``quick`` is a spec of the same policy for this test alone, where its defaults take long.
     """
+
+    quick: ClassVar[str | None] = None
 
     def test_another_future_changes_no_decision_before_it(self) -> None:
         name, policy = self.load()
@@ -36,7 +40,7 @@ class PolicyConformance(SolverConformance):
 
     def differences(self) -> list[str]:
         """What differs before the future does, in words: one line per stream and change at most."""
-        name, policy = self.load()
+        name, policy = self.load() if self.quick is None else load_solver(self.quick)
         assert isinstance(policy, Policy)
         streams, found = [stream for stream in STREAMS if _runs(policy, name, stream)], []
         assert streams, (

@@ -82,9 +82,9 @@ class Account:
 
     def solvers(self) -> list[dict[str, Any]]:
         """A row per solver, best first."""
-        from optbench.bench.results import summaries
+        from optbench.bench.scores import ranked
 
-        return [_solver(each, self.table.of(each.label)) for each in summaries(self.table)]
+        return [_solver(each, self.table.of(each.label)) for each in ranked(self.table)]
 
     def overruns(self) -> list[Record]:
         """Cells whose processes were there much longer than their time limit."""
@@ -97,7 +97,8 @@ class Account:
         show(f"\n[bold]{escape(self.run.plan.study.name)}[/]  {self._line()}")
         rows = self.solvers()
         if rows:
-            show("", solvers_table(rows), f"[{DIM}]{LEGEND}[/]")
+            by = self.run.plan.study.rank
+            show("", solvers_table(rows, by), f"[{DIM}]{f'ranked by {escape(by)}, less first; ' if by else ''}{LEGEND}[/]")
         self._show_failures()
         show_gates(self.gates)
         show_claims(self.claims)
@@ -166,11 +167,13 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
     return out
 
 
-def solvers_table(solvers: Sequence[dict[str, Any]]) -> Any:
-    columns = ("solver", "cells", "failed", "no gap", "mean gap", "optimal", "time")
+def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
+    """``rank`` is the formula by which they are ranked, empty where that is the gap."""
+    columns = ("solver", *([rank] if rank else []), "cells", "failed", "no gap", "mean gap", "optimal", "time")
     rows = [
         (
             escape(each["solver"]),
+            *([_scored(each["score"], rank)] if rank else []),
             f"{each['ran']:,}" if each["ran"] == each["cells"] else f"{each['ran']:,} of {each['cells']:,}",
             str(each["failed"] or "-"),
             str(each["missing_gaps"] or "-"),
@@ -191,10 +194,19 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
         "ran": summary.ran,
         "failed": summary.failed,
         "missing_gaps": summary.missing_gaps,
+        "score": None if summary.score is None else summary.score.value,
         "mean_gap": None if summary.study_gap is None else summary.study_gap.value,
         "optimal": summary.optimal,
         "median_wall_s": statistics.median(times) if times else None,
     }
+
+
+def _scored(value: float | None, rank: str) -> str:
+    from optbench.bench.scores import Score
+
+    if value is None or Score(rank, {}).is_share:
+        return "-" if value is None else f"{100 * value:.3g} %"
+    return f"{value:.5g}"
 
 
 def _short(message: str, most: int = 300) -> str:

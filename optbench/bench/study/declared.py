@@ -91,6 +91,8 @@ class Study:
     bound_limit_s: float = 10.0
     metrics: tuple[str, ...] = ()
     reference: str = BEST
+    # A formula of one number per cell, less being better; empty: the gap to the best bounds.
+    rank: str = ""
     gates: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     tune: Mapping[str, Any] | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from optbench.bench.sandbox.trial_import import try_imports
 from optbench.bench.study.declared import Study
 from optbench.bench.study.entries import BUDGET_KEYS, bound_limit, read_entries
-from optbench.bench.study.expectations import check_expectations, read_claims, read_gates, read_metrics, read_reference
+from optbench.bench.study.expectations import check_expectations, read_claims, read_gates, read_metrics, read_rank, read_reference
 from optbench.bench.study.fields import known_keys, refuse, whole
 from optbench.bench.study.targets import read_targets
 from optbench.bench.study.tune_section import read_tune, with_budget
@@ -29,6 +29,7 @@ KEYS = (
     "bound_limit",
     "metrics",
     "reference",
+    "rank",
     "gates",
     "claims",
     "tune",
@@ -88,6 +89,7 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
         bound_limit_s=bound_limit(table.get("bound_limit", BOUND_LIMIT)),
         metrics=metrics,
         reference=read_reference(table.get("reference"), solvers),
+        rank=read_rank(table.get("rank")),
         gates=read_gates(table.get("gates", {})),
         claims=read_claims(table.get("claims", [])),
         tune=with_budget(table.get("tune"), table),

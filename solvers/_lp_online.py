@@ -32,7 +32,7 @@ from ._lp_rest import rest_of
 
 # However short the known work is, the time to the next solution grows with the time that has passed: over any stretch of
 # arrivals there are few solutions, and none of them depends on when the last task will come.
-SHARE_OF_PAST = 0.2
+SHARE_OF_PAST = 0.5
 
 
 def play(

@@ -24,6 +24,7 @@ from optbench.model.windows import windows
 from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
+from optbench.sim.plans import DAY_S, expected_end_s
 from optbench.sim.routes import play_routes
 from optbench.sim.rules import Trace
 from optbench.sim.sites import grid_of, why_no_grid
@@ -42,7 +43,6 @@ LP_SHARE, LOOK_SHARE, REPORT_SHARE = 0.4, 0.005, 0.1
 ENOUGH = 20_000
 # With a work limit the temperature changes as often as this.
 LOOKS = 200
-DAY_S = 86_400.0
 # With more pairs of task and mode than this a stream is routed, not searched.
 MOST_PAIRS = 2_000_000
 
@@ -130,11 +130,10 @@ def is_routed(instance: Instance) -> bool:
 
 
 def length_of(instance: Instance) -> float:
-    """The time that is planned for: the horizon, else the time for which tariffs are known, else a day."""
+    """The time over which work is expected to arrive."""
     if instance.horizon is not None:
         return float(instance.horizon)
-    last = 0.0 if instance.tariffs is None else float(np.max(instance.tariffs.times, initial=0.0))
-    return last if last > 0.0 else DAY_S / instance.step_s
+    return (expected_end_s(instance) or DAY_S) / instance.step_s
 
 
 def report(finder: Finder, run: Run) -> None:

@@ -31,14 +31,14 @@ class Rolled:
 class SiteFleet:
     """Environments that go on from roll to roll, and begin again at the end of their instance."""
 
-    def __init__(self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float = 1.0) -> None:
+    def __init__(self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float = 1.0, seen: str = "regrets") -> None:
         grids = [grid_of(instance) for instance in instances]
         self.plants = [plant_of(instance) for instance in instances]
         self.states = [new_state(plant) for plant in self.plants]
         self.steerings = [
             steering_of(grid, pick_by=WISHED, class_of=inference_first(grid.instance).tolist()) for grid in grids
         ]
-        self.views = [view_of(grid, mean_units=mean_units, clock=clock) for grid in grids]
+        self.views = [view_of(grid, mean_units=mean_units, clock=clock, seen=seen) for grid in grids]
         self.pools, self.widest = int(grids[0].mode_at.shape[1]), grids[0].widest
         self.width = row_size(self.pools, self.widest)
         tables = (self.plants, self.states, self.steerings, self.views)

@@ -14,7 +14,7 @@ from optbench.errors import FileFormatError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.site_pilot import FLAT, SHARED, run_pilot
+from optbench.sim.kernel.site_pilot import FLAT, INPUTS, SHARED, run_pilot
 from optbench.sim.kernel.site_view import (
     BALANCED,
     CHEAPEST,
@@ -32,8 +32,10 @@ from optbench.sim.rules import Trace
 from optbench.sim.sites import Grid, grid_of, inference_first, steering_of, trace_of
 
 Float32 = NDArray[np.float32]
-NETS = {"shared": SHARED, "flat": FLAT}
+NETS = {"shared": SHARED, "flat": FLAT, "inputs": INPUTS}
 CLOCKS = {"balanced": BALANCED, "cheapest": CHEAPEST}
+# Whether sites and options are shown with their regret, which is the solution of a part of the problem, or without.
+SEEN = {"regrets": 0, "sites": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,7 @@ class Pilot:
     theta: Float32
     clock: str = "balanced"
     greedy: bool = False
+    seen: str = "regrets"
 
     @property
     def net(self) -> Ints:
@@ -54,8 +57,14 @@ class Pilot:
         """The same network; it takes the best option instead of drawing one."""
         return replace(self, greedy=True)
 
+    def inputs_alone(self) -> Pilot:
+        """No network: the option of least cost, by the costs that the network is fed."""
+        return Pilot("inputs", 1, np.zeros(1, dtype=np.float32), self.clock, greedy=True)
+
     def check(self, grid: Grid) -> None:
         """Refuse weights of another shape than the grid needs."""
+        if self.kind == "inputs":
+            return
         wanted = num_weights(self.kind, self.hidden, grid.mode_at.shape[1], grid.widest)
         if len(self.theta) != wanted:
             raise FileFormatError(
@@ -87,7 +96,9 @@ def row_size(pools: int, widest: int) -> int:
     return G + pools * S + pools * widest * O
 
 
-def view_of(grid: Grid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0) -> SiteView:
+def view_of(
+    grid: Grid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0, seen: str = "regrets"
+) -> SiteView:
     """What is seen of an instance, with its scales; ``price_w`` is the price of a second of latency.
 
     ``mean_units`` is the size that counts as usual: that of the training, since the mean of the instance's own jobs would tell
@@ -105,7 +116,7 @@ def view_of(grid: Grid, *, mean_units: float, clock: str = "balanced", price_w: 
     rates = None if tariffs is None else tariffs.price_usd_per_kwh if aim == FOR_COST else tariffs.carbon_g_per_kwh
     mean_rate = float(np.mean(rates)) if rates is not None and np.size(rates) else 1.0
     return SiteView(
-        shape=np.array([widest, clocks, aim, CLOCKS[clock], len(leaves[0])], dtype=np.int64),
+        shape=np.array([widest, clocks, aim, CLOCKS[clock], len(leaves[0]), SEEN[seen]], dtype=np.int64),
         scale=np.array([
             price_w, max(least_j, 1e-9), max(mean_units, 1e-9), float(np.exp(np.log(times).mean())),
             mean_rate if mean_rate > 0 else 1.0, 20.0,
@@ -150,7 +161,7 @@ def fly(
     plant = plant_of(instance, faults)
     classes = inference_first(instance).tolist() if inf_priority else None
     state, steering = new_state(plant), steering_of(grid, pick_by=WISHED, class_of=classes)
-    view = view_of(grid, mean_units=mean_units, clock=pilot.clock, price_w=price_w)
+    view = view_of(grid, mean_units=mean_units, clock=pilot.clock, price_w=price_w, seen=pilot.seen)
     draws = rng.random(max(1, instance.num_tasks))
     asked = run_pilot(
         addresses(plant), addresses(state), addresses(steering), addresses(view), pilot.net, pilot.theta, draws,

@@ -39,11 +39,18 @@ class Board:
         return int(self.rate.shape[1])
 
 
+def expected_end_s(instance: Instance) -> float:
+    """When the last job is expected, from what is known beforehand: 25 hours before the end of the tariffs (geo_dc gives
+    so many more), else a day after the opening. When it will really come would be a look ahead.
+    """
+    if instance.tariffs is None:
+        return DAY_S
+    return max(float(instance.tariffs.times[-1]) * instance.step_s - DAY_S, 0.0)
+
+
 def board_of(instance: Instance) -> Board:
-    """Slots over the time for which tariffs are known; the time over which work comes is taken to end a day before that."""
-    grid = grid_of(instance)
-    known_s = DAY_S if instance.tariffs is None else (float(instance.tariffs.times[-1]) * instance.tick_s + HOUR_S)
-    end_s = max(known_s - DAY_S - HOUR_S, 0.0)
+    """Slots until a day after the last job is expected."""
+    grid, end_s = grid_of(instance), expected_end_s(instance)
     slots = int((end_s + DAY_S) / SLOT_S)
     return Board(grid, end_s, rate_of(instance, slots), *worth(grid))
 

@@ -93,7 +93,12 @@ def names_in(node: Node) -> tuple[str, ...]:
     """Metrics that an expression reads."""
     if isinstance(node, Name):
         return (node.text,)
-    parts = node.args if isinstance(node, Call) else [getattr(node, part) for part in ("operand", "left", "right") if hasattr(node, part)]
+    if isinstance(node, Call):
+        parts: tuple[Node, ...] = node.args
+    elif isinstance(node, Unary):
+        parts = (node.operand,)
+    else:
+        parts = (node.left, node.right) if isinstance(node, Binary) else ()
     return tuple(name for part in parts for name in names_in(part))
 
 

@@ -38,7 +38,8 @@ def ranking(report: Report, number: dict[str, int]) -> str:
     heads += [f"regret to {report.plan.study.reference}"] if regret else []
     unsolved = any(each.unsolved for each in report.summaries)
     heads += ["optimum", "failed", *(["no schedule"] if unsolved else []), "time", "rank", "wins"]
-    rows = [_row(place, each, number[each.label], regret, unsolved, report.score) for place, each in enumerate(report.summaries, 1)]
+    places = enumerate(report.summaries, 1)
+    rows = [_row(place, each, number[each.label], regret, unsolved, report.score) for place, each in places]
     return table_of(heads, rows, "ranking")
 
 

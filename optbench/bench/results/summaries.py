@@ -25,8 +25,8 @@ class Summary:
 
     Gaps: every cell counts, one without a gap as 1. rpd and regret: over cells with an objective (their ``count`` says how many
     instances that is). ``optimal`` counts cells that reached an optimum that anybody proved, ``proved`` those that needed nobody
-    else's proof. ``behind`` is the study gap minus that of the first in the ranking, instance by instance; where the study ranks by
-    a formula of its own, ``score`` is that formula and ``behind`` is of it, and ``unscored`` counts cells that have no value of it.
+    else's proof. ``behind`` is the study gap minus that of the first in the ranking, instance by instance; where the study ranks
+    by a formula of its own, ``score`` is that formula, ``behind`` is of it, and ``unscored`` counts cells without a value of it.
     """
 
     label: str

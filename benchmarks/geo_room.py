@@ -35,7 +35,7 @@ COMMAND = "OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_room.py"
 PARAMETERS = ROOT / "benchmarks" / "geo_room.json"
 SEEDS = range(5)
 # Days whose devices' worth in hindsight the tables of mean duals are made of, and their slots.
-TABLE_SEEDS, TABLE_SLOT_S = range(1000, 1004), 3600.0
+TABLE_SEEDS, CHOICE_SEEDS, TABLE_SLOT_S = range(1000, 1004), range(500, 503), 3600.0
 ALONE = ("planner, prices zero", "table of mean duals")
 # 97.5 % quantile of Student's t with four degrees of freedom.
 T_4, WANTED = 2.776, 1.0 / 3.0
@@ -73,15 +73,20 @@ def shown(given: dict[str, Any]) -> str:
 
 
 def write_table_file(settings: list[dict[str, Any]], path: Path) -> None:
-    """Tables of mean duals for each setting, on training seeds."""
-    from optbench.learn.mean_duals import fitted, write_tables
+    """Mean duals on training seeds for each setting, and no prices at all; what else there is is chosen on seeds 500 to 502."""
+    from optbench.learn.mean_duals import DualTable, chosen, fitted, write_tables
     from optbench.learn.site_evolution import Day
+    from solvers.learned_prices import learned
 
     tables = []
     for setting in settings:
-        problem = load_problem(setting["problem"])
-        tables.append(fitted(setting["problem"], [Day(problem.instance(seed)) for seed in TABLE_SEEDS], TABLE_SLOT_S))
-        print(f"{setting['problem']}: extra {tables[-1].extra.tolist()}", flush=True)
+        problem, name = load_problem(setting["problem"]), setting["problem"]
+        duals = fitted(name, [Day(problem.instance(seed)) for seed in TABLE_SEEDS], TABLE_SLOT_S)
+        days, others = [Day(problem.instance(seed)) for seed in CHOICE_SEEDS], learned()[-2:]
+        pools = tuple(days[0].instance.pools.names)
+        for kind, values in (("none", np.zeros_like(duals)), ("table", duals)):
+            tables.append(chosen(DualTable(kind, name, pools, values, np.zeros(3)), others, days))
+            print(f"{name}, {kind}: extra {tables[-1].extra.tolist()}", flush=True)
     about = "Means over training seeds 1000 to 1003 of the device duals of the slotted programme (hourly), in units of fees."
     write_tables(path, tables, {"about": about})
 

@@ -23,7 +23,7 @@ from optbench import __version__
 from optbench.errors import ParameterError
 from optbench.learn.mean_duals import DualTable, read_tables
 from optbench.learn.site_price_settings import PriceTraining
-from optbench.learn.site_prices import SIZE, features, planned, plans_by, read_prices, write_prices
+from optbench.learn.site_prices import features, plans_by, read_prices, write_prices
 from optbench.model.instance import Floats, Instance
 from optbench.plugins.protocol import Problem
 from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
@@ -56,9 +56,9 @@ def learned(checkpoint: str | None = None) -> Floats:
 class LearnedPrices(SitePolicy, Trainable):
     """Holds work for cheap hours by booking devices at prices that a network has learned; for drained streams with tariffs.
 
-    ``checkpoint`` is a file of ``optbench train``. ``prices`` says what devices cost: by the ``network``; nothing (``none``: the
-    booking planner alone, at the network's price of waiting); or by a ``table`` of their mean worth in hindsight on training
-    days, by site and hour, for the two settings of docs/results/geo_room.md.
+    ``checkpoint`` is a file of ``optbench train``. ``prices`` says what devices cost: by the ``network``; nothing (``none``, the
+    booking planner alone); or by a ``table`` of their mean worth in hindsight on training days, by site and hour. The last two
+    are for comparison, on days of the two lengths of docs/results/geo_room.md.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES - {"outages", "preemption", "open_end", "per_unit"}
@@ -79,24 +79,21 @@ class LearnedPrices(SitePolicy, Trainable):
             return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); -s cost_route routes others"
         if not (grid_of(instance).mode_at[:, :, 0] >= 0).any(axis=2).all():
             return "some kind of task has no mode on one device of some pool; it plans one device per task"
-        if self.prices == "table" and self._table(board_of(instance)) is None:
-            known = ", ".join(table.problem for table in read_tables(TABLES))
+        if self.prices != "network" and self._table(board_of(instance)) is None:
+            known = ", ".join(dict.fromkeys(table.problem for table in read_tables(TABLES)))
             return f"no table of prices fits its sites and hours; there are tables for {known}. -p prices=network fits others"
         return None
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         board = board_of(instance)
         x, unit = features(board)
-        table = self._table(board) if self.prices == "table" else None
-        if table is not None:
-            return play_plans(board, table.plans(board, unit), faults, until)
-        theta = learned(self.checkpoint)
-        if self.prices == "none":
-            return play_plans(board, planned(board, np.zeros_like(board.rate), unit, theta[SIZE:]), faults, until)
-        return play_plans(board, plans_by(theta, board, x, unit), faults, until)
+        table = None if self.prices == "network" else self._table(board)
+        plans = plans_by(learned(self.checkpoint), board, x, unit) if table is None else table.plans(board, unit)
+        return play_plans(board, plans, faults, until)
 
     def _table(self, board: Board) -> DualTable | None:
-        return next((table for table in read_tables(TABLES) if table.fits(board)), None)
+        tables = (table for table in read_tables(TABLES) if table.name == self.prices)
+        return next((table for table in tables if table.fits(board)), None)
 
     def train(self, run: TrainingRun) -> TrainingResult:
         """Each generation plays a day of every problem."""

@@ -31,7 +31,9 @@ class Rolled:
 class SiteFleet:
     """Environments that go on from roll to roll, and begin again at the end of their instance."""
 
-    def __init__(self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float = 1.0, seen: str = "regrets") -> None:
+    def __init__(
+        self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float = 1.0, seen: str = "regrets"
+    ) -> None:
         grids = [grid_of(instance) for instance in instances]
         self.plants = [plant_of(instance) for instance in instances]
         self.states = [new_state(plant) for plant in self.plants]

@@ -66,7 +66,8 @@ class SiteTrainer:
         self.names = list(names)
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.mean_units = float(np.mean([instance.tasks.units.mean() for instance in instances]))
-        self.fleet = SiteFleet([instances[b % len(instances)] for b in range(full.envs)], str(full.clock), self.mean_units, str(full.seen))
+        worlds = [instances[b % len(instances)] for b in range(full.envs)]
+        self.fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
         self.sac = SoftActorCritic(
             SacSettings(
                 kind=str(full.network), hidden=int(full.hidden or 32), critic_hidden=64,
@@ -173,7 +174,8 @@ class SiteTrainer:
         start = SiteCheckpoint(self.pilot, 0, 0, 1.0, *self._known_prices())
         duals = [SignedDual(start.price_w(float(budget))) for budget in budgets]
         envs = 2 * len(duals)
-        fleet = SiteFleet([instances[b % len(instances)] for b in range(envs)], str(full.clock), self.mean_units, str(full.seen))
+        worlds = [instances[b % len(instances)] for b in range(envs)]
+        fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
         late: list[list[float]] = []
         for k in range(full.calibrate):
             for b in range(envs):

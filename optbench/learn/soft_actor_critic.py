@@ -84,8 +84,8 @@ class SoftActorCritic:
 
     def set_rate(self, share: float) -> None:
         """All learning rates, as a share of the first."""
-        first = self.settings.learning_rate
-        for step, rate in ((self.actor_step, first), (self.critic_step, first), (self.alpha_step, self.settings.temperature_rate)):
+        first, of_temperature = self.settings.learning_rate, self.settings.temperature_rate
+        for step, rate in ((self.actor_step, first), (self.critic_step, first), (self.alpha_step, of_temperature)):
             for group in step.param_groups:
                 group["lr"] = rate * share
 

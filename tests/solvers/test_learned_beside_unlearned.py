@@ -144,6 +144,7 @@ def test_a_table_is_of_its_sites_and_hours() -> None:
 def test_tables_survive_a_file_and_a_broken_one_is_named(tmp_path: Path) -> None:
     board = board_of(load_problem(DAY).instance(500))
     table = DualTable(
+        "table",
         "x",
         tuple(board.instance.pools.names),
         np.ones_like(board.rate),

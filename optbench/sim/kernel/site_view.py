@@ -10,7 +10,8 @@ cost is
 
 and that clock is the option's (or the clock of least energy per unit, where μ has no say in it); a job with a deadline takes the
 lowest clock from there on that meets it. Costs are relative to the mean least energy, regrets are costs above the least one.
-With PLAIN no regrets are shown. Legal are options with devices free that no job on its way wants; where no site has any, every site that can be reached, to wait.
+Legal are options with devices free that no job on its way wants; where no site has any, every site that can be reached, to wait.
+With PLAIN no regrets are shown.
 """
 
 from __future__ import annotations

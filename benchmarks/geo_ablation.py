@@ -26,6 +26,7 @@ from benchmarks.geo_studies import run  # noqa: E402
 # What each network was trained with; the names are those of the study.
 VARIANTS = {
     "corrected": (),
+    "gamma_0": ("gamma=0",),
     "no_quantiles": ("quantiles=1",),
     "no_masks": ("masks=no",),
     "cheapest_clock": ("clock=cheapest",),

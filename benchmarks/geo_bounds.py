@@ -192,7 +192,7 @@ def rules(page: Page) -> None:
     """Rules beside the bound at their own mean time in the system."""
     instance = GeoDc(days=2, drain=True, minimize="cost").instance(0)
     rows = []
-    for policy in ("greedy", "carbon_cost", "cheap_hours", "joint_nf"):
+    for policy in ("greedy", "cost_route", "cheap_hours", "joint_nf"):
         done = ob.simulate(instance, policy, bound=False)
         sojourn_s = done.metrics["sojourn_censored_s"]
         free, own = slotted_bound(instance), slotted_bound(instance, sojourn_s=sojourn_s)

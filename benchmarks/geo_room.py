@@ -34,6 +34,9 @@ from optbench.sim.plans import board_of, play_plans  # noqa: E402
 COMMAND = "OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_room.py"
 PARAMETERS = ROOT / "benchmarks" / "geo_room.json"
 SEEDS = range(5)
+# Days whose devices' worth in hindsight the tables of mean duals are made of, and their slots.
+TABLE_SEEDS, CHOICE_SEEDS, TABLE_SLOT_S = range(1000, 1004), range(500, 503), 3600.0
+ALONE = ("planner, prices zero", "table of mean duals")
 # 97.5 % quantile of Student's t with four degrees of freedom.
 T_4, WANTED = 2.776, 1.0 / 3.0
 LEARNED = """\
@@ -56,6 +59,7 @@ setting to 283.2 and 283.0 USD.
 def policies(setting: dict[str, Any]) -> dict[str, Any]:
     """Players by name: tuned rules, and each learned attempt."""
     rules = {name: tuned(name, given) for name, given in setting["rules"].items()}
+    rules |= {ALONE[0]: tuned("learned_prices", {"prices": "none"}), ALONE[1]: tuned("learned_prices", {"prices": "table"})}
     return rules | {name: np.asarray(theta, dtype=float) for name, theta in setting["learned"].items()}
 
 
@@ -66,6 +70,25 @@ def tuned(name: str, given: dict[str, Any]) -> Any:
 
 def shown(given: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value:.3g}" if isinstance(value, float) else f"{key}={value}" for key, value in given.items())
+
+
+def write_table_file(settings: list[dict[str, Any]], path: Path) -> None:
+    """Mean duals on training seeds for each setting, and no prices at all; what else there is is chosen on seeds 500 to 502."""
+    from optbench.learn.mean_duals import DualTable, chosen, fitted, write_tables
+    from optbench.learn.site_evolution import Day
+    from solvers.learned_prices import learned
+
+    tables = []
+    for setting in settings:
+        problem, name = load_problem(setting["problem"]), setting["problem"]
+        duals = fitted(name, [Day(problem.instance(seed)) for seed in TABLE_SEEDS], TABLE_SLOT_S)
+        days, others = [Day(problem.instance(seed)) for seed in CHOICE_SEEDS], learned()[-2:]
+        pools = tuple(days[0].instance.pools.names)
+        for kind, values in (("none", np.zeros_like(duals)), ("table", duals)):
+            tables.append(chosen(DualTable(kind, name, pools, values, np.zeros(3)), others, days))
+            print(f"{name}, {kind}: extra {tables[-1].extra.tolist()}", flush=True)
+    about = "Means over training seeds 1000 to 1003 of the device duals of the slotted programme (hourly), in units of fees."
+    write_tables(path, tables, {"about": about})
 
 
 def played(player: Any, instance: Any) -> Any:
@@ -116,8 +139,12 @@ def report(lines: list[str], wrong: list[str], setting: dict[str, Any], must: bo
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, help="file to write")
+    parser.add_argument("--tables", action="store_true", help="make solvers/_mean_duals.json anew, and nothing else")
     options = parser.parse_args()
     data = json.loads(PARAMETERS.read_text())
+    if options.tables:
+        write_table_file(data["settings"], ROOT / "solvers" / "_mean_duals.json")
+        return 0
     lines = [
         "# Where learning has room", "",
         f"`{COMMAND}`; {platform.machine()}, one core; Python {platform.python_version()}, numba {version('numba')}.", "",

@@ -156,7 +156,7 @@ def costs() -> list[str]:
         "| policy | USD | gap | mean time in the system, s |", "| --- " * 4 + "|",
     ]  # fmt: skip
     for label, solver, parameters in (
-        ("greedy", "greedy", {}), ("carbon_cost", "carbon_cost", {}), ("lp_guided", "lp_guided", {}),
+        ("greedy", "greedy", {}), ("cost_route", "cost_route", {}), ("lp_guided", "lp_guided", {}),
         ("cheap_hours, 9 h", "cheap_hours", {"hold_h": 9}), ("cheap_hours", "cheap_hours", {}),
         ("cheap_hours, held for an hour only", "cheap_hours", {"reserve": 0, "margin": 0.1, "hold_h": 12}),
     ):  # fmt: skip

@@ -167,8 +167,9 @@ class GeoDc(Problem):
             name: getattr(built.tasks, name)[back]
             for name in ("kind", "units", "release", "deadline", "deadline_hard", "weight", "memory_gb")
         }, names=work.names)  # fmt: skip
+        kinds = tuple(kind for k, kind in enumerate(KINDS) if (work.kind == k).any())
         made = with_stream(
-            replace(built, tasks=tasks, problem=NAME),
+            replace(built, tasks=tasks, modes=replace(built.modes, kind_names=kinds), problem=NAME),
             ingress=work.ingress,
             latency_s=np.array(net.latency_s),
             sent_to=work.site,

@@ -30,9 +30,9 @@ from ._lp_finder import Finder, joule_price
 from ._lp_guide import guide
 from ._lp_rest import rest_of
 
-# However short the known work is beside the time over which tasks arrive, there are no more solutions than this many times
-# those that one batch would have.
-MOST_BATCHES = 10.0
+# However short the known work is, the time to the next solution grows with the time that has passed: over any stretch of
+# arrivals there are few solutions, and none of them depends on when the last task will come.
+SHARE_OF_PAST = 0.5
 
 
 def play(
@@ -55,10 +55,9 @@ def play(
     rows = addresses(plant), addresses(state), addresses(rule)
     until = last_moment(instance, until)
     run(*rows, -1.0)  # nothing but the state at time 0
-    arriving = float(np.asarray(instance.tasks.release, dtype=float).max(initial=0.0))
     while state.tally[NUM_DONE] < instance.num_tasks and (soon := next_event(plant, state)) <= until and soon < math.inf:
         length = plan(instance, plant, state, rule, int(rng.integers(2**31)), roundings, steps)
-        step = resolve_every * max(length, arriving / MOST_BATCHES)
+        step = resolve_every * max(length, float(state.total[NOW]) * SHARE_OF_PAST)
         resume(*rows, min(until, max(soon, float(state.total[NOW]) + step)))
     if state.tally[TROUBLE]:
         raise TroubleError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")

@@ -1,31 +1,17 @@
-"""Money and carbon together: each job goes where its electricity, its carbon at a price, and its time cost least over its run.
+"""``carbon_cost`` of the CHSAC-AF paper's simulator: uniform routing; devices and clock of least cost per unit at the site.
 
-    price of a joule at pool p = price_p + carbon_usd_per_kg carbon_p / 1000      (USD per kWh, scaled to 1 on the average)
-
-taken over the hours in which the job would run. Where an instance has no tariffs, joules count.
+The cost of a mode is its energy times the price of the hour at its site. That price is one for all modes of a site, so that it
+picks what ``joint_nf`` picks, whatever it is; so does the carbon intensity by which the simulator picks for queued jobs. Routing
+by prices and carbon is ``cost_route``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optbench.sim.kernel.site_routes import Routes
-from optbench.sim.sites import Grid
-
-from ._routers import Router, index, require_at_least, scaled_rates
+from .joint_nf import JointNf
 
 
 @dataclass(frozen=True)
-class CarbonCost(Router):
-    """Least cost of electricity with a price on carbon; ``time_w`` is what a second in the system is worth, in mean watts."""
-
-    carbon_usd_per_kg: float = 0.1
-    time_w: float = 0.0
-
-    def __post_init__(self) -> None:
-        for field in ("carbon_usd_per_kg", "time_w"):
-            require_at_least("carbon_cost", field, getattr(self, field), 0)
-
-    def routes(self, grid: Grid) -> Routes:
-        rates = scaled_rates(grid.instance, 0.0, 1.0, self.carbon_usd_per_kg / 1000.0)
-        return index(grid, rates=rates, time_w=self.time_w)
+class CarbonCost(JointNf):
+    """Devices and clock of least electricity cost at a site chosen at random, as the paper's authors coded it."""

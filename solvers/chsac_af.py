@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,7 +45,10 @@ class ChsacAf(SitePolicy, Trainable):
     ``latency_budget_s`` is the mean time in the system to keep (default: that of the instance's limit on flow time, else 1490 s);
     ``gain`` is by how much the logarithm of the price of latency follows each job's error, so that the budget is kept under other
     loads than that of the training (0: the stored price, fixed); ``price_w``, where it is given, is that price itself, fixed.
-    ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of drawing one.
+    ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of drawing one;
+    ``network=no`` takes the option of least energy + price · time, which the network is told, at the same prices and the same
+    dual: what the inputs do without the network. ``inf_priority`` serves waiting inference work before any other, as in the
+    simulator of the paper's authors.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES
@@ -56,6 +59,8 @@ class ChsacAf(SitePolicy, Trainable):
     gain: float = 5e-4
     checkpoint: str | None = None
     greedy: bool = False
+    network: bool = True
+    inf_priority: bool = True
 
     def __post_init__(self) -> None:
         for name in ("latency_budget_s", "price_w"):
@@ -73,7 +78,7 @@ class ChsacAf(SitePolicy, Trainable):
             return reason
         found, grid = self._network(), grid_of(instance)
         pools, widest = grid.mode_at.shape[1], grid.widest
-        if found.pilot.kind == "flat" and (pools, widest) != (found.pools, found.widest):
+        if self.network and found.pilot.kind == "flat" and (pools, widest) != (found.pools, found.widest):
             return (
                 f"its network was trained on {found.pools} sites and up to {found.widest} devices per job, here are {pools} and "
                 f"{widest}; train one: optbench train chsac_af --on PROBLEM -o FILE, then -p checkpoint=FILE"
@@ -83,14 +88,19 @@ class ChsacAf(SitePolicy, Trainable):
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         found = self._network()
         pilot = found.pilot.taking_best() if self.greedy else found.pilot
+        if not self.network:
+            pilot = pilot.inputs_alone()
+        known: dict[str, Any] = {"mean_units": found.mean_units, "inf_priority": self.inf_priority}
         if self.price_w is not None:
-            return fly(instance, pilot, self.price_w, rng, faults, until)[0]
+            return fly(instance, pilot, self.price_w, rng, faults, until, **known)[0]
         budget_s = budget_of(instance, self.latency_budget_s) or DEFAULT_BUDGET_S
         if self.latency_budget_s is not None:
             found.check_budget("chsac_af", self.latency_budget_s)
         range_w = (0.5 * float(found.prices_w.min()), 2.0 * float(found.prices_w.max()))
         price_w = found.price_w(budget_s)
-        return fly(instance, pilot, price_w, rng, faults, until, budget_s=budget_s, gain=self.gain, range_w=range_w)[0]
+        return fly(
+            instance, pilot, price_w, rng, faults, until, budget_s=budget_s, gain=self.gain, range_w=range_w, **known
+        )[0]  # fmt: skip
 
     def _network(self) -> SiteCheckpoint:
         path = SHIPPED if self.checkpoint is None else Path(self.checkpoint)

@@ -1,23 +1,79 @@
-"""The cleanest site with a free device: least carbon per unit, in the mode of least carbon; joules where carbon is unknown."""
+"""``eco_route`` of the CHSAC-AF paper's simulator: to the site whose best mode takes least, started as the default policy does.
+
+    score(job, site) = u · min over (n, f) of P(n, f) T(n, f)   [· carbon or price of the site at the hour of arrival]
+
+How many devices are free is not looked at, nor is (n, f) kept: what arrives takes all free devices at a lowered clock, or waits.
+Jobs of a kind therefore go to one site while rates stand still. Routing that minds what is free is ``carbon_route``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from optbench.sim.kernel.site_routes import Routes
-from optbench.sim.sites import Grid
+import numpy as np
 
-from ._routers import Router, index, require_at_least, scaled_rates
+from optbench.errors import ParameterError
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.sim.kernel.sites import STICKY, Steering
+from optbench.sim.sites import Grid, inference_first, steering_of
+
+from ._sites import SitePolicy
+from .default_policy import lowered
+
+OBJECTIVES = ("energy", "carbon", "cost")
 
 
 @dataclass(frozen=True)
-class EcoRoute(Router):
-    """Least carbon among sites with a free device; ``time_w`` is what a second in the system is worth, in mean watts."""
+class EcoRoute(SitePolicy):
+    """To the site of least energy per unit (or carbon, or cost), however full, as the paper's authors coded it.
 
-    time_w: float = 0.0
+    ``low`` is the clock of ``default_policy``; ``inf_priority`` serves waiting inference work before any other.
+    """
+
+    objective: Literal["energy", "carbon", "cost"] = "energy"
+    low: float = 0.6
+    inf_priority: bool = True
 
     def __post_init__(self) -> None:
-        require_at_least("eco_route", "time_w", self.time_w, 0)
+        if self.objective not in OBJECTIVES:
+            raise ParameterError(
+                f"eco_route: objective is {self.objective!r}; it must be one of {', '.join(OBJECTIVES)}"
+            )
+        if not 0 < self.low <= 1:
+            raise ParameterError(
+                f"eco_route: low is {self.low!r}; it must be above 0 and at most 1"
+            )
 
-    def routes(self, grid: Grid) -> Routes:
-        return index(grid, rates=scaled_rates(grid.instance, 0.0, 0.0, 1.0), time_w=self.time_w)
+    def refuse(self, instance: Instance) -> str | None:
+        if self.objective != "energy" and instance.tariffs is None:
+            return f"objective={self.objective} needs tariffs (geo_dc:drain=yes,minimize=cost); -p objective=energy needs none"
+        return super().refuse(instance)
+
+    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+        classes = inference_first(grid.instance).tolist() if self.inf_priority else None
+        low = lowered(grid, self.low)
+        return steering_of(
+            grid, pick_by=STICKY, low_clock=low, pools=self.best_pools(grid), class_of=classes
+        )
+
+    def best_pools(self, grid: Grid) -> Ints:
+        """The pool of each job, by its kind, the door it came in by and the hour; of equal ones the first."""
+        instance, stream = grid.instance, grid.instance.stream
+        kinds, pools = grid.mode_at.shape[:2]
+        least = grid.energy_j.reshape(kinds, pools, -1).min(axis=2)
+        score = least[instance.tasks.kind] * self.rates(instance)
+        if stream is not None:
+            score = np.where(np.isfinite(stream.latency_s[stream.ingress]), score, np.inf)
+        return np.asarray(score.argmin(axis=1), dtype=np.int64)
+
+    def rates(self, instance: Instance) -> Floats:
+        """What a joule counts, by job and pool, when the job comes."""
+        tariffs = instance.tariffs
+        if self.objective == "energy" or tariffs is None:
+            return np.ones((1, instance.num_pools))
+        period = (
+            np.searchsorted(np.asarray(tariffs.times), instance.tasks.release, side="right") - 1
+        )
+        rate = tariffs.price_usd_per_kwh if self.objective == "cost" else tariffs.carbon_g_per_kwh
+        return np.asarray(rate[:, period].T, dtype=float)

@@ -8,14 +8,19 @@ import numpy as np
 
 from optbench.sim.kernel.sites import TABLE, Steering
 from optbench.sim.kernel.state import NONE
-from optbench.sim.sites import Grid, steering_of
+from optbench.sim.sites import Grid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform
 
 
 @dataclass(frozen=True)
 class JointNf(SitePolicy):
-    """Devices n, clipped to the free ones, and clock f of least P(n, f) T(n, f); jobs go where a record says, or anywhere."""
+    """Devices n, clipped to the free ones, and clock f of least P(n, f) T(n, f); jobs go where a record says, or anywhere.
+
+    ``inf_priority`` serves waiting inference work before any other, as in the simulator of the paper's authors.
+    """
+
+    inf_priority: bool = True
 
     def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
         kinds, pools, widest, clocks = grid.mode_at.shape
@@ -25,4 +30,5 @@ class JointNf(SitePolicy):
         for free in range(1, widest + 1):
             taken = np.minimum(devices, free - 1)
             pick[:, :, free] = grid.mode_at[np.arange(kinds)[:, None], np.arange(pools), taken, clock]
-        return steering_of(grid, pick_by=TABLE, pick=pick, pools=sent_or_uniform(grid.instance, rng))
+        classes = inference_first(grid.instance).tolist() if self.inf_priority else None
+        return steering_of(grid, pick_by=TABLE, pick=pick, pools=sent_or_uniform(grid.instance, rng), class_of=classes)

@@ -15,25 +15,28 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from optbench import __version__
 from optbench.errors import ParameterError
+from optbench.learn.mean_duals import DualTable, read_tables
 from optbench.learn.site_price_settings import PriceTraining
 from optbench.learn.site_prices import features, plans_by, read_prices, write_prices
 from optbench.model.instance import Floats, Instance
 from optbench.plugins.protocol import Problem
 from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.plans import board_of, play_plans
+from optbench.sim.plans import Board, board_of, play_plans
 from optbench.sim.rules import Trace
 from optbench.sim.sites import grid_of, why_no_grid
 
 from ._sites import SITES, SitePolicy
 
 SHIPPED = Path(__file__).with_name("_learned_prices.json")
+TABLES = Path(__file__).with_name("_mean_duals.json")
+PRICES = ("network", "none", "table")
 # Seeds 500 to 599 are those of validation.
 FIRST_VALIDATION = 500
 
@@ -53,27 +56,44 @@ def learned(checkpoint: str | None = None) -> Floats:
 class LearnedPrices(SitePolicy, Trainable):
     """Holds work for cheap hours by booking devices at prices that a network has learned; for drained streams with tariffs.
 
-    ``checkpoint`` is a file of ``optbench train``.
+    ``checkpoint`` is a file of ``optbench train``. ``prices`` says what devices cost: by the ``network``; nothing (``none``, the
+    booking planner alone); or by a ``table`` of their mean worth in hindsight on training days, by site and hour. The last two
+    are for comparison, on days of the two lengths of docs/results/geo_room.md.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES - {"outages", "preemption", "open_end", "per_unit"}
     settings: ClassVar[type] = PriceTraining
 
     checkpoint: str | None = None
+    prices: Literal["network", "none", "table"] = "network"
+
+    def __post_init__(self) -> None:
+        if self.prices not in PRICES:
+            raise ParameterError(f"learned_prices: prices is {self.prices!r}; it must be one of {', '.join(PRICES)}")
 
     def refuse(self, instance: Instance) -> str | None:
         reason = why_no_grid(instance)
         if reason is not None:
             return reason
         if instance.tariffs is None or instance.is_open:
-            return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); -s carbon_cost routes others"
+            return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); -s cost_route routes others"
         if not (grid_of(instance).mode_at[:, :, 0] >= 0).any(axis=2).all():
             return "some kind of task has no mode on one device of some pool; it plans one device per task"
+        if self.prices != "network" and self._table(board_of(instance)) is None:
+            known = ", ".join(dict.fromkeys(table.problem for table in read_tables(TABLES)))
+            return f"no table of prices fits its sites and hours; there are tables for {known}. -p prices=network fits others"
         return None
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         board = board_of(instance)
-        return play_plans(board, plans_by(learned(self.checkpoint), board, *features(board)), faults, until)
+        x, unit = features(board)
+        table = None if self.prices == "network" else self._table(board)
+        plans = plans_by(learned(self.checkpoint), board, x, unit) if table is None else table.plans(board, unit)
+        return play_plans(board, plans, faults, until)
+
+    def _table(self, board: Board) -> DualTable | None:
+        tables = (table for table in read_tables(TABLES) if table.name == self.prices)
+        return next((table for table in tables if table.fits(board)), None)
 
     def train(self, run: TrainingRun) -> TrainingResult:
         """Each generation plays a day of every problem."""

@@ -24,6 +24,7 @@ from optbench.model.windows import windows
 from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
+from optbench.sim.plans import DAY_S, expected_end_s
 from optbench.sim.routes import play_routes
 from optbench.sim.rules import Trace
 from optbench.sim.sites import grid_of, why_no_grid
@@ -129,9 +130,10 @@ def is_routed(instance: Instance) -> bool:
 
 
 def length_of(instance: Instance) -> float:
-    """The time over which work arrives."""
-    horizon = instance.horizon
-    return float(horizon) if horizon is not None else max(float(np.max(instance.tasks.release, initial=0.0)), 1.0)
+    """The time over which work is expected to arrive."""
+    if instance.horizon is not None:
+        return float(instance.horizon)
+    return (expected_end_s(instance) or DAY_S) / instance.tick_s
 
 
 def report(finder: Finder, run: Run) -> None:

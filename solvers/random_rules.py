@@ -31,10 +31,14 @@ PORTION_S = 0.02
 
 @dataclass(frozen=True)
 class RandomRules(Policy):
-    """Best of k randomised dispatching rules; k = 0: until the time or work limit, which counts samples."""
+    """Best of k randomised dispatching rules; k = 0: until the time or work limit, which counts samples.
+
+    Rules are tried on the whole instance, jobs that are still to come included: in ``simulate`` it is a yardstick, no policy.
+    """
 
     k: int = 0
 
+    clairvoyant: ClassVar[bool] = True
     # What an open instance is worth per unit of work done is no sum over its tasks, by which samples are compared.
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT - {"open_end", "per_unit"}
 

@@ -83,9 +83,9 @@ class Account:
 
     def solvers(self) -> list[dict[str, Any]]:
         """A row per solver, best first."""
-        from optbench.bench.results import summaries
+        from optbench.bench.scores import ranked
 
-        return [_solver(each, self.table.of(each.label)) for each in summaries(self.table)]
+        return [_solver(each, self.table.of(each.label)) for each in ranked(self.table)]
 
     def overruns(self) -> list[Record]:
         """Cells whose processes were there much longer than their time limit."""
@@ -98,9 +98,10 @@ class Account:
         show(f"\n[bold]{escape(self.run.plan.study.name)}[/]  {self._line()}")
         rows = self.solvers()
         if rows:
-            trust = self.run.plan.study.trust
-            also = f"; bounds of {', '.join(trust)} count for all, uncertified" if trust else ""
-            show("", solvers_table(rows), f"[{DIM}]{LEGEND}{escape(also)}[/]")
+            study = self.run.plan.study
+            by = f"ranked by {study.rank}, less first; " if study.rank else ""
+            also = f"; bounds of {', '.join(study.trust)} count for all, uncertified" if study.trust else ""
+            show("", solvers_table(rows, study.rank), f"[{DIM}]{escape(by)}{LEGEND}{escape(also)}[/]")
         self._show_failures()
         show_gates(self.gates)
         show_claims(self.claims)
@@ -169,11 +170,13 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
     return out
 
 
-def solvers_table(solvers: Sequence[dict[str, Any]]) -> Any:
-    columns = ("solver", "cells", "failed", "no gap", "study gap", "optimal", "time")
+def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
+    """``rank`` is the formula by which they are ranked, empty where that is the gap."""
+    columns = ("solver", *([rank] if rank else []), "cells", "failed", "no gap", "study gap", "optimal", "time")
     rows = [
         (
             escape(each["solver"]),
+            *([_scored(each["score"], rank)] if rank else []),
             f"{each['ran']:,}" if each["ran"] == each["cells"] else f"{each['ran']:,} of {each['cells']:,}",
             str(each["failed"] or "-"),
             str(each["missing_gaps"] or "-"),
@@ -194,11 +197,20 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
         "ran": summary.ran,
         "failed": summary.failed,
         "missing_gaps": summary.missing_gaps,
+        "score": None if summary.score is None else summary.score.value,
         "mean_study_gap": None if summary.study_gap is None else summary.study_gap.value,
         "mean_gap": None if summary.gap is None else summary.gap.value,
         "optimal": summary.optimal,
         "median_wall_s": statistics.median(times) if times else None,
     }
+
+
+def _scored(value: float | None, rank: str) -> str:
+    from optbench.bench.scores import Score
+
+    if value is None or Score(rank, {}).is_share:
+        return "-" if value is None else f"{100 * value:.3g} %"
+    return f"{value:.5g}"
 
 
 def _short(message: str, most: int = 300) -> str:

@@ -54,7 +54,8 @@ def write_checkpoint(path: Path, checkpoint: SiteCheckpoint) -> None:
         arrays[f"net.{name}"] = np.ascontiguousarray(pilot.theta[at : at + size].reshape(shape))
         at += size
     about = {
-        "format": FORMAT, "kind": pilot.kind, "hidden": pilot.hidden, "clock": pilot.clock, "pools": checkpoint.pools,
+        "format": FORMAT, "kind": pilot.kind, "hidden": pilot.hidden, "clock": pilot.clock, "seen": pilot.seen,
+        "pools": checkpoint.pools,
         "widest": checkpoint.widest, "mean_units": checkpoint.mean_units, "provenance": checkpoint.provenance,
     }  # fmt: skip
     fresh = path.with_name(f".{path.name}.new")
@@ -92,7 +93,8 @@ def _made(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteChec
         if not np.isfinite(found).all():
             raise FileFormatError(f"{path}: layer {name!r} holds a weight that is not finite")
         parts.append(found.ravel())
-    pilot = Pilot(kind, hidden, np.concatenate(parts).astype(np.float32), str(about["clock"]))
+    theta, seen = np.concatenate(parts).astype(np.float32), str(about.get("seen", "regrets"))
+    pilot = Pilot(kind, hidden, theta, str(about["clock"]), seen=seen)
     budgets, prices = arrays.get("budgets_s"), arrays.get("prices_w")
     if budgets is None or prices is None or budgets.shape != prices.shape or len(budgets) == 0:
         raise FileFormatError(f"{path}: budgets_s and prices_w must stand in it, as many of one as of the other")

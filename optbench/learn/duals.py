@@ -2,10 +2,10 @@
 
     projected (the paper's) λ ← [λ + η (c − τ)]₊
     clipped                 λ ← [λ + η (c − τ)₊]₊                     the positive part of the error too: λ can never fall
-    signed                  log λ ← log λ + K_p (e − e') + K_i e      e = (c − τ) / τ, e' the error before
+    signed                  log λ ← log λ + K e                       e = (c − τ) / τ
 
-The last is a PI controller in its velocity form, on the logarithm: λ stays positive, falls where there is room, and a step
-is relative, so that one pair of gains serves prices from 1 W to 100 W.
+The last is integral control of the logarithm: λ stays positive, falls where there is room, and a step is relative, so that
+one gain serves prices from 1 W to 100 W.
 """
 
 from __future__ import annotations
@@ -30,19 +30,14 @@ class ProjectedDual:
 
 @dataclass
 class SignedDual:
-    """Proportional and integral action on the relative error."""
+    """Integral control of the logarithm by the relative error."""
 
     value: float = 10.0
     integral: float = 0.05
-    proportional: float = 0.2
     least: float = 0.01
     most: float = 1e4
-    before: float | None = None
 
     def update(self, cost: float, threshold: float) -> float:
         error = max(-1.0, min(1.0, (cost - threshold) / threshold))
-        change = 0.0 if self.before is None else error - self.before
-        self.before = error
-        step = self.proportional * change + self.integral * error
-        self.value = min(self.most, max(self.least, self.value * math.exp(step)))
+        self.value = min(self.most, max(self.least, self.value * math.exp(self.integral * error)))
         return self.value

@@ -90,7 +90,10 @@ class Day:
         return float(cost), float((left - instance.tasks.release * step).mean()), float(late)
 
     def loss(self, theta: Floats) -> float:
-        cost, sojourn_s, late = self.play(theta)
+        return self.loss_of(plans_by(theta, self.board, self.x, self.unit))
+
+    def loss_of(self, plans: Plans) -> float:
+        cost, sojourn_s, late = self._figures(plans)
         slow = max(0.0, sojourn_s / (SPARE * self.limit_s) - 1.0)
         return cost / self.cost + SLOW * slow + LATE * max(0.0, late - self.late) / self.instance.num_tasks
 

@@ -12,10 +12,10 @@ from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.site_pilot import TOLD, roll
-from optbench.sim.kernel.site_view import MEAN_UNITS, PRICE_W
+from optbench.sim.kernel.site_view import PRICE_W
 from optbench.sim.kernel.sites import WISHED
 from optbench.sim.kernel.state import NONE, last_moment, new_state
-from optbench.sim.sites import grid_of, steering_of
+from optbench.sim.sites import grid_of, inference_first, steering_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,21 +31,22 @@ class Rolled:
 class SiteFleet:
     """Environments that go on from roll to roll, and begin again at the end of their instance."""
 
-    def __init__(self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float | None = None) -> None:
+    def __init__(
+        self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float = 1.0, seen: str = "regrets"
+    ) -> None:
         grids = [grid_of(instance) for instance in instances]
         self.plants = [plant_of(instance) for instance in instances]
         self.states = [new_state(plant) for plant in self.plants]
-        self.steerings = [steering_of(grid, pick_by=WISHED) for grid in grids]
-        self.views = [view_of(grid, clock=clock) for grid in grids]
+        self.steerings = [
+            steering_of(grid, pick_by=WISHED, class_of=inference_first(grid.instance).tolist()) for grid in grids
+        ]
+        self.views = [view_of(grid, mean_units=mean_units, clock=clock, seen=seen) for grid in grids]
         self.pools, self.widest = int(grids[0].mode_at.shape[1]), grids[0].widest
         self.width = row_size(self.pools, self.widest)
         tables = (self.plants, self.states, self.steerings, self.views)
         self._addresses = [np.array([addresses(table) for table in column]) for column in tables]
         self._until = np.array([last_moment(instance, np.inf) for instance in instances])
         self._asked = np.full(len(instances), NONE, dtype=np.int64)
-        for view in self.views:
-            if mean_units is not None:
-                view.scale[MEAN_UNITS] = mean_units
 
     def __len__(self) -> int:
         return len(self.plants)

@@ -14,7 +14,7 @@ from optbench.errors import FileFormatError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.site_pilot import FLAT, SHARED, run_pilot
+from optbench.sim.kernel.site_pilot import FLAT, INPUTS, SHARED, run_pilot
 from optbench.sim.kernel.site_view import (
     BALANCED,
     CHEAPEST,
@@ -29,11 +29,13 @@ from optbench.sim.kernel.site_view import (
 from optbench.sim.kernel.sites import WISHED
 from optbench.sim.kernel.state import last_moment, new_state
 from optbench.sim.rules import Trace
-from optbench.sim.sites import Grid, grid_of, steering_of, trace_of
+from optbench.sim.sites import Grid, grid_of, inference_first, steering_of, trace_of
 
 Float32 = NDArray[np.float32]
-NETS = {"shared": SHARED, "flat": FLAT}
+NETS = {"shared": SHARED, "flat": FLAT, "inputs": INPUTS}
 CLOCKS = {"balanced": BALANCED, "cheapest": CHEAPEST}
+# Whether sites and options are shown with their regret, which is the solution of a part of the problem, or without.
+SEEN = {"regrets": 0, "sites": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,7 @@ class Pilot:
     theta: Float32
     clock: str = "balanced"
     greedy: bool = False
+    seen: str = "regrets"
 
     @property
     def net(self) -> Ints:
@@ -54,8 +57,14 @@ class Pilot:
         """The same network; it takes the best option instead of drawing one."""
         return replace(self, greedy=True)
 
+    def inputs_alone(self) -> Pilot:
+        """No network: the option of least cost, by the costs that the network is fed."""
+        return Pilot("inputs", 1, np.zeros(1, dtype=np.float32), self.clock, greedy=True)
+
     def check(self, grid: Grid) -> None:
         """Refuse weights of another shape than the grid needs."""
+        if self.kind == "inputs":
+            return
         wanted = num_weights(self.kind, self.hidden, grid.mode_at.shape[1], grid.widest)
         if len(self.theta) != wanted:
             raise FileFormatError(
@@ -87,8 +96,14 @@ def row_size(pools: int, widest: int) -> int:
     return G + pools * S + pools * widest * O
 
 
-def view_of(grid: Grid, *, clock: str = "balanced", price_w: float = 0.0) -> SiteView:
-    """What is seen of an instance, with its scales; ``price_w`` is the price of a second of latency."""
+def view_of(
+    grid: Grid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0, seen: str = "regrets"
+) -> SiteView:
+    """What is seen of an instance, with its scales; ``price_w`` is the price of a second of latency.
+
+    ``mean_units`` is the size that counts as usual: that of the training, since the mean of the instance's own jobs would tell
+    of those that are still to come.
+    """
     instance = grid.instance
     kinds, pools, widest, clocks = grid.mode_at.shape
     options = pools * widest
@@ -101,9 +116,9 @@ def view_of(grid: Grid, *, clock: str = "balanced", price_w: float = 0.0) -> Sit
     rates = None if tariffs is None else tariffs.price_usd_per_kwh if aim == FOR_COST else tariffs.carbon_g_per_kwh
     mean_rate = float(np.mean(rates)) if rates is not None and np.size(rates) else 1.0
     return SiteView(
-        shape=np.array([widest, clocks, aim, CLOCKS[clock], len(leaves[0])], dtype=np.int64),
+        shape=np.array([widest, clocks, aim, CLOCKS[clock], len(leaves[0]), SEEN[seen]], dtype=np.int64),
         scale=np.array([
-            price_w, max(least_j, 1e-9), max(float(np.mean(instance.tasks.units)), 1e-9), float(np.exp(np.log(times).mean())),
+            price_w, max(least_j, 1e-9), max(mean_units, 1e-9), float(np.exp(np.log(times).mean())),
             mean_rate if mean_rate > 0 else 1.0, 20.0,
         ]),
         net_j=np.ascontiguousarray(grid.net_j, dtype=float).ravel(),
@@ -133,16 +148,20 @@ def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
 
 def fly(
     instance: Instance, pilot: Pilot, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
-    until: float = math.inf, *, budget_s: float = math.inf, gain: float = 0.0, range_w: tuple[float, float] = (0.0, math.inf),
+    until: float = math.inf, *, mean_units: float, budget_s: float = math.inf, gain: float = 0.0,
+    range_w: tuple[float, float] = (0.0, math.inf), inf_priority: bool = True,
 ) -> tuple[Trace, int]:
     """Run a pilot from time 0: its trace, and how many decisions it took.
 
-    With a budget and a gain the price follows the budget, within a range (``kernel.site_pilot``).
+    With a budget and a gain the price follows the budget, within a range (``kernel.site_pilot``). ``inf_priority`` serves
+    waiting inference work before any other.
     """
     grid = grid_of(instance)
     pilot.check(grid)
     plant = plant_of(instance, faults)
-    state, steering, view = new_state(plant), steering_of(grid, pick_by=WISHED), view_of(grid, clock=pilot.clock, price_w=price_w)
+    classes = inference_first(instance).tolist() if inf_priority else None
+    state, steering = new_state(plant), steering_of(grid, pick_by=WISHED, class_of=classes)
+    view = view_of(grid, mean_units=mean_units, clock=pilot.clock, price_w=price_w, seen=pilot.seen)
     draws = rng.random(max(1, instance.num_tasks))
     asked = run_pilot(
         addresses(plant), addresses(state), addresses(steering), addresses(view), pilot.net, pilot.theta, draws,

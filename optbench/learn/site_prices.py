@@ -72,9 +72,14 @@ def fees(theta: Floats, x: Floats, unit: float) -> Floats:
 
 def plans_by(theta: Floats, board: Board, x: Floats, unit: float) -> Plans:
     """Numbers of a run from all that is learned."""
-    mu, kappa, room = theta[SIZE:]
+    return planned(board, fees(theta, x, unit), unit, theta[SIZE:])
+
+
+def planned(board: Board, fee: Floats, unit: float, extra: Floats) -> Plans:
+    """Numbers of a run at these fees; ``extra``: logarithms of the prices of waiting and of working on, and the room."""
+    mu, kappa, room = extra
     return plans_of(
-        board, fees(theta, x, unit), mu=unit * float(np.exp(mu)), kappa=unit * float(np.exp(kappa)), patience_h=PATIENCE_H,
+        board, fee, mu=unit * float(np.exp(mu)), kappa=unit * float(np.exp(kappa)), patience_h=PATIENCE_H,
         room=float(1.0 - 0.2 / (1.0 + np.exp(-room))),
     )  # fmt: skip
 

@@ -4,7 +4,7 @@
     reward  −E_unit + α_n / n                       −(u / ū) (c − least c) / least e: energy above rest and time, relative to the
                                                     best option of all, weighed by the work of the job
     penalty −Σ λ_k (c_k − τ_k)₊, per decision       λ c, signed, inside of the reward and of what is seen
-    λ       projected: [λ + η (c − τ)]₊             PI on the relative error, on log λ
+    λ       projected: [λ + η (c − τ)]₊             integral of the relative error, on log λ
     credit  the latency that is decided             service when it is decided, waiting as it accrues (Little)
     seen    the sites                               the sites and every option, with its regret at the λ of now
     clock   of least energy per unit                of least energy + λ time
@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,6 +25,9 @@ BUDGETS_S = (700.0, 800.0, 900.0, 1000.0, 1200.0, 1490.0, 1800.0, 2190.0, 2600.0
 
 # At 1e-3 the encoder that actor and critics share collapses: one option, whatever is seen.
 LEARNING_RATE = {"flat": 3e-4, "shared": 1e-3}
+# The paper's rewards are some ten times larger than the corrected ones: at the rate of its networks the temperature does not get
+# where the entropy is the wanted one before the policy has collapsed.
+PAPER_TEMPERATURE_RATE, PAPER_TEMPERATURE, TEMPERATURE = 1e-2, 1.0, math.exp(-3.0)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class SiteTraining:
 
     mode: Literal["corrected", "paper"] = "corrected"
     network: Literal["shared", "flat"] | None = None
+    seen: Literal["regrets", "sites"] | None = None
     reward: Literal["regret", "paper"] | None = None
     dual: Literal["signed", "projected", "clipped"] | None = None
     clock: Literal["balanced", "cheapest"] | None = None
@@ -51,6 +56,8 @@ class SiteTraining:
     batch: int = 256
     replay: int | None = None
     learning_rate: float | None = None
+    temperature_rate: float | None = None
+    temperature: float | None = None
     target_entropy: float = 0.3
     reward_scale: float = 10.0
     lowest_w: float = 3.0
@@ -69,7 +76,7 @@ class SiteTraining:
                 raise ParameterError(f"training: {name} is {value!r}; it must be at least 1")
         if self.calibrate < 0:
             raise ParameterError(f"training: calibrate is {self.calibrate!r}; it must be at least 0")
-        for name in ("learning_rate", "reward_scale", "lowest_w", "paper_budget_s"):
+        for name in ("learning_rate", "temperature_rate", "temperature", "reward_scale", "lowest_w", "paper_budget_s"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ParameterError(f"training: {name} is {value!r}; it must be positive")
@@ -91,6 +98,9 @@ class SiteTraining:
             reward=self.reward or ("paper" if paper else "regret"),
             dual=self.dual or ("projected" if paper else "signed"),
             clock=self.clock or ("cheapest" if paper else "balanced"),
+            seen=self.seen or ("sites" if paper else "regrets"),
+            temperature=self.temperature or (PAPER_TEMPERATURE if paper else TEMPERATURE),
+            temperature_rate=self.temperature_rate or (PAPER_TEMPERATURE_RATE if paper else LEARNING_RATE[network]),
             learning_rate=self.learning_rate or LEARNING_RATE[network],
             hidden=self.hidden or (256 if paper else 32),
             replay=self.replay or (200_000 if paper else 60_000),

@@ -66,11 +66,13 @@ class SiteTrainer:
         self.names = list(names)
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.mean_units = float(np.mean([instance.tasks.units.mean() for instance in instances]))
-        self.fleet = SiteFleet([instances[b % len(instances)] for b in range(full.envs)], str(full.clock), self.mean_units)
+        worlds = [instances[b % len(instances)] for b in range(full.envs)]
+        self.fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
         self.sac = SoftActorCritic(
             SacSettings(
                 kind=str(full.network), hidden=int(full.hidden or 32), critic_hidden=64,
                 quantiles=full.quantiles, gamma=full.gamma, learning_rate=float(full.learning_rate or 0.0),
+                temperature_rate=float(full.temperature_rate or 0.0), temperature=float(full.temperature or 0.0),
                 target_entropy=full.target_entropy, masks=full.masks,
             ),
             self.fleet.pools, self.fleet.widest, seed,
@@ -81,7 +83,7 @@ class SiteTrainer:
         self.history: list[dict[str, float]] = []
         self.prices = self._first_prices()
         self.tied = {b: full.budgets_s[b % len(full.budgets_s)] for b in range(0, full.envs, 2)} if full.dual == "signed" else {}
-        self.duals = {b: SignedDual(float(self.prices[b]), integral=0.02, proportional=0.0) for b in self.tied}
+        self.duals = {b: SignedDual(float(self.prices[b]), integral=0.02) for b in self.tied}
         self.multipliers = {name: ProjectedDual(0.0, full.dual_rate, full.dual == "clipped") for name in ("latency", "queue")}
 
     def _first_prices(self) -> Floats:
@@ -95,7 +97,7 @@ class SiteTrainer:
     @property
     def pilot(self) -> Pilot:
         full = self.settings
-        return Pilot(str(full.network), int(full.hidden or 32), theta_of(self.sac.actor), str(full.clock))
+        return Pilot(str(full.network), int(full.hidden or 32), theta_of(self.sac.actor), str(full.clock), seen=str(full.seen))
 
     def round(self) -> None:
         """One roll, its transitions to the replay, the duals, and steps of gradient."""
@@ -170,9 +172,10 @@ class SiteTrainer:
             return np.array([full.paper_budget_s]), np.array([NO_PRICE_W])
         budgets = np.array(full.budgets_s)
         start = SiteCheckpoint(self.pilot, 0, 0, 1.0, *self._known_prices())
-        duals = [SignedDual(start.price_w(float(budget)), proportional=0.0) for budget in budgets]
+        duals = [SignedDual(start.price_w(float(budget))) for budget in budgets]
         envs = 2 * len(duals)
-        fleet = SiteFleet([instances[b % len(instances)] for b in range(envs)], str(full.clock), self.mean_units)
+        worlds = [instances[b % len(instances)] for b in range(envs)]
+        fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
         late: list[list[float]] = []
         for k in range(full.calibrate):
             for b in range(envs):

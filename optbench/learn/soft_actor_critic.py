@@ -12,6 +12,7 @@ loss the critics are those of ordinary SAC.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,8 @@ class SacSettings:
     quantiles: int = 16
     gamma: float = 0.97
     learning_rate: float = 1e-3
+    temperature_rate: float = 1e-3
+    temperature: float = 0.05
     soft_update: float = 0.01
     target_entropy: float = 0.5
     masks: bool = True
@@ -73,17 +76,18 @@ class SoftActorCritic:
             for name in encoder:
                 setattr(critic, name, getattr(self.actor, name))
         self.targets = [copy.deepcopy(critic) for critic in self.critics]
-        self.log_alpha = torch.tensor(-3.0, requires_grad=True)
+        self.log_alpha = torch.tensor(math.log(settings.temperature), requires_grad=True)
         rate = settings.learning_rate
         self.actor_step = torch.optim.Adam([p for name, p in self.actor.named_parameters() if name not in encoder], lr=rate)
         self.critic_step = torch.optim.Adam(dict.fromkeys(p for critic in self.critics for p in critic.parameters()), lr=rate)
-        self.alpha_step = torch.optim.Adam([self.log_alpha], lr=rate)
+        self.alpha_step = torch.optim.Adam([self.log_alpha], lr=settings.temperature_rate)
 
     def set_rate(self, share: float) -> None:
         """All learning rates, as a share of the first."""
-        for step in (self.actor_step, self.critic_step, self.alpha_step):
+        first, of_temperature = self.settings.learning_rate, self.settings.temperature_rate
+        for step, rate in ((self.actor_step, first), (self.critic_step, first), (self.alpha_step, of_temperature)):
             for group in step.param_groups:
-                group["lr"] = self.settings.learning_rate * share
+                group["lr"] = rate * share
 
     def update(self, batch: Batch) -> dict[str, float]:
         """One step of critics, actor and temperature; figures for the curves."""

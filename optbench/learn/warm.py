@@ -26,5 +26,5 @@ def compile_ahead() -> None:
     instance = with_stream(m.build(), opens=0)
     rng = np.random.default_rng(0)
     pilot = random_pilot(grid_of(instance), rng, hidden=4)
-    fly(instance, pilot, 1.0, rng)
+    fly(instance, pilot, 1.0, rng, mean_units=1.0)
     SiteFleet([instance]).roll(pilot, 1, rng)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from optbench.errors import ContradictionError
-from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.instance import Instance
 from optbench.model.scales import level_tolerance
+from optbench.model.timegrid import RELATIVE_TOLERANCE
 
 Value = float | tuple[float, ...]
 

@@ -45,6 +45,7 @@ class Entry:
     shadows: str | None
     path: str
     supports: tuple[str, ...] = ()
+    clairvoyant: bool = False
 
 
 def located(kind: Kind) -> dict[str, list[Path]]:
@@ -124,6 +125,7 @@ def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
     summary, reason = "", None
     parameters: tuple[specs.Parameter, ...] = ()
     supports: tuple[str, ...] = ()
+    clairvoyant = False
     try:
         if kind == "study":
             summary = _question(paths[0])
@@ -131,10 +133,11 @@ def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
             cls = load_class(kind, name)
             summary, parameters = summary_of(cls), specs.parameters(cls)
             supports = tuple(sorted(getattr(cls, "supports", ())))
+            clairvoyant = bool(getattr(cls, "clairvoyant", False))
     except OptbenchError as error:
         reason = str(error).removeprefix(f"{kind} {name!r} is unavailable: ")
     shadows = str(paths[1]) if len(paths) > 1 else None
-    return Entry(name, kind, summary, parameters, reason is None, reason, shadows, str(paths[0]), supports)
+    return Entry(name, kind, summary, parameters, reason is None, reason, shadows, str(paths[0]), supports, clairvoyant)
 
 
 def summary_of(cls: type) -> str:

@@ -14,7 +14,6 @@ from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.site_plans import Plans, run_plans
 from optbench.sim.kernel.sites import WISHED
 from optbench.sim.kernel.state import NONE, last_moment, new_state
-from optbench.sim.routes import urgent_first
 from optbench.sim.rules import Trace
 from optbench.sim.sites import Grid, grid_of, steering_of, trace_of
 
@@ -40,11 +39,19 @@ class Board:
         return int(self.rate.shape[1])
 
 
-def board_of(instance: Instance, hours_after: float = 24.0) -> Board:
-    """Slots until some hours after the last arrival (to the full hour: the time over which work comes is known)."""
-    grid = grid_of(instance)
-    end_s = math.ceil(float(instance.tasks.release.max(initial=0.0)) * instance.tick_s / HOUR_S) * HOUR_S
-    slots = int((end_s + hours_after * HOUR_S) / SLOT_S)
+def expected_end_s(instance: Instance) -> float:
+    """When the last job is expected, from what is known beforehand: 25 hours before the end of the tariffs (geo_dc gives
+    so many more), else a day after the opening. When it will really come would be a look ahead.
+    """
+    if instance.tariffs is None:
+        return DAY_S
+    return max(float(instance.tariffs.times[-1]) * instance.tick_s - DAY_S, 0.0)
+
+
+def board_of(instance: Instance) -> Board:
+    """Slots until a day after the last job is expected."""
+    grid, end_s = grid_of(instance), expected_end_s(instance)
+    slots = int((end_s + DAY_S) / SLOT_S)
     return Board(grid, end_s, rate_of(instance, slots), *worth(grid))
 
 
@@ -100,6 +107,6 @@ def play_plans(board: Board, plans: Plans, faults: Sequence[Fault] = (), until: 
     """Run planned starts from time 0."""
     instance = board.instance
     plant = plant_of(instance, faults)
-    state, steering = new_state(plant), steering_of(board.grid, pick_by=WISHED, class_of=urgent_first(instance).tolist())
+    state, steering = new_state(plant), steering_of(board.grid, pick_by=WISHED, short_first=True)
     run_plans(addresses(plant), addresses(state), addresses(steering), addresses(plans), last_moment(instance, until))
     return trace_of(instance, plant, state)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel import site_routes as kernel
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
@@ -69,17 +69,6 @@ def routes_of(
     )  # fmt: skip
 
 
-def urgent_first(instance: Instance) -> Ints:
-    """Classes by kind, in order of the least time their mean task takes: short work before long."""
-    modes, kinds = instance.modes, len(instance.modes.kind_names)
-    fastest = np.full(kinds, np.inf)
-    np.minimum.at(fastest, modes.kind, modes.time_per_unit_s)
-    count = np.bincount(instance.tasks.kind, minlength=kinds)
-    units = np.bincount(instance.tasks.kind, weights=instance.tasks.units, minlength=kinds)
-    length = units / np.maximum(count, 1) * fastest
-    return np.asarray(np.argsort(np.argsort(length, kind="stable"), kind="stable"), dtype=np.int64)
-
-
 def play_routes(
     grid: Grid,
     routes: Routes,
@@ -100,7 +89,7 @@ def play_routes(
     plant = plant_of(instance, faults)
     moves = MOVES_PER_TASK * instance.num_tasks if how and instance.preemptive else 0
     state = new_state(plant, moves)
-    steering = steering_of(grid, class_of=urgent_first(instance).tolist(), low_clock=low_clock, how=how, moves=moves)
+    steering = steering_of(grid, short_first=True, low_clock=low_clock, how=how, moves=moves)
     rows = addresses(plant), addresses(state), addresses(steering), addresses(routes)
     last = last_moment(instance, until)
     if update is None:

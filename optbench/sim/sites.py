@@ -101,7 +101,7 @@ def why_no_grid(instance: Instance, capped: bool = False) -> str | None:
     if _kind_does_not_say_what_fits(instance):
         return "tasks of one kind fit the memory of different pools; site policies look modes up by kind"
     if len(instance.limits.cap_w) and not capped:
-        return "power caps are not kept by this policy; cap_uniform and cap_greedy keep one"
+        return "power caps are not kept by this policy; cap_by_site and cap_by_job keep one"
     return None
 
 
@@ -142,24 +142,30 @@ def steering_of(
     pools: Ints | None = None,
     low_clock: Ints | None = None,
     class_of: Sequence[int] | None = None,
+    short_first: bool = False,
     how: int = 0,
     moves: int = 0,
 ) -> Steering:
     """Numbers for the kernel; with ``pools`` each task goes to its pool, without it somebody is asked.
 
+    ``class_of`` gives kinds a class each; the first class is served first. With ``short_first`` each kind is a class, and that
+    whose jobs have been shortest so far, on their fastest modes, is served first.
+
     ``how`` are bits of ``kernel.site_moves``, ``moves`` the number of changes that a state must have room for.
     """
     instance = grid.instance
     n, p, kinds = instance.num_tasks, instance.num_pools, len(instance.modes.kind_names)
-    classes = np.zeros(kinds, dtype=np.int64) if class_of is None else np.asarray(class_of, dtype=np.int64)
+    of_kind = np.arange(kinds) if short_first else np.zeros(kinds) if class_of is None else np.asarray(class_of)
+    classes = of_kind.astype(np.int64)
     num_classes = int(classes.max(initial=0)) + 1
+    order_of_classes = np.arange(num_classes)
     release = np.ascontiguousarray(instance.tasks.release, dtype=np.float64)
     reach = release if pools is None else release + np.asarray(instance.access(np.arange(n), pools), dtype=float)
     # Arrivals stand nearly in order, which a stable sort uses.
     order = np.argsort(reach, kind="stable")
     clocks = grid.mode_at.shape[3]
     route = ASKED if pools is None else GIVEN
-    shape = np.array([grid.widest, clocks, num_classes, pick_by, route, 0, kinds], dtype=np.int64)
+    shape = np.array([grid.widest, clocks, num_classes, pick_by, route, 0, kinds, short_first and kinds > 1], dtype=np.int64)
 
     def flat(values: Any) -> Ints:
         return np.ascontiguousarray(values, dtype=np.int64).ravel()
@@ -176,7 +182,23 @@ def steering_of(
         coming=np.zeros(p, dtype=np.int64),
         fit=flat(grid.fit), levels=flat((~np.isnan(grid.clocks)).sum(axis=2)), column=flat(grid.column),
         moves=np.array([how, moves], dtype=np.int64), scratch=np.zeros(n, dtype=np.int64),
+        turn=order_of_classes.copy(), rank=order_of_classes.copy(),
+        fastest=fastest_of(instance),
+        num_seen=np.zeros(num_classes), seen_s=np.zeros(num_classes),
     )  # fmt: skip
+
+
+def fastest_of(instance: Instance) -> Floats:
+    """Seconds per unit of the fastest mode of each kind."""
+    fastest = np.full(len(instance.modes.kind_names), np.inf)
+    np.minimum.at(fastest, instance.modes.kind, instance.modes.time_per_unit_s)
+    return fastest
+
+
+def inference_first(instance: Instance) -> Ints:
+    """Classes by kind: kinds whose name says inference before all others; one class where no name does."""
+    other = [not name.startswith("inference") for name in instance.modes.kind_names]
+    return np.asarray(other if not all(other) else np.zeros(len(other)), dtype=np.int64)
 
 
 class SiteRun:

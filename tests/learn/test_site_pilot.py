@@ -103,7 +103,7 @@ def test_a_roll_is_the_run_itself() -> None:
     """The same network and the same draws: the jobs that one run sends are those of the other."""
     instance = load_problem("geo_dc:days=0.02").instance(500)
     pilot = random_pilot(grid_of(instance), np.random.default_rng(3))
-    trace, asked = fly(instance, pilot, 20.0, np.random.default_rng(4))
+    trace, asked = fly(instance, pilot, 20.0, np.random.default_rng(4), mean_units=1.0)
     fleet = SiteFleet([instance])
     fleet.set_price(0, 20.0)
     seen = fleet.roll(pilot, asked, np.random.default_rng(4))
@@ -119,7 +119,7 @@ def test_a_roll_is_the_run_itself() -> None:
 
 def test_the_view_of_an_instance_knows_its_announced_outages() -> None:
     instance = load_problem("geo_dc:days=0.5,maintenance=largest@6h+2h,outage=us-west@3h+1h").instance(500)
-    view = view_of(grid_of(instance))
+    view = view_of(grid_of(instance), mean_units=1.0)
     assert view.leave_time.tolist() == [6 * 3600.0, 8 * 3600.0] and view.leave_devices.tolist() == [512, -512]
 
 

@@ -44,7 +44,7 @@ def quick(**more: object) -> SiteTraining:
 
 
 def test_a_clipped_dual_can_never_fall_a_signed_one_can() -> None:
-    clipped, signed = ProjectedDual(1.0, rate=0.5, clipped=True), SignedDual(10.0, integral=0.1, proportional=0.0)
+    clipped, signed = ProjectedDual(1.0, rate=0.5, clipped=True), SignedDual(10.0, integral=0.1)
     assert clipped.update(cost=3.0, threshold=2.0) == 1.5
     assert clipped.update(cost=0.0, threshold=2.0) == 1.5
     projected = ProjectedDual(1.0, rate=0.5)
@@ -52,12 +52,11 @@ def test_a_clipped_dual_can_never_fall_a_signed_one_can() -> None:
     assert projected.update(cost=0.0, threshold=2.0) == 0.0
     # e = (1 − 2) / 2 = −0.5: the logarithm falls by 0.05.
     assert signed.update(cost=1.0, threshold=2.0) == pytest.approx(10.0 * np.exp(-0.05))
-    assert SignedDual(10.0, integral=0.0, proportional=0.2, before=0.0).update(3.0, 2.0) == pytest.approx(10.0 * np.exp(0.1))
 
 
 def test_a_signed_dual_finds_the_price_of_a_budget() -> None:
     """Latency 1000 / √λ: a budget of 250 is kept at λ = 16."""
-    dual = SignedDual(1.0, integral=0.5, proportional=0.0)
+    dual = SignedDual(1.0, integral=0.5)
     for _ in range(200):
         dual.update(1000.0 / dual.value**0.5, 250.0)
     assert dual.value == pytest.approx(16.0, rel=1e-6)

@@ -5,18 +5,23 @@ from __future__ import annotations
 import pytest
 
 from optbench.plugins import discovery
-from optbench.testing import ProblemConformance, SolverConformance
+from optbench.plugins.policy import Policy
+from optbench.testing import PolicyConformance, ProblemConformance, SolverConformance
 
 EXACT = {"cpsat", "highs"}
 # What makes the default instance of a family small enough for a test of seconds.
 SMALL: dict[str, str] = {}
 # Seconds for solvers that go on until their time is over.
 SECONDS = {"random_rules": 0.3}
+# Parameters with which a policy is tried on other futures, where its defaults take a minute.
+QUICK = {"lp_guided": "lp_guided:resolve_every=0.5,steps=50"}
 
 # One class per plug-in: pytest collects classes by their name in the module.
 for _name in discovery.names("solver"):
     _body = {"solver": _name, "exact": _name in EXACT} | ({"time_limit_s": SECONDS[_name]} if _name in SECONDS else {})
-    globals()[f"TestSolver_{_name}"] = type(f"TestSolver_{_name}", (SolverConformance,), _body)
+    _suite = PolicyConformance if issubclass(discovery.load_class("solver", _name), Policy) else SolverConformance
+    _body |= {"quick": QUICK[_name]} if _name in QUICK else {}
+    globals()[f"TestSolver_{_name}"] = type(f"TestSolver_{_name}", (_suite,), _body)
 for _name in discovery.names("problem"):
     globals()[f"TestProblem_{_name}"] = type(f"TestProblem_{_name}", (ProblemConformance,), {"problem": SMALL.get(_name, _name)})
 

@@ -14,7 +14,7 @@ from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream
 from optbench.model.verify import verify
 from optbench.sim.kernel.site_routes import Routes
-from optbench.sim.routes import play_routes, routes_of, urgent_first
+from optbench.sim.routes import play_routes, routes_of
 from optbench.sim.sites import SiteRun, grid_of, steering_of
 
 
@@ -65,18 +65,29 @@ def random_stream(seed: int) -> Instance:
     )  # fmt: skip
 
 
+def ranks_so_far(instance: Instance, now: float) -> np.ndarray:
+    """Kinds in the order of the mean least time of their jobs that have come, those of which none has come first."""
+    tasks, modes, kinds = instance.tasks, instance.modes, len(instance.modes.kind_names)
+    mean = np.zeros(kinds)
+    for kind in range(kinds):
+        came = tasks.units[(tasks.kind == kind) & (tasks.release <= now)]
+        if len(came):
+            mean[kind] = came.mean() * modes.time_per_unit_s[modes.kind == kind].min()
+    return np.asarray(np.argsort(np.argsort(mean, kind="stable"), kind="stable"))
+
+
 def twin(instance: Instance, time_w: float, device_w: float, load: float) -> Schedule | None:
     """The index without levels, tariffs and budget; where all is full, a job goes where it ends first."""
     grid, modes = grid_of(instance), instance.modes
     cost = modes.energy_per_unit_j - instance.mode_rest_w * modes.time_per_unit_s
     cost = cost + (time_w + device_w * modes.devices) * modes.time_per_unit_s
     pick = grid.pick_cheapest(grid.of_mode(cost, np.inf))
-    rank = urgent_first(instance)
-    run = SiteRun(instance, steering_of(grid, pick=pick, class_of=rank.tolist()))
+    run = SiteRun(instance, steering_of(grid, pick=pick, short_first=True))
     sent: list[tuple[float, int, int]] = []
     stream = instance.stream
     assert stream is not None
     while (task := run.asked()) is not None:
+        rank = ranks_so_far(instance, run.now)
         kind, units, way = instance.tasks.kind[task], instance.tasks.units[task], stream.latency_s[stream.ingress[task]]
         free = run.state.free.copy()
         for reach, pool, devices in sent:

@@ -34,7 +34,7 @@ def cost(instance: Instance, solver: str) -> float:
 
 
 def test_it_pays_less_than_rules_that_do_not_wait(day: Instance) -> None:
-    assert cost(day, "learned_prices") < 0.99 * min(cost(day, "carbon_cost"), cost(day, "lp_guided"))
+    assert cost(day, "learned_prices") < 0.99 * min(cost(day, "cost_route"), cost(day, "lp_guided"))
 
 
 def test_random_weights_pay_more(day: Instance) -> None:

@@ -13,8 +13,8 @@ from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.policy import Policy
 
 ROUTERS = (
-    "greedy", "least_loaded", "threshold_index", "drift_penalty", "carbon_cost", "eco_route", "cheap_hours", "lp_guided",
-    "cap_uniform", "cap_greedy",
+    "greedy", "least_loaded", "threshold_index", "drift_penalty", "cost_route", "carbon_route", "cheap_hours", "lp_guided",
+    "cap_by_site", "cap_by_job",
 )  # fmt: skip
 
 
@@ -53,12 +53,12 @@ def test_a_site_that_fails_loses_no_job(solver: str) -> None:
         ("threshold_index", {"calm": "0.9", "busy": "0.5"}, "0.9 and 0.5"),
         ("threshold_index", {"time_w": "-1"}, "time_w is -1"),
         ("drift_penalty", {"latency_budget_s": "0"}, "latency_budget_s is 0"),
-        ("carbon_cost", {"carbon_usd_per_kg": "-2"}, "carbon_usd_per_kg is -2"),
-        ("eco_route", {"time_w": "-3"}, "time_w is -3"),
+        ("cost_route", {"carbon_usd_per_kg": "-2"}, "carbon_usd_per_kg is -2"),
+        ("carbon_route", {"time_w": "-3"}, "time_w is -3"),
         ("cheap_hours", {"hold_h": "-4"}, "hold_h is -4"),
-        ("cap_greedy", {"floor": "-0.5"}, "floor is -0.5"),
-        ("cap_greedy", {"floor": "1.5"}, "floor is 1.5; it must be at most 1"),
-        ("cap_uniform", {"floor": "2"}, "floor is 2.0; it must be at most 1"),
+        ("cap_by_job", {"floor": "-0.5"}, "floor is -0.5"),
+        ("cap_by_job", {"floor": "1.5"}, "floor is 1.5; it must be at most 1"),
+        ("cap_by_site", {"floor": "2"}, "floor is 2.0; it must be at most 1"),
         ("lp_guided", {"price_share": "-1"}, "price_share is -1"),
     ],
 )
@@ -74,7 +74,7 @@ def test_a_cap_is_kept_by_the_two_that_keep_one() -> None:
     rest = float((instance.pools.rest_w * instance.pools.count).sum())
     cap = rest + 0.5 * (peak - rest)
     limited = stream(f"geo_dc:days=0.1,shrink=0.2,cap_w={cap!r}")
-    for solver in ("cap_uniform", "cap_greedy"):
+    for solver in ("cap_by_site", "cap_by_job"):
         assert metric(limited, solver, "peak_power_w") <= cap * (1 + 1e-9)
     with pytest.raises(UnsupportedError, match="power caps"):
         ob.solve(limited, "greedy")
@@ -98,7 +98,7 @@ def test_greedy_is_near_the_least_energy() -> None:
 
 def test_the_price_of_carbon_moves_work_to_clean_sites() -> None:
     instance = stream("geo_dc:days=0.1,drain=yes,minimize=carbon")
-    assert metric(instance, "eco_route", "carbon_g") < metric(instance, "least_loaded", "carbon_g")
+    assert metric(instance, "carbon_route", "carbon_g") < metric(instance, "least_loaded", "carbon_g")
 
 
 def test_lp_guided_searches_what_is_small_and_drained() -> None:

@@ -79,6 +79,29 @@ def number(source: str, scope: Scope) -> Formula:
     return binder.over_cells(Formula(source, binder.number(parse(source)), False))
 
 
+def cell_number(source: str, scope: Scope) -> Node:
+    """An expression with a number for each cell, such as ``gap_frontier`` or ``energy_j / makespan_s``."""
+    binder, node = _Binder(source, scope), parse(source)
+    if binder.cell(node) != "number":
+        binder.fail("this is true or false for each cell; here must stand a number", node)
+    if not names_in(node):
+        binder.fail("this reads no cell: it names no metric", node)
+    return node
+
+
+def names_in(node: Node) -> tuple[str, ...]:
+    """Metrics that an expression reads."""
+    if isinstance(node, Name):
+        return (node.text,)
+    if isinstance(node, Call):
+        parts: tuple[Node, ...] = node.args
+    elif isinstance(node, Unary):
+        parts = (node.operand,)
+    else:
+        parts = (node.left, node.right) if isinstance(node, Binary) else ()
+    return tuple(name for part in parts for name in names_in(part))
+
+
 class _Binder:
     def __init__(self, source: str, scope: Scope) -> None:
         self.source, self.scope = source, scope

@@ -13,8 +13,9 @@ from optbench.bench.claims import ClaimResult, GateResult, evaluate_table
 from optbench.bench.records import Record
 from optbench.bench.repeating import name_of
 from optbench.bench.report.words import counted, seconds
-from optbench.bench.results import Row, Summary, Table, summaries, table
+from optbench.bench.results import Row, Summary, Table, table
 from optbench.bench.results.summaries import Costs, compared, costs_of, rows_by_label
+from optbench.bench.scores import Score, ranked, score_of
 from optbench.bench.stats import FEWEST
 from optbench.bench.store import STUDIES, Store
 from optbench.bench.study.planning import Plan
@@ -52,6 +53,7 @@ class Report:
     bounding: tuple[Record, ...]
     rules: frozenset[str]
     learned: frozenset[str]
+    score: Score | None = None
 
     @property
     def name(self) -> str:
@@ -61,6 +63,10 @@ class Report:
     def ranked(self) -> tuple[Summary, ...]:
         """The solvers that have run, best first."""
         return tuple(each for each in self.summaries if each.compared)
+
+    def merit(self, row: Row) -> float | None:
+        """What a cell is ranked by: less is better."""
+        return row.counted_study_gap if self.score is None else self.score.of(row)
 
     @property
     def records(self) -> list[Record]:
@@ -90,6 +96,7 @@ def gather(plan: Plan, store: Store) -> Report:
     """Join, check and sum up what the store holds of a plan."""
     records = store.records()
     joined = table(plan, records)
+    score = score_of(joined)
     costs = costs_of(joined)
     rows = compared(rows_by_label(joined), costs)
     bounding = tuple(records[cell.key] for cell in plan.bounding.values() if cell.key in records)
@@ -98,12 +105,13 @@ def gather(plan: Plan, store: Store) -> Report:
         plan,
         store,
         joined,
-        tuple(summaries(joined)),
+        tuple(ranked(joined)),
         costs,
         rows,
         bounding,
         frozenset(label for label, kind in kinds.items() if kind == "rule"),
         frozenset(label for label, kind in kinds.items() if kind == "learned"),
+        score,
     )
 
 

@@ -34,6 +34,7 @@ def outline(report: Report) -> dict[str, Any]:
         "failed": len(report.failures),
         "verdict": verdict(report),
         "caveats": [{"words": each.words, "grave": each.grave} for each in caveats(report)],
+        "ranked_by": report.plan.study.rank or "gap",
         "ranking": [_summary(each) for each in report.summaries],
     }
 
@@ -47,6 +48,7 @@ def _summary(each: Summary) -> dict[str, Any]:
         "failed": each.failed,
         "no_schedule": each.unsolved,
         "study_gap": _estimate(each.study_gap),
+        "score": _estimate(each.score),
         "behind_first": _estimate(each.behind),
         "gap": _estimate(each.gap),
         "rpd": _estimate(each.rpd),

@@ -10,8 +10,9 @@ from optbench.bench.claims import ClaimResult, GateResult
 from optbench.bench.page.scale import plain
 from optbench.bench.report.axes import key
 from optbench.bench.report.gathered import Report
-from optbench.bench.report.words import NONE, interval, percent, seconds
+from optbench.bench.report.words import NONE, figures, interval, percent, seconds
 from optbench.bench.results import Summary
+from optbench.bench.scores import Score
 from optbench.bench.study.declared import BEST
 
 MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
@@ -32,24 +33,28 @@ def table_of(heads: Sequence[str], rows: Sequence[str], class_: str = "", words:
 def ranking(report: Report, number: dict[str, int]) -> str:
     """A row per solver, best first; those that have not run stand last."""
     regret = report.plan.study.reference != BEST
-    heads = ["solver", "study gap", "behind first", "gap of its own run", "above best known"]
+    by = [] if report.score is None else [f"ranked by {report.score.source}"]
+    heads = ["solver", *by, "study gap", "behind first", "gap of its own run", "above best known"]
     heads += [f"regret to {report.plan.study.reference}"] if regret else []
     unsolved = any(each.unsolved for each in report.summaries)
     heads += ["optimum", "failed", *(["no schedule"] if unsolved else []), "time", "rank", "wins"]
-    rows = [_row(place, each, number[each.label], regret, unsolved) for place, each in enumerate(report.summaries, 1)]
+    places = enumerate(report.summaries, 1)
+    rows = [_row(place, each, number[each.label], regret, unsolved, report.score) for place, each in places]
     return table_of(heads, rows, "ranking")
 
 
-def _row(place: int, each: Summary, k: int, regret: bool, unsolved: bool) -> str:
+def _row(place: int, each: Summary, k: int, regret: bool, unsolved: bool, score: Score | None) -> str:
     who = f'<span class="place">{place}</span>{key(k)}<span>{escape(each.label)}</span>'
     name = f'<th scope="row"><span class="who">{who}</span></th>'
     if not each.compared:
-        return f'<tr>{name}<td colspan="{9 + regret + unsolved}" class="words">not run yet</td></tr>'
+        return f'<tr>{name}<td colspan="{9 + regret + unsolved + (score is not None)}" class="words">not run yet</td></tr>'
     closed = 0.0 if each.study_gap is None else 100 * (1 - min(1.0, each.study_gap.value))
     gap = f'<i class="gap"><i style="width:{closed:.1f}%"></i></i>'
-    cells = [
+    shown = _estimate if score is None or score.is_share else _figures
+    cells = [] if score is None else [f"<td>{shown(each.score)}</td>"]
+    cells += [
         f"<td>{_estimate(each.study_gap)}{gap}</td>",
-        f"<td>{_estimate(each.behind)}</td>",
+        f"<td>{shown(each.behind)}</td>",
         f"<td>{_estimate(each.gap)}</td>",
         f"<td>{_estimate(each.rpd)}</td>",
     ]
@@ -73,6 +78,12 @@ def _estimate(found: stats.Estimate | None) -> str:
         return NONE
     around = interval(found)
     return f"{percent(found.value)}<small>{around}</small>" if around else percent(found.value)
+
+
+def _figures(found: stats.Estimate | None) -> str:
+    """The mean of any unit, below it its interval."""
+    mean, _, around = figures(found).partition(" ")
+    return f"{mean}<small>{around.strip('()')}</small>" if around else mean
 
 
 def _count(count: int) -> str:

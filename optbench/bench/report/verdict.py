@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from optbench.bench.report.gathered import Report
-from optbench.bench.report.words import counted, listed, percent, points, with_interval
+from optbench.bench.report.words import counted, figures, listed, percent, points, with_interval
 from optbench.bench.results import Summary
 from optbench.bench.results.summaries import difference
+from optbench.bench.scores import Score
+from optbench.bench.stats import Estimate
 
 # Solvers named one by one in a sentence.
 MOST_NAMED = 4
@@ -20,6 +22,8 @@ def verdict(report: Report) -> list[str]:
         return ["Nothing has run yet."]
     if all(row.objective is None for row in report.table.rows):
         return ["No solver has reached a schedule.", *_failures(report)]
+    if report.score is not None:
+        return [_closest(report, report.score), *_behind(report), *_failures(report), *_rules(report)]
     if all(row.study_gap is None for row in report.table.rows):
         return [_unbounded(report), *_failures(report)]
     if len(ranked) > 1 and not report.costs.columns:
@@ -46,6 +50,21 @@ def _best(report: Report) -> str:
     return f"{first.label} is best: its schedules are {within}."
 
 
+def _closest(report: Report, score: Score) -> str:
+    """The answer where the study says what it ranks by."""
+    first, *others = report.ranked
+    if first.score is None:
+        return f"No solver has a value of {score.source}, by which this study ranks."
+    shown = with_interval if score.is_share else figures
+    value = f"{shown(first.score)} on average over {counted(first.score.count, 'instance')}"
+    level = [first.label, *(each.label for each in others if each.score is not None and not each.unscored and _level(each))]
+    if len(level) > 1:
+        return f"By {score.words}, {_named(level)} cannot be told apart; {first.label}, first by mean, is at {value}."
+    last = next((each for each in reversed(others) if each.score is not None and not each.unscored), None)
+    other = "" if last is None else f"; {last.label}, the last of {len(report.ranked)}, is at {shown(last.score)}"
+    return f"By {score.words}, {first.label} is best: {value}{other}."
+
+
 def _named(names: list[str]) -> str:
     return listed(names) if len(names) <= MOST_NAMED else f"{listed(names[:MOST_NAMED])}, and {len(names) - MOST_NAMED} more"
 
@@ -57,24 +76,32 @@ def _level(summary: Summary) -> bool:
 
 def _behind(report: Report) -> Iterator[str]:
     """How far the others are behind."""
-    others = [each for each in report.ranked[1:] if each.rpd is not None]
+    others = [each for each in report.ranked[1:] if each.rpd is not None and not each.unscored]
     same = [each.label for each in others if each.behind is not None and (each.behind.low, each.behind.high) == (0, 0)]
     level = [each for each in others if _level(each) and each.label not in same]
     worse = [each for each in others if not _level(each)]
     if same:
-        yield f"{_named([report.ranked[0].label, *same])} have the same gaps."
+        yield f"{_named([report.ranked[0].label, *same])} have the same {'gaps' if report.score is None else 'values'}."
     if level and any(each.behind is not None and each.behind.known for each in level):
-        yield f"The differences may be chance: behind {report.ranked[0].label} are {_distances(level)}."
+        yield f"The differences may be chance: behind {report.ranked[0].label} are {_distances(report, level)}."
     if worse:
-        last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {points(worse[-1].behind)}"
-        yield f"Clearly behind {report.ranked[0].label} are {_distances(worse)}{last}."
+        last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {_apart(report)(worse[-1].behind)}"
+        yield f"Clearly behind {report.ranked[0].label} are {_distances(report, worse)}{last}."
+    unscored = [each.label for each in report.ranked if each.unscored]
+    if unscored and report.score is not None:
+        yield f"Placed last, for cells without a value of {report.score.source}: {_named(unscored)}."
     without = [each.label for each in report.ranked if each.rpd is None]
     if without:
         yield f"Without any schedule: {_named(without)}."
 
 
-def _distances(found: list[Summary]) -> str:
-    return ", ".join(f"{each.label} by {points(each.behind)}" for each in found[:MOST_NAMED])
+def _apart(report: Report) -> Callable[[Estimate | None], str]:
+    """How a difference is written."""
+    return points if report.score is None or report.score.is_share else figures
+
+
+def _distances(report: Report, found: list[Summary]) -> str:
+    return ", ".join(f"{each.label} by {_apart(report)(each.behind)}" for each in found[:MOST_NAMED])
 
 
 def _proven(report: Report) -> Iterator[str]:
@@ -148,7 +175,7 @@ def _rules(report: Report) -> Iterator[str]:
 
 def _beaten(report: Report, rule: str, other: str) -> bool:
     """Whether the rule is ahead by more than chance."""
-    found = difference(report.rows[other], report.rows[rule], lambda row: row.counted_study_gap)
+    found = difference(report.rows[other], report.rows[rule], lambda row: report.merit(row))
     return found is not None and found.apart_from_zero and found.low > 0
 
 

@@ -44,6 +44,14 @@ def with_interval(estimate: Estimate | None) -> str:
     return f"{percent(estimate.value)} ({around})" if around else percent(estimate.value)
 
 
+def figures(estimate: Estimate | None) -> str:
+    """A mean of any unit, four digits: ``9.071 (9.05 to 9.09)``."""
+    if estimate is None:
+        return NONE
+    ends = [plain(float(f"{value:.4g}")) for value in (estimate.value, estimate.low, estimate.high)]
+    return f"{ends[0]} ({ends[1]} to {ends[2]})" if estimate.known else ends[0]
+
+
 def points(estimate: Estimate | None) -> str:
     """A difference of percentages: ``20.6 points (11.6 to 31.5)``."""
     if estimate is None:

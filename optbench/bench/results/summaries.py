@@ -25,7 +25,8 @@ class Summary:
 
     Gaps: every cell counts, one without a gap as 1. rpd and regret: over cells with an objective (their ``count`` says how many
     instances that is). ``optimal`` counts cells that reached an optimum that anybody proved, ``proved`` those that needed nobody
-    else's proof. ``behind`` is the study gap minus that of the first in the ranking, instance by instance.
+    else's proof. ``behind`` is the study gap minus that of the first in the ranking, instance by instance; where the study ranks
+    by a formula of its own, ``score`` is that formula, ``behind`` is of it, and ``unscored`` counts cells without a value of it.
     """
 
     label: str
@@ -45,6 +46,8 @@ class Summary:
     rank: float | None
     wins: int
     behind: stats.Estimate | None = None
+    score: stats.Estimate | None = None
+    unscored: int = 0
 
     @property
     def optimal_share(self) -> float:
@@ -62,8 +65,11 @@ class Costs:
     order: stats.Floats
 
 
-def summaries(table: Table) -> list[Summary]:
-    """The solvers of a study, best first: by mean gap to the best bounds, then by what they prove themselves, then by rank."""
+def summaries(table: Table, score: Callable[[Row], float | None] | None = None) -> list[Summary]:
+    """The solvers of a study, best first: by mean gap to the best bounds, then by what they prove themselves, then by rank.
+
+    With a score: by its mean over instances, less being better; those that have none in some cell stand after those that do.
+    """
     costs = costs_of(table)
     every = rows_by_label(table)
     by_label = compared(every, costs)
@@ -72,11 +78,13 @@ def summaries(table: Table) -> list[Summary]:
         ranked = zip(stats.average_ranks(costs.order).tolist(), stats.wins(costs.order).tolist())
         places = dict(zip(costs.labels, ranked))
     found = [_summary(label, every[label], by_label[label], *places.get(label, (None, 0))) for label in every]
-    found.sort(key=_merit)
+    if score is not None:
+        found = [_scored(each, by_label[each.label], score) for each in found]
+    found.sort(key=_merit if score is None else _by_score)
     if not found or found[0].study_gap is None:
         return found
-    first = by_label[found[0].label]
-    behind = (replace(each, behind=difference(by_label[each.label], first, _counted)) for each in found[1:])
+    first, value = by_label[found[0].label], score or _counted
+    behind = (replace(each, behind=difference(by_label[each.label], first, value)) for each in found[1:])
     return [found[0], *behind]
 
 
@@ -106,6 +114,17 @@ def _merit(summary: Summary) -> tuple[float, float, float]:
         return np.inf, np.inf, np.inf
     rank = np.inf if summary.rank is None else summary.rank
     return round(summary.study_gap.value / SAME_GAP), round(summary.gap.value / SAME_GAP), rank
+
+
+def _scored(summary: Summary, rows: Sequence[Row], score: Callable[[Row], float | None]) -> Summary:
+    return replace(summary, score=over_instances(rows, score), unscored=sum(score(row) is None for row in rows))
+
+
+def _by_score(summary: Summary) -> tuple[float, ...]:
+    """Smaller is better; those with a cell that has no score stand behind, those that have not run last."""
+    if summary.score is None or summary.unscored:
+        return (np.inf, *_merit(summary))
+    return (summary.score.value, *_merit(summary))
 
 
 def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float | None, wins: int) -> Summary:

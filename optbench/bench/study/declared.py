@@ -95,6 +95,8 @@ class Study:
     metrics: tuple[str, ...] = ()
     reference: str = BEST
     trust: tuple[str, ...] = ()
+    # A formula of one number per cell, less being better; empty: the gap to the best bounds.
+    rank: str = ""
     gates: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     tune: Mapping[str, Any] | None = None

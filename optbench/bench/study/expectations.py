@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optbench.bench.formulas import Formula, FormulaError, Scope, condition, number
+from optbench.bench.formulas.binding import cell_number
 from optbench.bench.formulas.names import slip_of
 from optbench.bench.formulas.syntax import Node, Number, Unary, parse
 from optbench.bench.study.declared import BEST, Claim, SolverEntry, Study
@@ -46,6 +47,11 @@ def claim_formulas(study: Study, claim: Claim) -> tuple[Formula, Formula | None]
 
 def check_expectations(study: Study) -> None:
     """Every formula of the study can be computed once there are results."""
+    for label in [entry.label for entry in study.solvers[:1] if study.rank]:
+        try:
+            cell_number(study.rank, scope(study, label))
+        except OptbenchError as error:
+            raise FileFormatError(f"rank: {error}") from None
     for name in study.gates:
         try:
             gate_formula(study, name)
@@ -65,6 +71,11 @@ def read_gates(value: Any) -> dict[str, str]:
         refuse("gates", value, 'a table, such as [gates] with cpsat = "gap <= 0.01" below it')
     allowed = 'a condition in text, such as "gap <= 0.01"'
     return {name: text(formula, f"gates.{_key(name)}", allowed) for name, formula in value.items()}
+
+
+def read_rank(value: Any) -> str:
+    """What solvers are ranked by; empty where nothing is said."""
+    return "" if value is None else text(value, "rank", 'a formula of one number per cell, such as "gap_frontier"')
 
 
 def read_claims(value: Any) -> tuple[Claim, ...]:

@@ -16,6 +16,7 @@ from optbench.bench.study.expectations import (
     read_claims,
     read_gates,
     read_metrics,
+    read_rank,
     read_reference,
     read_trust,
 )
@@ -37,6 +38,7 @@ KEYS = (
     "metrics",
     "reference",
     "trust",
+    "rank",
     "gates",
     "claims",
     "tune",
@@ -97,6 +99,7 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
         metrics=metrics,
         reference=read_reference(table.get("reference"), solvers),
         trust=read_trust(table.get("trust", []), solvers),
+        rank=read_rank(table.get("rank")),
         gates=read_gates(table.get("gates", {})),
         claims=read_claims(table.get("claims", [])),
         tune=with_budget(table.get("tune"), table),

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from optbench.bench.records import Record
-from optbench.bench.results import Table, summaries
+from optbench.bench.results import Table
+from optbench.bench.scores import ranked
 from optbench.bench.store import Store
 from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
@@ -105,7 +106,7 @@ def study_files(joined: Table, store: Store, folder: Path) -> None:
     with (folder / "solvers.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(HEADS)
-        for each in summaries(joined):
+        for each in ranked(joined):
             found = each.study_gap
             ends = (found.low, found.high) if found is not None and found.known else ("", "")
             gap = ("" if found is None else found.value, *ends, "" if each.gap is None else each.gap.value)

@@ -13,8 +13,9 @@ from typing import Any
 
 from optbench.bench.command import solve_command
 from optbench.bench.records import Record
-from optbench.bench.results import Row, Summary, Table, summaries, table
+from optbench.bench.results import Row, Summary, Table, table
 from optbench.bench.results.trajectories import primal_integral_s
+from optbench.bench.scores import ranked
 from optbench.bench.store import Store
 from optbench.bench.study.cells import Cell
 from optbench.bench.study.planning import Plan
@@ -90,7 +91,7 @@ class StudyRuns:
             "cells_failed": float(sum(row.failed for row in joined.rows)),
             "instances_failed": float(sum(each.error is not None for each in self.plan.made)),
         }
-        for summary in summaries(joined):
+        for summary in ranked(joined):
             if summary.ran:
                 out |= {f"{key}/{NOT_IN_NAMES.sub('_', summary.label)}": value for key, value in _of_solver(summary)}
         return out

@@ -67,6 +67,7 @@ def _as_json(entry: Entry) -> dict[str, Any]:
         "shadows": entry.shadows,
         "path": entry.path,
         "supports": list(entry.supports),
+        "clairvoyant": entry.clairvoyant,
     }
 
 
@@ -83,7 +84,9 @@ def _show_kind(title: str, entries: list[Entry], verbose: bool) -> None:
 
 
 def _summary(entry: Entry) -> str:
-    return escape(entry.summary) if entry.available else f"[{BAD}]unavailable[/]: {escape(entry.reason or '')}"
+    if not entry.available:
+        return f"[{BAD}]unavailable[/]: {escape(entry.reason or '')}"
+    return escape(entry.summary) + (f" [{BAD}]clairvoyant[/]" if entry.clairvoyant else "")
 
 
 def _parameters(entry: Entry) -> str:

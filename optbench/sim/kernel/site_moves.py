@@ -72,12 +72,12 @@ def at_clock(plant: Plant, steering: Steering, task: int, mode: int, column: int
 
 @njit(cache=True)
 def latest_of_others(plant: Plant, state: State, steering: Steering, pool: int, first: int) -> int:
-    """Of the jobs at a pool whose class is not ``first``, the one that began last."""
+    """Of the jobs at a pool whose class comes after rank ``first``, the one that began last."""
     best = NONE
     for event in range(state.tally[EVENTS]):
         task = state.event_code[event]
         if may_change(plant, state, steering, task) and plant.primary[state.mode[task]] == pool:
-            other = steering.class_of[plant.kind[task]] > first
+            other = steering.rank[steering.class_of[plant.kind[task]]] > first
             if other and (best == NONE or (state.start[task], task) > (state.start[best], best)):
                 best = task
     return best

@@ -9,6 +9,8 @@ FLAT, the encoder of the CHSAC-AF paper on g and all s, with a head for sites an
 
     h = relu(relu(relu(x W1 + b1) W2 + b2) W3 + b3)        score(pool, n) = log softmax(h D + d)_pool + log softmax(h N + e)_n
 
+INPUTS, no network: score = −cost, the cost that the two above are fed (``site_view``); the best option is taken.
+
 An option is drawn from the softmax of the scores of the legal ones (or the best one is taken). ``theta`` holds the arrays above
 one after the other, in the order in which the formulas name them.
 """
@@ -27,7 +29,7 @@ from optbench.sim.kernel.site_view import PRICE_W, WIDEST, G, O, S, SiteView, lo
 from optbench.sim.kernel.sites import Steering, go_on, open_sites, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
-SHARED, FLAT = range(2)
+SHARED, FLAT, INPUTS = range(3)
 # Entries of ``net``.
 KIND, HIDDEN, GREEDY = range(3)
 # Columns of ``told``: what an option costs and does, as it was when it was chosen; PASSED and WAITED are of the time until the
@@ -93,6 +95,9 @@ def choose_option(
     pools, widest = plant.size[POOLS], view.shape[WIDEST]
     if net[KIND] == SHARED:
         score_shared(pools, widest, net[HIDDEN], theta, row, mask, work, score)
+    elif net[KIND] == INPUTS:
+        for a in range(len(score)):
+            score[a] = -view.cost[a]
     else:
         score_flat(pools, widest, net[HIDDEN], theta, row, mask, work, score)
     return pick(score, mask, net[GREEDY], draw)

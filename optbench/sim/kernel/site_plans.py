@@ -105,7 +105,7 @@ def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
                 price += n * (summed(plans.fee, slots, pool, b) - summed(plans.fee, slots, pool, a))
                 if price < least and (urgent or has_room(plans, plant, pool, a, b, n)):
                     least, at_pool, at_option, at_s = price, pool, option, begin - way
-    if at_pool == NONE:
+    if at_pool == NONE:  # nowhere is room, or the plan is over
         at_pool, at_option = soonest(plant, state, plans, task)
         at_s = now
     book(plans, at_pool, at_s / slot_s, (at_s + units * plans.unit_s[at_option]) / slot_s, plans.devices[at_option])

@@ -202,7 +202,7 @@ def best_pool(
 def expected_wait(plant: Plant, state: State, steering: Steering, kind: int, units: float, pool: int, mode: int) -> float:
     """Work that stands before a job over the devices there are; the most urgent class waits for the next end only."""
     ahead = units
-    if steering.shape[CLASSES] == 1 or steering.class_of[kind] > 0:
+    if steering.shape[CLASSES] == 1 or steering.rank[steering.class_of[kind]] > 0:
         ahead += steering.waiting_units[pool]
     devices = plant.pool_count[pool] - state.gone[pool]
     return ahead * plant.devices[mode] * plant.time_s[mode] / max(0.001, devices)

@@ -11,6 +11,7 @@ cost is
 and that clock is the option's (or the clock of least energy per unit, where μ has no say in it); a job with a deadline takes the
 lowest clock from there on that meets it. Costs are relative to the mean least energy, regrets are costs above the least one.
 Legal are options with devices free that no job on its way wants; where no site has any, every site that can be reached, to wait.
+With PLAIN no regrets are shown.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ OPTION_FEATURES = ("legal", "regret", "legal_regret", "energy", "time", "devices
 G, S, O = len(GLOBAL_FEATURES), len(SITE_FEATURES), len(OPTION_FEATURES)
 
 # Entries of ``shape``, values of AIM and CLOCK_BY; entries of ``scale``.
-WIDEST, CLOCKS, AIM, CLOCK_BY, LEAVES = range(5)
+WIDEST, CLOCKS, AIM, CLOCK_BY, LEAVES, PLAIN = range(6)
 FOR_ENERGY, FOR_COST, FOR_CARBON = range(3)
 BALANCED, CHEAPEST = range(2)
 PRICE_W, LEAST_J, MEAN_UNITS, MEAN_TIME, MEAN_TARIFF, CALM_W = range(6)
@@ -179,7 +180,8 @@ def see_site(
     row[at + 4] = max(leaving, 0) / count
     row[at + 5] = bounded(steering.waiting[pool] / count)
     row[at + 6] = bounded(steering.waiting_units[pool] / (count * view.scale[MEAN_UNITS]))
-    row[at + 7] = bounded(4.0 * (view.least[pool] - least) / view.scale[LEAST_J])
+    if not view.shape[PLAIN]:
+        row[at + 7] = bounded(4.0 * (view.least[pool] - least) / view.scale[LEAST_J])
     row[at + 8] = bounded(way)
     row[at + 9] = bounded(view.tariff[pool] - 1.0)
     row[at + 10] = math.log1p(count) / 5.0
@@ -196,8 +198,9 @@ def see_option(
     if view.cost[a] == math.inf:
         return
     row[at] = mask[a]
-    row[at + 1] = bounded(4.0 * (view.cost[a] - least) / view.scale[LEAST_J])
-    row[at + 2] = bounded(4.0 * (view.cost[a] - legal_least) / view.scale[LEAST_J])
+    if not view.shape[PLAIN]:
+        row[at + 1] = bounded(4.0 * (view.cost[a] - least) / view.scale[LEAST_J])
+        row[at + 2] = bounded(4.0 * (view.cost[a] - legal_least) / view.scale[LEAST_J])
     row[at + 3] = bounded(2.0 * (view.net[a] / view.scale[LEAST_J] - 1.0))
     row[at + 4] = bounded(math.log(view.time[a] / view.scale[MEAN_TIME]))
     row[at + 5] = n / view.shape[WIDEST]

@@ -46,7 +46,7 @@ from optbench.sim.kernel.state import (
 )  # fmt: skip
 
 # Entries of ``shape``; values of PICK and ROUTE.
-WIDEST, CLOCKS, CLASSES, PICK, ROUTE, SELECTIONS, KINDS = range(7)
+WIDEST, CLOCKS, CLASSES, PICK, ROUTE, SELECTIONS, KINDS, SHORT_FIRST = range(8)
 TABLE, STICKY, BANDIT, WISHED = range(4)
 GIVEN, ASKED = range(2)
 
@@ -56,6 +56,9 @@ class Steering(NamedTuple):
     by release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order. ``levels``
     counts the clocks of a kind at a pool, ``column`` is the clock of a mode, ``coming`` counts devices that jobs on their way
     want. ``moves`` says what may change while it runs (``site_moves``).
+
+    Classes are served in the order ``turn``, of which ``rank`` is the inverse. With SHORT_FIRST that order follows what
+    has come so far: the class whose jobs take the least time on the average, on their fastest modes, comes first.
     """
 
     shape: Ints
@@ -83,6 +86,11 @@ class Steering(NamedTuple):
     column: Ints
     moves: Ints
     scratch: Ints
+    turn: Ints
+    rank: Ints
+    fastest: Floats
+    num_seen: Floats
+    seen_s: Floats
 
 
 steering_at = table_at(Steering)
@@ -112,6 +120,9 @@ def open_sites(plant: Plant, state: State, steering: Steering) -> None:
         for arm in range(at * clocks, (at + 1) * clocks):
             steering.arm_count[arm], steering.arm_mean[arm] = 0.0, 0.0
     steering.shape[SELECTIONS] = 0
+    for rank in range(steering.shape[CLASSES]):
+        steering.turn[rank], steering.rank[rank] = rank, rank
+        steering.num_seen[rank], steering.seen_s[rank] = 0.0, 0.0
 
 
 @njit(cache=True)
@@ -140,6 +151,8 @@ def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
             tally[RELEASED] = met + 1
             tally[NUM_READY] += 1
             state.status[task] = READY
+            if steering.shape[SHORT_FIRST]:
+                learn_order(plant, state, steering, task)
             if given:
                 reach_pool(plant, state, steering, task, steering.pool_of[task])
             else:
@@ -148,6 +161,24 @@ def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
             break_down(plant, state, tally[BROKEN])
             tally[BROKEN] += 1
             settle(plant, state, steering)
+
+
+@njit(cache=True)
+def learn_order(plant: Plant, state: State, steering: Steering, task: int) -> None:
+    """Classes in the order of the mean least time of their jobs that have come; of equal ones the first."""
+    kind, classes = plant.kind[task], steering.shape[CLASSES]
+    mine = steering.class_of[kind]
+    steering.num_seen[mine] += 1.0
+    seconds = state.remaining[task] * steering.fastest[kind]
+    steering.seen_s[mine] += (seconds - steering.seen_s[mine]) / steering.num_seen[mine]
+    for k in range(1, classes):
+        moved, at = steering.turn[k], k
+        while at > 0 and (steering.seen_s[steering.turn[at - 1]], steering.turn[at - 1]) > (steering.seen_s[moved], moved):
+            steering.turn[at] = steering.turn[at - 1]
+            at -= 1
+        steering.turn[at] = moved
+    for k in range(classes):
+        steering.rank[steering.turn[k]] = k
 
 
 @njit(cache=True)
@@ -223,8 +254,8 @@ def hold(plant: Plant, state: State, task: int, until: float) -> None:
 @njit(cache=True)
 def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
     """Begin, or wait; nobody overtakes a job of its class."""
-    rank = steering.class_of[plant.kind[task]]
-    first = steering.head[pool * steering.shape[CLASSES] + rank] == NONE
+    of_class = steering.class_of[plant.kind[task]]
+    rank, first = steering.rank[of_class], steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
     if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
         make_way(plant, state, steering, pool, rank)
     if not (first and begin_job(plant, state, steering, task, pool)):
@@ -264,7 +295,8 @@ def stand(plant: Plant, state: State, steering: Steering, task: int, pool: int, 
 def serve_site(plant: Plant, state: State, steering: Steering, pool: int) -> None:
     """Begin queued jobs while a device is free."""
     classes = steering.shape[CLASSES]
-    for queue in range(pool * classes, (pool + 1) * classes):
+    for turn in range(classes):
+        queue = pool * classes + steering.turn[turn]
         while state.free[pool] > 0 and steering.head[queue] != NONE:
             task = steering.head[queue]
             if not begin_job(plant, state, steering, task, pool):

@@ -65,7 +65,7 @@ def scale_for(terms: Sequence[tuple[float, int]], stage: int = 0) -> Fraction:
     # A little less, so that the coefficient whose rounding would weigh most becomes an integer; or as much as makes it 1.
     widest = max(sizes, key=lambda term: (term[1], term[0]))[0]
     whole = math.floor(Fraction(widest) * scale)
-    if whole or largest < MAX_EXACT_COEFFICIENT * widest and total < MAX_EXACT_SUM * widest:
+    if whole or (largest < MAX_EXACT_COEFFICIENT * widest and total < MAX_EXACT_SUM * widest):
         return max(1, whole) / Fraction(widest)
     return scale
 

@@ -1,5 +1,9 @@
 """Clocks come down job by job under a power cap, the job whose next step saves most first.
 
+The cap is kept at every moment, as instances demand it. ``cap_greedy`` of the CHSAC-AF paper's simulator looks every few seconds
+instead, lets the cap be exceeded in between, and begins with the step that saves least for the speed it costs; jobs are sent to
+sites at random there.
+
 What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what begins. What does not fit waits;
 so does what would fit only at a clock below ``floor`` (a share of the top clock).
 """
@@ -17,7 +21,7 @@ from ._routers import CappedRouter, index, on_devices, require_at_least
 
 
 @dataclass(frozen=True)
-class CapGreedy(CappedRouter):
+class CapByJob(CappedRouter):
     """Energy and time as drift_penalty; single jobs are slowed down while the cap asks for it."""
 
     time_w: float = 20.0
@@ -25,11 +29,11 @@ class CapGreedy(CappedRouter):
     floor: float = 0.7
 
     def __post_init__(self) -> None:
-        require_at_least("cap_greedy", "time_w", self.time_w, 0)
-        require_at_least("cap_greedy", "gpus", self.gpus, 1)
-        require_at_least("cap_greedy", "floor", self.floor, 0)
+        require_at_least("cap_by_job", "time_w", self.time_w, 0)
+        require_at_least("cap_by_job", "gpus", self.gpus, 1)
+        require_at_least("cap_by_job", "floor", self.floor, 0)
         if self.floor > 1:
-            raise ParameterError(f"cap_greedy: floor is {self.floor!r}; it must be at most 1, a share of the top clock")
+            raise ParameterError(f"cap_by_job: floor is {self.floor!r}; it must be at most 1, a share of the top clock")
 
     @property
     def how(self) -> int:

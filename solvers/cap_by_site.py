@@ -1,5 +1,9 @@
 """All clocks of a site come down together under a power cap, the site that saves most first.
 
+The cap is kept at every moment, as instances demand it. ``cap_uniform`` of the CHSAC-AF paper's simulator has this order of sites
+but another effect: it looks every few seconds, lets the cap be exceeded in between, and lowers a clock that running jobs do not
+follow, so that what it expects to save is nothing and it stops.
+
 What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what begins. What does not fit waits;
 so does what would fit only at a clock below ``floor`` (a share of the top clock).
 """
@@ -17,7 +21,7 @@ from ._routers import CappedRouter, index, on_devices, require_at_least
 
 
 @dataclass(frozen=True)
-class CapUniform(CappedRouter):
+class CapBySite(CappedRouter):
     """Energy and time as drift_penalty; each site has a ceiling for its clocks that follows the cap."""
 
     time_w: float = 20.0
@@ -25,11 +29,11 @@ class CapUniform(CappedRouter):
     floor: float = 0.7
 
     def __post_init__(self) -> None:
-        require_at_least("cap_uniform", "time_w", self.time_w, 0)
-        require_at_least("cap_uniform", "gpus", self.gpus, 1)
-        require_at_least("cap_uniform", "floor", self.floor, 0)
+        require_at_least("cap_by_site", "time_w", self.time_w, 0)
+        require_at_least("cap_by_site", "gpus", self.gpus, 1)
+        require_at_least("cap_by_site", "floor", self.floor, 0)
         if self.floor > 1:
-            raise ParameterError(f"cap_uniform: floor is {self.floor!r}; it must be at most 1, a share of the top clock")
+            raise ParameterError(f"cap_by_site: floor is {self.floor!r}; it must be at most 1, a share of the top clock")
 
     @property
     def how(self) -> int:

@@ -1,0 +1,169 @@
+"""Streams of arriving work, and the same streams with another future: what a policy is tried on that must not know it.
+
+Up to a moment both are the same job by job; the jobs that come after it are other ones. Tariffs, the horizon, outages that are
+announced, and how many devices there are stay: these are known beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from optbench.model.builder import Model
+from optbench.model.instance import Instance
+from optbench.model.objective import Objective
+from optbench.model.streams import with_stream
+
+HOUR_S = 3600.0
+JOBS, HOURS = 72, 6.0
+# Shares of the arriving jobs after which the future is another one.
+MOMENTS = (0.5,)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An instance in which jobs of two kinds arrive at two doors of three sites."""
+
+    name: str
+    make: Callable[[], Instance]
+
+    @property
+    def instance(self) -> Instance:
+        return _made(self.make)
+
+    def moment(self, share: float) -> float:
+        """A time between two arrivals, before which so many of the jobs have come."""
+        release = np.sort(np.asarray(self.instance.tasks.release, dtype=float))
+        at = int(share * len(release))
+        return float(np.floor(0.5 * (release[at - 1] + release[at])))
+
+
+@cache
+def _made(make: Callable[[], Instance]) -> Instance:
+    return make()
+
+
+def larger(instance: Instance, later: np.ndarray) -> Instance:
+    """Later jobs are five times larger."""
+    units = np.where(later, 5.0 * instance.tasks.units, instance.tasks.units)
+    return replace(instance, tasks=replace(instance.tasks, units=units))
+
+
+def of_other_kinds(instance: Instance, later: np.ndarray) -> Instance:
+    """Later jobs are all of the kind that is rare before."""
+    kind = instance.tasks.kind
+    return replace(
+        instance,
+        tasks=replace(
+            instance.tasks, kind=np.where(later, len(instance.modes.kind_names) - 1, kind)
+        ),
+    )
+
+
+def at_other_times(instance: Instance, later: np.ndarray) -> Instance:
+    """Later jobs come within half of the time, the last one half an hour after it would have."""
+    release, deadline = instance.tasks.release, instance.tasks.deadline
+    begin, end = release[later].min(), release.max()
+    moved = np.where(later, begin + np.floor(0.5 * (release - begin)), release)
+    moved = np.where(release == end, end + round(0.5 * HOUR_S / instance.tick_s), moved).astype(
+        release.dtype
+    )
+    due = np.where(
+        np.isfinite(np.asarray(deadline, dtype=float)), deadline + (moved - release), deadline
+    ).astype(deadline.dtype)
+    return replace(instance, tasks=replace(instance.tasks, release=moved, deadline=due))
+
+
+def all_of_it(instance: Instance, later: np.ndarray) -> Instance:
+    """Other sizes, kinds and times at once."""
+    return at_other_times(of_other_kinds(larger(instance, later), later), later)
+
+
+FUTURES: dict[str, Callable[[Instance, np.ndarray], Instance]] = {
+    "larger": larger, "other kinds": of_other_kinds, "other times": at_other_times, "all of it": all_of_it,
+}  # fmt: skip
+
+
+def other_future(instance: Instance, moment: float, change: str) -> Instance:
+    """The instance, in which the jobs that come after a moment are other ones."""
+    return FUTURES[change](instance, np.asarray(instance.tasks.release, dtype=float) > moment)
+
+
+def _sites(name: str, *, open_end: bool = False, tariffs: bool = False, preemptive: bool = False, cap_w: float | None = None,
+           due: bool = False) -> Instance:  # fmt: skip
+    """Long work that is common and short work that is rare, on devices that just about suffice."""
+    rng = np.random.default_rng(20)
+    m = Model(
+        name, time="seconds", horizon_s=HOURS * HOUR_S if open_end else None, preemptive=preemptive
+    )
+    places = [m.place(each) for each in ("north", "south", "west")]
+    pools = [
+        m.pool(f"{p}", count, at=at, idle_w=9.0)
+        for p, count, at in zip("nsw", (2, 2, 2), places, strict=True)
+    ]
+    if tariffs:
+        for at, shift in zip(places, (0, 8, 16), strict=True):
+            hour = np.arange(int(HOURS) + 25) + shift
+            price = (0.12 + 0.08 * np.sin(hour * np.pi / 12)).tolist()
+            m.tariff(
+                price_usd_per_kwh=price,
+                carbon_g_per_kwh=[400.0 * x for x in price],
+                every_s=HOUR_S,
+                at=at,
+            )
+    kinds = []
+    for slow in (1.0, 0.7):
+        modes = [
+            m.mode({pool: n}, time_s=0.03 * slow * (1.0 + 0.1 * p) * n**-0.8 / clock,
+                   energy_j=(8.0 - p) * n**0.1 * clock**1.5)
+            for p, pool in enumerate(pools) for n in (1, 2) for clock in (0.6, 0.8, 1.0)
+        ]  # fmt: skip
+        kinds.append(m.kind(modes=modes))
+    release = np.sort(np.floor(rng.uniform(0.0, HOURS * HOUR_S - 60.0, JOBS)))
+    short = rng.random(JOBS) < 0.2
+    units = np.where(
+        short, rng.uniform(800.0, 4000.0, JOBS), rng.lognormal(np.log(40_000.0), 0.5, JOBS)
+    )
+    for k, (kind, rows) in enumerate(zip(kinds, (~short, short), strict=True)):
+        dated = release[rows] + 600.0 if due and k == 1 else None
+        m.tasks(
+            units[rows],
+            kind=kind,
+            release_s=release[rows],
+            deadline_s=dated,
+            hard=None if dated is None else False,
+        )
+    m.minimize(**({"cost_usd": 1.0} if tariffs else {"energy_j": 1.0}))
+    if cap_w is not None:
+        m.limit(power_w=cap_w)
+    built = m.build()
+    made = with_stream(
+        built, ingress=rng.integers(0, 2, JOBS), latency_s=[[0.0, 3.0, 9.0], [5.0, 0.0, 2.0]], opens=0 if open_end else None,
+        ingress_names=("east", "coast"),
+    )  # fmt: skip
+    return made.with_objective(Objective.weighted({"j_per_unit": 1.0})) if open_end else made
+
+
+def open_week() -> Instance:
+    return _sites("open week", open_end=True)
+
+
+def drained_hours() -> Instance:
+    return _sites("drained hours", tariffs=True)
+
+
+def with_deadlines() -> Instance:
+    return _sites("with deadlines", due=True)
+
+
+def under_a_cap() -> Instance:
+    return _sites("under a cap", preemptive=True, cap_w=900.0)
+
+
+STREAMS = (
+    Stream("open_week", open_week), Stream("drained_hours", drained_hours), Stream("with_deadlines", with_deadlines),
+    Stream("under_a_cap", under_a_cap),
+)  # fmt: skip

@@ -1,0 +1,92 @@
+"""Conformance of a policy: all that a solver owes, and that it decides by what is known when it decides."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from optbench.errors import UnsupportedError
+from optbench.plugins.discovery import load_solver
+from optbench.plugins.policy import Policy
+from optbench.plugins.protocol import check_supported
+from optbench.testing.futures import FUTURES, MOMENTS, STREAMS, Stream, other_future
+from optbench.testing.solver_suite import SolverConformance
+
+
+class PolicyConformance(SolverConformance):
+    """Inherit, name your class ``Test...`` and set ``solver`` to the name of a policy.
+
+    Jobs that come later are made larger, of other kinds, and come at other times; nothing that was decided before may change.
+    One that reads the future on purpose says ``clairvoyant = True`` in its class, and has to be caught at it.
+    ``quick`` is a spec of the same policy for this test alone, where its defaults take long.
+    """
+
+    quick: ClassVar[str | None] = None
+
+    def test_another_future_changes_no_decision_before_it(self) -> None:
+        name, policy = self.load()
+        assert isinstance(policy, Policy), f"{name} is no policy: inherit SolverConformance"
+        found = self.differences()
+        if policy.clairvoyant:
+            assert found, (
+                f"{name} says clairvoyant = True, but nothing it decides hangs on the future: take the label away"
+            )
+        else:
+            assert not found, (
+                f"{name} reads the future: {found[0]}; or say clairvoyant = True in its class"
+            )
+
+    def differences(self) -> list[str]:
+        """What differs before the future does, in words: one line per stream and change at most."""
+        name, policy = self.load() if self.quick is None else load_solver(self.quick)
+        assert isinstance(policy, Policy)
+        streams, found = [stream for stream in STREAMS if _runs(policy, name, stream)], []
+        assert streams, (
+            f"{name} runs on no stream of arriving work: {[stream.name for stream in STREAMS]}"
+        )
+        for stream in streams:
+            mine = _decided(policy, stream.instance)
+            for change in FUTURES:
+                for share in MOMENTS:
+                    moment = stream.moment(share)
+                    theirs = _decided(policy, other_future(stream.instance, moment, change))
+                    line = _first_difference(mine, theirs, moment)
+                    if line is not None:
+                        found.append(f"{stream.name}, later jobs {change} after {moment:g}: {line}")
+                        break
+        return found
+
+
+def _runs(policy: Policy, name: str, stream: Stream) -> bool:
+    try:
+        check_supported(policy, name, stream.instance)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _decided(policy: Policy, instance: Any) -> list[tuple[float, int, int]]:
+    """Starts in order of time: when, which job, in which mode."""
+    schedule = policy.play(instance, np.random.default_rng(7)).schedule
+    if schedule is None:
+        pytest.fail(f"{instance.name}: it leaves jobs over")
+    order = np.lexsort((schedule.task, schedule.start))
+    columns = (
+        schedule.start[order].tolist(),
+        schedule.task[order].tolist(),
+        schedule.mode[order].tolist(),
+    )
+    return list(zip(*columns, strict=True))
+
+
+def _first_difference(
+    mine: list[tuple[float, int, int]], theirs: list[tuple[float, int, int]], moment: float
+) -> str | None:
+    """The first start up to a moment that is not the same in both."""
+    a, b = ([each for each in starts if each[0] <= moment] for starts in (mine, theirs))
+    for one, other in zip([*a, None], [*b, None], strict=False):
+        if one != other:
+            return f"(time, job, mode) {one} becomes {other}"
+    return None

@@ -1,0 +1,128 @@
+"""Policies that read the future are caught by the suite, and only they may say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from optbench.model.instance import Instance
+from optbench.plugins.discovery import catalogue, load_solver
+from optbench.plugins.policy import Policy, RulePolicy
+from optbench.plugins.protocol import Solver
+from optbench.sim.kernel.dispatch import Rule
+from optbench.sim.rules import list_rule
+from optbench.testing import PolicyConformance
+from optbench.testing.futures import FUTURES, MOMENTS, STREAMS, Stream, other_future
+
+
+@dataclass
+class ByMeanSize(RulePolicy):
+    """Small jobs first, where small is below the mean of all jobs that will ever come."""
+
+    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+        large = instance.tasks.units > instance.tasks.units.mean()
+        return list_rule(
+            instance, base=np.where(large, 1e9, 0.0) + instance.tasks.release, end_weight=1.0
+        )
+
+
+@dataclass
+class ByNumberOfKinds(RulePolicy):
+    """Takes fast modes where most jobs that will ever come are short."""
+
+    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+        return list_rule(
+            instance, energy_weight=float((instance.tasks.kind == 0).mean() > 0.5), end_weight=1e-3
+        )
+
+
+@dataclass
+class ByLastArrival(RulePolicy):
+    """Saves energy where the last arrival comes within six hours."""
+
+    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+        end = float(instance.tasks.release.max())
+        return list_rule(instance, energy_weight=float(end < 6 * 3600.0), end_weight=1e-3)
+
+
+@dataclass
+class Oracle(ByMeanSize):
+    """The same, and says so."""
+
+    clairvoyant: ClassVar[bool] = True
+
+
+@dataclass
+class Innocent(RulePolicy):
+    """First come, first served, but says that it reads the future."""
+
+    clairvoyant: ClassVar[bool] = True
+
+    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+        return list_rule(instance, ready_weight=1.0, end_weight=1.0)
+
+
+def suite(policy: Policy) -> PolicyConformance:
+    class Tried(PolicyConformance):
+        solver = "tried"
+
+        @classmethod
+        def load(cls) -> tuple[str, Solver]:
+            return "tried", policy
+
+    return Tried()
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name)
+@pytest.mark.parametrize("change", FUTURES)
+def test_another_future_is_the_same_until_its_moment(stream: Stream, change: str) -> None:
+    instance = stream.instance
+    for share in MOMENTS:
+        moment = stream.moment(share)
+        other = other_future(instance, moment, change)
+        before = instance.tasks.release <= moment
+        assert (other.tasks.release[~before] > moment).all()
+        for column in ("kind", "units", "release", "deadline"):
+            mine, theirs = getattr(instance.tasks, column), getattr(other.tasks, column)
+            assert np.array_equal(mine[before], theirs[before])
+        assert other.hash != instance.hash
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [ByMeanSize(), ByNumberOfKinds(), ByLastArrival()],
+    ids=lambda policy: type(policy).__name__,
+)
+def test_a_policy_that_reads_the_future_is_caught(policy: Policy) -> None:
+    with pytest.raises(AssertionError, match=r"tried reads the future: .* becomes"):
+        suite(policy).test_another_future_changes_no_decision_before_it()
+
+
+def test_the_label_is_right_where_the_future_is_read_and_wrong_where_it_is_not() -> None:
+    suite(Oracle()).test_another_future_changes_no_decision_before_it()
+    with pytest.raises(AssertionError, match="take the label away"):
+        suite(Innocent()).test_another_future_changes_no_decision_before_it()
+
+
+def test_a_network_that_is_fed_sizes_relative_to_all_jobs_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What chsac_af did: the mean over all jobs of the instance, those of the future among them."""
+    policy = load_solver("chsac_af")[1]
+    module: Any = __import__(type(policy).__module__, fromlist=["fly"])
+    fly = module.fly
+
+    def with_mean_of_all(instance: Instance, *given: Any, **named: Any) -> Any:
+        return fly(instance, *given, **{**named, "mean_units": float(instance.tasks.units.mean())})
+
+    monkeypatch.setattr(module, "fly", with_mean_of_all)
+    assert isinstance(policy, Policy)
+    with pytest.raises(AssertionError, match="reads the future"):
+        suite(policy).test_another_future_changes_no_decision_before_it()
+
+
+def test_what_reads_the_future_is_listed_as_such() -> None:
+    assert [entry.name for entry in catalogue("solver") if entry.clairvoyant] == ["random_rules"]

@@ -44,10 +44,10 @@ def compare(
     seed: int,
     solvers: Sequence[str],
     variants: Sequence[str] = (),
-    continuous: Sequence[str] = (),
+    fine: Sequence[str] = (),
     make: Callable[[int], Instance] = tiny_instance,
 ) -> Outcome:
-    """Compare on the instance of a seed. Variants may refuse an instance; ``continuous`` ones solve it in continuous time too."""
+    """Compare on the instance of a seed. Variants may refuse an instance; ``fine`` ones solve it in nanoseconds too."""
     instance = make(seed)
     began = time.perf_counter()
     best = brute_force(instance)
@@ -61,14 +61,14 @@ def compare(
         if _takes(spec, instance):
             _solve(outcome, instance, spec, best)
     _bound(outcome, instance, best)
-    both = in_whole_seconds(instance) if continuous else None
+    both = in_whole_seconds(instance) if fine else None
     if both is not None:
-        ticks, seconds = both
+        ticks, nanoseconds = both
         best = brute_force(ticks)
-        for spec in continuous:
-            if _takes(spec, seconds):
-                _solve(outcome, seconds, spec, best, ", continuous time")
-        _bound(outcome, seconds, best, ", continuous time")
+        for spec in fine:
+            if _takes(spec, nanoseconds):
+                _solve(outcome, nanoseconds, spec, best, ", nanoseconds")
+        _bound(outcome, nanoseconds, best, ", nanoseconds")
     return outcome
 
 

@@ -25,7 +25,7 @@ MAX_DECISIONS = 3_000_000
 
 
 def tiny_instance(seed: int) -> Instance:
-    """The instance of this seed: 2 to 4 tasks, ticks domain, one-level objective; feasible or not."""
+    """The instance of this seed: 2 to 4 tasks, coarse ticks, one-level objective; feasible or not."""
     rng = np.random.default_rng([seed, 20261118])
     while True:
         instance = _draw(rng, seed)
@@ -61,10 +61,10 @@ def decisions(instance: Instance) -> int:
 
 
 def in_whole_seconds(instance: Instance) -> tuple[Instance, Instance] | None:
-    """The instance with every time a whole number of ticks, and the same in continuous time; None where makespan is in ticks.
+    """The instance with every time a whole number of its ticks, and the same in ticks of 1 ns; None where makespan is in ticks.
 
     Both have the same optimum: with modes and the order of events fixed, and cut at the tariffs' changes, starts are bounded by
-    integer differences and every metric is linear in them, so that some optimal start is a whole number.
+    differences of whole coarse ticks and every metric is linear in them, so that some optimal start is one.
     """
     if "makespan" in instance.objective.metrics | set(instance.limits.metric_max):
         return None
@@ -83,20 +83,20 @@ def in_whole_seconds(instance: Instance) -> tuple[Instance, Instance] | None:
         stream=None if instance.stream is None else replace(instance.stream, latency_s=up(instance.stream.latency_s)),
     )
     tariffs = instance.tariffs
-    continuous = replace(
+    finer = round(tick * 1e9)
+    fine = replace(
         whole,
-        domain="seconds",
-        tick_s=1.0,
-        horizon=None if whole.horizon is None else whole.horizon * tick,
-        tasks=replace(whole.tasks, release=tasks.release * tick, deadline=tasks.deadline * tick),
-        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * tick),
+        tick_s=1e-9,
+        horizon=None if whole.horizon is None else whole.horizon * finer,
+        tasks=replace(whole.tasks, release=tasks.release * finer, deadline=tasks.deadline * finer),
+        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * finer),
     )
-    return validate(whole), validate(continuous)
+    return validate(whole), validate(fine)
 
 
 def feature_names(instance: Instance) -> frozenset[str]:
     """What an instance exercises, finer than the framework's own vocabulary; for tables of coverage."""
-    names = set(features_of(instance)) - {"ticks"}
+    names = set(features_of(instance))
     tasks, pools, limits, links = instance.tasks, instance.pools, instance.limits, instance.links
     heavy = instance.edges.data_gb > 0
     tests = {
@@ -142,7 +142,7 @@ def _draw(rng: Rng, seed: int) -> Instance:
     )
     instance = _link_every_edge(instance)
     if rng.random() < 0.4:
-        instance = replace(instance, horizon=float(rng.integers(4, 15)))
+        instance = replace(instance, horizon=int(rng.integers(4, 15)))
     return _objective(rng, _limits(rng, _objective(rng, instance)))
 
 
@@ -246,7 +246,7 @@ def _link_every_edge(instance: Instance) -> Instance:
 
 def _tariffs(rng: Rng, num: int) -> Tariffs:
     periods = int(rng.integers(1, 4))
-    times = np.concatenate(([0], np.sort(rng.permutation(np.arange(1, 7))[: periods - 1]))).astype(float)
+    times = np.concatenate(([0], np.sort(rng.permutation(np.arange(1, 7))[: periods - 1]))).astype(np.int64)
     shape = (num, periods)
     return Tariffs(times, rng.choice([0.0, 0.125, 0.25, 0.5, 1.0], shape), rng.choice([0.0, 50.0, 200.0, 400.0], shape))
 

@@ -108,8 +108,9 @@ def test_the_log_by_hand() -> None:
     assert instance.modes.kind_names == ("1 a100/0", "4 a100/1", "8 a100/2", "1 gpu/3")
     assert instance.pools.names == ("a100", "gpu") and instance.pools.count.tolist() == [8, 1]
     assert schedule is not None and verify(instance, schedule).feasible
-    assert instance.tasks.release.tolist() == [0, 605, 605, 1200, 1800, 2040, 2400]
-    assert schedule.start.tolist() == [10, 605, 605, 5410, 1860, 2100, 3120]
+    assert instance.tick_s == 1e-9
+    assert instance.tasks.release.tolist() == [t * 10**9 for t in (0, 605, 605, 1200, 1800, 2040, 2400)]
+    assert schedule.start.tolist() == [t * 10**9 for t in (10, 605, 605, 5410, 1860, 2100, 3120)]
     report = result.report
     assert report.read["steps"] == 3 and report.read["tasks"] == 7
     assert found(report, "dropped", "never started") == (1, ("line 8, job '101_[3-7]'",))
@@ -176,7 +177,7 @@ def test_oversubscribed_nodes_are_named() -> None:
     text = log("1 0 0 100 2 n1", "2 0 40 60 1 n1", "3 0 0 100 2 n2", "4 0 10 20 2 n2")
     result = sacct.read(text, "log", Options(devices_per_node={"gpu": 2}))
     assert found(result.report, "warnings", "more than 2 devices of type 'gpu' busy at once") == (2, ("n1: 3", "n2: 4"))
-    assert found(result.report, "warnings", "breaks capacity") == (1, ("pool gpu has 6 busy devices of 4 at 10",))
+    assert found(result.report, "warnings", "breaks capacity") == (1, ("pool gpu has 6 busy devices of 4 at 10000000000",))
     assert result.schedule is not None and not verify(result.instance, result.schedule).feasible
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.power_peaks import rounded
 
 
 def exact_resting_w(instance: Instance, place: int) -> Fraction:
@@ -40,7 +41,7 @@ def exact_added_w(instance: Instance, place: int, mode: int) -> Fraction:
 
 def resting_power_w(instance: Instance, place: int) -> float:
     """base_q, rounded once."""
-    return float(exact_resting_w(instance, place))
+    return rounded(exact_resting_w(instance, place))
 
 
 def net_power_w(instance: Instance, place: int) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from optbench.model.power_peaks import Peak, exact_peak
 from optbench.model.progress import progress, segment_energy_j
 from optbench.model.schedule import Schedule
 from optbench.model.stream_metrics import stream_metrics
+from optbench.model.timegrid import rounded_sum
 
 J_PER_KWH = 3.6e6
 
@@ -27,9 +27,9 @@ def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
     due = np.isfinite(tasks.deadline)
     late = np.where(due, np.maximum(0.0, finish - np.where(due, tasks.deadline, 0.0)), 0.0)
     horizon = int(makespan) if instance.horizon is None else int(instance.horizon)
-    busy_j = math.fsum(segment_energy_j(instance, schedule).tolist())
-    transfer_j = math.fsum(transfers(instance, schedule)[2].tolist())
-    rest_j = math.fsum((instance.pools.rest_w * resting_ticks(instance, schedule, horizon)).tolist()) * tick_s
+    busy_j = rounded_sum(segment_energy_j(instance, schedule).tolist())
+    transfer_j = rounded_sum(transfers(instance, schedule)[2].tolist())
+    rest_j = rounded_sum((instance.pools.rest_w * resting_ticks(instance, schedule, horizon)).tolist()) * tick_s
     energy_j = busy_j + transfer_j + rest_j
     cost, carbon = tariff_totals(instance, schedule, float(horizon))
     streamed = {} if instance.stream is None else stream_metrics(instance, schedule, found, energy_j)
@@ -40,8 +40,8 @@ def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
         "busy_energy_j": busy_j,
         "transfer_energy_j": transfer_j,
         "rest_energy_j": rest_j,
-        "flow_time_s": math.fsum((tasks.weight * (finish - tasks.release)).tolist()) * tick_s,
-        "tardiness_s": math.fsum((tasks.weight * late)[~tasks.deadline_hard].tolist()) * tick_s,
+        "flow_time_s": rounded_sum((tasks.weight * (finish - tasks.release)).tolist()) * tick_s,
+        "tardiness_s": rounded_sum((tasks.weight * late)[~tasks.deadline_hard].tolist()) * tick_s,
         "late_tasks": float((late > 0).sum()),
         "cost_usd": cost,
         "carbon_g": carbon,

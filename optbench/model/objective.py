@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optbench.errors import ModelError, nearest
+from optbench.model.timegrid import rounded_sum
 
 # Metrics an objective or a limit may name. ``makespan`` is in ticks, the others as their name says.
 METRICS = ("makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s", "cost_usd", "carbon_g")
@@ -72,7 +73,7 @@ class Objective:
 
     def values(self, metrics: Mapping[str, float]) -> tuple[float, ...]:
         """The value of each level, from a schedule's metrics."""
-        return tuple(math.fsum(weight * metrics[name] for name, weight in level) for level in self.levels)
+        return tuple(rounded_sum(weight * metrics[name] for name, weight in level) for level in self.levels)
 
 
 def _level(weights: Mapping[str, float]) -> tuple[tuple[str, float], ...]:

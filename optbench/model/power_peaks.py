@@ -27,7 +27,7 @@ class Peak:
 def exact_peak(start: Ints, end: Ints, which: Ints, added_w: Sequence[Fraction], base_w: Fraction) -> Peak:
     """The highest of base + Σ added of segments [start, end), of which segment s adds ``added_w[which[s]]``."""
     if len(start) == 0:
-        return Peak(float(base_w), 0.0)
+        return Peak(rounded(base_w), 0.0)
     # Floats are whole multiples of a power of two: so are all numbers here, of the finest one.
     grid = math.lcm(*(watts.denominator for watts in added_w))
     whole = [int(watts * grid) for watts in added_w]
@@ -40,5 +40,13 @@ def exact_peak(start: Ints, end: Ints, which: Ints, added_w: Sequence[Fraction],
     last = np.flatnonzero(np.concatenate((t[1:] != t[:-1], [True])))
     top = int(last[np.argmax(level[last])])
     if int(level[top]) <= 0:
-        return Peak(float(base_w), 0.0)
-    return Peak(float(base_w + Fraction(int(level[top]), grid)), float(t[top]))
+        return Peak(rounded(base_w), 0.0)
+    return Peak(rounded(base_w + Fraction(int(level[top]), grid)), float(t[top]))
+
+
+def rounded(number: Fraction) -> float:
+    """The nearest float; inf beyond all of them."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf

@@ -12,6 +12,8 @@ compiled twin, which gives the same integer bit for bit.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -82,9 +84,19 @@ def tick_of(exponent: int) -> float:
     return float(f"1e{exponent}")
 
 
+def rounded_sum(terms: Iterable[float]) -> float:
+    """The sum, rounded once; inf where it is beyond every float, nan where it is the difference of two such sums."""
+    try:
+        return math.fsum(terms)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.nan
+
+
 def exceeds(value: float, limit: float) -> bool:
-    """Whether a sum without negative terms is above a limit by more than the tolerance, or no number."""
-    return not value <= limit + RELATIVE_TOLERANCE * value
+    """Whether a sum without negative terms is above a limit by more than the tolerance, or no finite number."""
+    return not (math.isfinite(value) and value <= limit + RELATIVE_TOLERANCE * value)
 
 
 def widened(limit: float) -> float:

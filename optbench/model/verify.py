@@ -48,12 +48,14 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
     if any(violation.constraint == "form" for violation in violations):
         return Verdict(False, tuple(violations), (), {})
     schedule = schedule.as_int64()
-    values = metrics_of(instance, schedule)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is beyond every float is named below
+        values = metrics_of(instance, schedule)
     violations.extend(_broken_limits(instance, values))
     if instance.is_open and values["units_done"] <= 0:
         violations.append(Violation("assignment", "no unit of work is done before the horizon: there is no energy per unit"))
     elif not violations:
-        violations.extend(_not_finite(values))
+        levels = {f"objective level {k}": value for k, value in enumerate(instance.objective.values(values))}
+        violations.extend(_not_finite(values | levels))
     feasible = not violations
     objectives = instance.objective.values(values) if feasible else ()
     return Verdict(feasible, tuple(violations), objectives, values)

@@ -42,7 +42,7 @@ def test_base_and_net_are_what_the_verifier_sees(place: int) -> None:
     instance = two_nodes()
     for mode in range(4):
         schedule = Schedule.of(instance, np.array([mode]), np.array([0]))
-        peak, _ = peak_power(instance, np.zeros(1), schedule.end.astype(float), schedule.mode, place)
+        peak = peak_power(instance, schedule, place).watts
         # Devices that draw less than their rest lower the power for a while; the peak is then the rest itself.
         net = max(0.0, float(net_power_w(instance, place)[mode]))
         assert peak == pytest.approx(resting_power_w(instance, place) + net, rel=1e-12)

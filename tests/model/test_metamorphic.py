@@ -13,10 +13,10 @@ import optbench as ob
 from optbench.model.instance import Edges, Instance, Tasks
 from optbench.model.metrics import J_PER_KWH, power_trace
 from optbench.model.objective import METRICS, Objective
+from optbench.model.progress import ticks_left
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, names
-from tests.bounds.test_fluid import in_seconds
 from tests.reference.brute_force import brute_force, task_modes
 from tests.reference.random_instances import tiny_instance
 
@@ -29,15 +29,14 @@ seeds = st.integers(0, 100_000)
 def one_by_one(instance: Instance, seed: int) -> Schedule:
     """Random modes; tasks one after the other in topological order, with random pauses; caps and limits are ignored."""
     rng = np.random.default_rng(seed)
-    mode, start = np.zeros(instance.num_tasks, dtype=np.int64), np.zeros(instance.num_tasks)
-    clock = 0.0
+    mode, start = np.zeros((2, instance.num_tasks), dtype=np.int64)
+    clock = 0
     for i in instance.order.tolist():
         mode[i] = rng.choice(task_modes(instance, i))
         before = np.flatnonzero(instance.edges.target == i)
         lags = [_lag(instance, mode, int(e)) for e in before]
-        pause = float(rng.integers(0, 3)) if instance.domain == "ticks" else float(rng.choice([0.0, rng.uniform(0.0, 3.0)]))
-        start[i] = max(clock + pause, float(instance.tasks.release[i])) + max(lags, default=0.0)
-        clock = float(start[i] + instance.duration(mode[i], instance.tasks.units[i]))
+        start[i] = max(clock + rng.integers(0, 3), instance.tasks.release[i]) + max(lags, default=0)
+        clock = int(start[i] + instance.duration(mode[i], instance.tasks.units[i]))
     if instance.horizon is not None:
         assume(clock <= instance.horizon)
     return Schedule.of(instance, mode, start)
@@ -46,25 +45,40 @@ def one_by_one(instance: Instance, seed: int) -> Schedule:
 def in_pieces(instance: Instance, whole: Schedule, seed: int) -> Schedule:
     """The schedule's tasks in its order, each cut into up to three pieces in modes at random; they follow one another."""
     rng = np.random.default_rng([seed, 1])
-    rows, clock = [], 0.0
+    rows, clock = [], 0
     for i in whole.task[np.argsort(whole.start, kind="stable")].tolist():
-        clock = max(clock, float(instance.tasks.release[i]))
-        units = rng.dirichlet(np.ones(int(rng.integers(1, 4)))) * instance.tasks.units[i]
-        for amount in units.tolist():
+        clock, pieces = max(clock, int(instance.tasks.release[i])), int(rng.integers(1, 4))
+        done: list[tuple[int, int]] = []
+        for piece in range(pieces):
             mode = int(rng.choice(task_modes(instance, i)))
-            end = clock + float(instance.duration(mode, amount))
-            rows.append((i, mode, clock, end, amount))
-            clock = end + float(rng.integers(0, 2))
+            whole_length = int(instance.duration(mode, instance.tasks.units[i]))
+            left = ticks_left(done, whole_length)
+            length = left if piece == pieces - 1 else int(rng.integers(0, left + 1))
+            if length > 0 or (whole_length == 0 and not done):
+                rows.append((i, mode, clock, clock + length))
+                done.append((length, whole_length))
+                clock += length + int(rng.integers(0, 2))
     assume(instance.horizon is None or clock <= instance.horizon)
-    table = np.asarray(rows, dtype=float)
-    return Schedule(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2], table[:, 3], table[:, 4])
+    return Schedule(*np.asarray(rows, dtype=np.int64).T)
 
 
-def _lag(instance: Instance, mode: np.ndarray[tuple[int, ...], np.dtype[np.int64]], e: int) -> float:
+def _lag(instance: Instance, mode: np.ndarray[tuple[int, ...], np.dtype[np.int64]], e: int) -> int:
     primary = instance.modes.primary
     source, target = instance.edges.source[e], instance.edges.target[e]
     lag = float(instance.lag(primary[mode[source]], primary[mode[target]], instance.edges.data_gb[e]))
-    return lag if np.isfinite(lag) else 0.0
+    return int(lag) if np.isfinite(lag) else 0
+
+
+def in_fine_ticks(instance: Instance) -> Instance:
+    """Ticks of about a thousandth, which nothing fits: times are large, and every duration and lag is rounded."""
+    tasks, tariffs = instance.tasks, instance.tariffs
+    return replace(
+        instance,
+        tick_s=instance.tick_s / 1100,
+        horizon=None if instance.horizon is None else 1200 * instance.horizon,
+        tasks=replace(tasks, release=1001 * tasks.release, deadline=1001 * tasks.deadline),
+        tariffs=None if tariffs is None else replace(tariffs, times=1003 * tariffs.times),
+    )
 
 
 def metrics(instance: Instance, schedule: Schedule) -> dict[str, float]:
@@ -94,8 +108,8 @@ def test_doubling_all_powers_doubles_energy_cost_carbon_and_peak(seed: int) -> N
 
 
 @given(seeds, st.booleans())
-def test_doubling_all_powers_doubles_them_in_pieces_and_in_seconds_too(seed: int, whole: bool) -> None:
-    instance = replace(in_seconds(tiny_instance(seed)), preemptive=True)
+def test_doubling_all_powers_doubles_them_in_pieces_and_in_fine_ticks_too(seed: int, whole: bool) -> None:
+    instance = replace(in_fine_ticks(tiny_instance(seed)), preemptive=True)
     schedule = one_by_one(instance, seed)
     schedule = schedule if whole else in_pieces(instance, schedule, seed)
     before, after = metrics(instance, schedule), metrics(with_doubled_powers(instance), schedule)
@@ -153,16 +167,16 @@ def test_power_over_time_integrates_to_the_energy(seed: int) -> None:
 
 
 @given(seeds)
-def test_power_over_time_integrates_to_the_energy_in_seconds(seed: int) -> None:
-    instance = in_seconds(tiny_instance(seed))
+def test_power_over_time_integrates_to_the_energy_in_fine_ticks(seed: int) -> None:
+    instance = in_fine_ticks(tiny_instance(seed))
     check_trace(instance, one_by_one(instance, seed))
 
 
 @given(seeds, st.booleans())
-def test_power_over_time_integrates_to_the_energy_of_pieces(seed: int, ticks: bool) -> None:
+def test_power_over_time_integrates_to_the_energy_of_pieces(seed: int, fine: bool) -> None:
     """Every task in up to three pieces, each in a mode of its own."""
     instance = tiny_instance(seed)
-    instance = replace(instance if ticks else in_seconds(instance), preemptive=True)
+    instance = replace(in_fine_ticks(instance) if fine else instance, preemptive=True)
     check_trace(instance, in_pieces(instance, one_by_one(instance, seed), seed))
 
 
@@ -221,7 +235,7 @@ def test_the_order_of_segments_changes_no_metric(seed: int) -> None:
     instance = tiny_instance(seed)
     s = one_by_one(instance, seed)
     order = np.random.default_rng(seed).permutation(instance.num_tasks)
-    shuffled = Schedule(s.task[order], s.mode[order], s.start[order], s.end[order], s.units[order])
+    shuffled = Schedule(s.task[order], s.mode[order], s.start[order], s.end[order])
     before, after = verify(instance, s), verify(instance, shuffled)
     assert after.feasible == before.feasible
     for name in METRICS:

@@ -76,15 +76,17 @@ def test_power_over_time_integrates_to_the_energy(horizon_s: float | None) -> No
     assert power_trace(instance, schedule).energy_j(instance.tick_s) == pytest.approx(energy, rel=1e-12)
 
 
-def test_float_noise_at_a_hand_over_is_no_overlap() -> None:
+def test_a_hand_over_is_exact_to_the_tick() -> None:
+    """0.1 + 0.2 s, which floats make more than 0.3: one after the other, and no tick earlier."""
     m = Model(time="seconds")
     p = m.pool("p")
     m.tasks([0.1, 0.2, 0.7], modes=[m.mode(p, time_s=1.0)])
     m.minimize(makespan_s=1)
     instance = m.build()
-    start = np.array([0.0, 0.1, 0.1 + 0.2])
-    assert verify(instance, Schedule.of(instance, [0, 0, 0], start)).feasible
-    early = verify(instance, Schedule.of(instance, [0, 0, 0], start - [0, 0, 1e-6]))
+    start = np.array([0, 10**8, 3 * 10**8])
+    verdict = verify(instance, Schedule.of(instance, [0, 0, 0], start))
+    assert verdict.feasible and verdict.objective == 1.0
+    early = verify(instance, Schedule.of(instance, [0, 0, 0], start - [0, 0, 1]))
     assert [v.constraint for v in early.violations] == ["capacity"]
 
 
@@ -100,15 +102,18 @@ def test_ticks_are_exact_at_every_size() -> None:
     assert [v.constraint for v in verdict.violations] == ["power_cap"]
 
 
-def test_a_segment_carries_the_very_units_of_its_task() -> None:
-    m = Model()
-    m.task(modes=[m.mode(m.pool("p"), time_s=1)], units=1.0000000015)
+@pytest.mark.parametrize("units", [1.0000000015, 1_000_000.0015])
+@pytest.mark.parametrize(("preemptive", "named"), [(False, "duration"), (True, "assignment")])
+def test_a_little_work_too_much_for_the_ticks_needs_one_more(units: float, preemptive: bool, named: str) -> None:
+    """Fault 5 of issue 11: a million and 0.0015 units went into a million ticks."""
+    m = Model(preemptive=preemptive)
+    m.task(modes=[m.mode(m.pool("p"), time_s=1)], units=units)
     m.minimize(makespan=1)
     instance = m.build()
     whole = Schedule.of(instance, [0], [0])
-    assert whole.end.tolist() == [2] and verify(instance, whole).feasible
-    short = replace(whole, end=np.array([1]), units=np.array([1.0000000006]))
-    assert [v.constraint for v in verify(instance, short).violations] == ["assignment"]
+    assert whole.end.tolist() == [int(units) + 1] and verify(instance, whole).feasible
+    short = replace(whole, end=whole.end - 1)
+    assert [v.constraint for v in verify(instance, short).violations] == [named]
 
 
 def test_an_infeasible_schedule_has_no_objective() -> None:

@@ -24,13 +24,15 @@ def two_days() -> Instance:
         release_s=np.array([100.0, 200.0, 300.0, 172_000.0]),
     )
     m.minimize(energy_j=1.0)
-    return with_stream(m.build(), opens=100.0).with_objective(Objective.weighted({"j_per_unit": 1.0}))
+    built = m.build()
+    return with_stream(built, opens=int(built.to_ticks(100.0))).with_objective(Objective.weighted({"j_per_unit": 1.0}))
 
 
 def one_after_the_other() -> Schedule:
     """The first ends at 50,100 s, the second at 100,100 s, the third is cut at the horizon; the fourth never begins."""
     start, end = np.array([100.0, 50_100.0, 100_100.0]), np.array([50_100.0, 100_100.0, 2 * DAY_S])
-    return Schedule(np.arange(3), np.zeros(3, dtype=np.int64), start, end, end - start)
+    to_ticks = two_days().to_ticks
+    return Schedule(np.arange(3), np.zeros(3, dtype=np.int64), to_ticks(start), to_ticks(end))
 
 
 def test_units_as_the_simulator_logs_them() -> None:
@@ -50,4 +52,5 @@ def test_who_waits_at_the_end_of_each_day() -> None:
     assert (metrics["queue_day1"], metrics["queue_day2"]) == (1.0, 1.0)
     assert "queue_day3" not in metrics
     assert metrics["queue_end"] == metrics["queue_day2"]
-    assert queue_counts(instance, schedule, np.array([50.0, 150.0, 250.0, 60_000.0, 120_000.0])).tolist() == [0, 0, 1, 1, 0]
+    times = np.array([50.0, 150.0, 250.0, 60_000.0, 120_000.0]) / instance.tick_s
+    assert queue_counts(instance, schedule, times).tolist() == [0, 0, 1, 1, 0]

@@ -62,7 +62,7 @@ def instance() -> Instance:
         Instance(
             name="each constraint",
             tick_s=1.0,
-            horizon=18.0,
+            horizon=18,
             tasks=tasks,
             edges=Edges(ints(0, 1), ints(2, 3), floats(1, 0)),
             places=Places(("cluster", "node"), ints(-1, 0)),
@@ -116,39 +116,40 @@ def longer(problem: Instance, s: Schedule) -> Broken:
     return problem, replace(s, end=ends)
 
 
-def fewer_units(problem: Instance, s: Schedule) -> Broken:
-    """t2 does half of its unit, in the one second that takes."""
-    units, ends = s.units.copy(), s.end.copy()
-    units[2], ends[2] = 0.5, 6
-    return problem, replace(s, units=units, end=ends)
+def half(problem: Instance, s: Schedule) -> Broken:
+    """t2 may be interrupted and stops after one of its two seconds."""
+    ends = s.end.copy()
+    ends[2] = 6
+    return replace(problem, preemptive=True), replace(s, end=ends)
 
 
-def split(starts: tuple[int, int], lengths: tuple[int, int]) -> Callable[[Schedule], Schedule]:
-    """t0 in two halves on a."""
-
-    def edit(s: Schedule) -> Schedule:
-        halves = np.array(starts), np.array(starts) + np.array(lengths)
-        return Schedule(
-            np.append(s.task, 0),
-            np.append(s.mode, ON_A),
-            np.concatenate(([halves[0][0]], s.start[1:], [halves[0][1]])),
-            np.concatenate(([halves[1][0]], s.end[1:], [halves[1][1]])),
-            np.concatenate(([0.5], s.units[1:], [0.5])),
-        )
-
-    return edit
+def in_two(problem: Instance, s: Schedule, first: tuple[int, int, int], second: tuple[int, int, int], t2: int) -> Broken:
+    """t0 in two segments of (mode, start, end); t2 moves to where it can begin after them."""
+    _, s = moved(2, t2)(problem, s)
+    columns = [np.append(column, value) for column, value in zip((s.task, s.mode, s.start, s.end), (0, *second), strict=True)]
+    for column, value in zip(columns[1:], first, strict=True):
+        column[0] = value
+    return problem, Schedule(*columns)
 
 
 def two_segments(problem: Instance, s: Schedule) -> Broken:
-    """Half a unit takes ceil(1.5) = 2 s: from 0 to 2 and from 4 to 6; t2 moves to 8, when the data is there."""
-    _, later = moved(2, 8)(problem, s)
-    return problem, split((0, 4), (2, 2))(later)
+    """t0 twice, from 0 to 3 and from 4 to 7; t2 moves to 9, when the data is there."""
+    return in_two(problem, s, (ON_A, 0, 3), (ON_A, 4, 7), 9)
 
 
 def overlapping_segments(problem: Instance, s: Schedule) -> Broken:
-    """Halves from 4 to 6 and from 5 to 7, on the two devices of a, which are free then; t2 moves to 9."""
-    _, later = moved(2, 9)(problem, s)
-    return replace(problem, preemptive=True), split((4, 5), (2, 2))(later)
+    """Two thirds from 4 to 6 and from 5 to 7, on the two devices of a, which are free then; t2 moves to 9."""
+    return in_two(replace(problem, preemptive=True), s, (ON_A, 4, 6), (ON_A, 5, 7), 9)
+
+
+def on_two_pools(problem: Instance, s: Schedule) -> Broken:
+    """t0, which sends data, does a half on b from 0 to 1 and two thirds on a from 2 to 4; its data is at b at 6."""
+    return in_two(replace(problem, preemptive=True), s, (ON_B, 0, 1), (ON_A, 2, 4), 6)
+
+
+def too_large_a_sum(problem: Instance, s: Schedule) -> Broken:
+    """Flow times of 3, 3, 7 and 16 s at a weight of 1e308."""
+    return replace(problem, tasks=replace(problem.tasks, weight=np.full(4, 1e308))), s
 
 
 def fractional_start(problem: Instance, s: Schedule) -> Broken:
@@ -175,8 +176,9 @@ def tighter_limit(metric: str, value: float) -> Edit:
 
 BREAKS: dict[str, Edit] = {
     "form": fractional_start,
-    "assignment": fewer_units,
+    "assignment": half,
     "single_segment": two_segments,
+    "one_pool": on_two_pools,
     "mode": wrong_kind,
     # b has 8 GB.
     "memory": lambda problem, s: (replace(problem, tasks=replace(problem.tasks, memory_gb=floats(0, 0, 9, 16))), s),
@@ -198,6 +200,7 @@ BREAKS: dict[str, Edit] = {
     "power_cap": hotter,
     # 300 + 300 + 300 + 1000 J are drawn.
     "limit": tighter_limit("energy_j", 1899.0),
+    "finite": too_large_a_sum,
 }
 
 
@@ -240,8 +243,9 @@ def test_a_limit_on_every_metric_is_checked_and_named(metric: str) -> None:
         (lambda s: replace(s, task=np.array([0, 1, 2, 9])), r"task\[3\] is 9, expected 0 to 3"),
         (lambda s: replace(s, mode=np.array([0, 0, -1, 2])), r"mode\[2\] is -1, expected 0 to 2"),
         (lambda s: replace(s, mode=s.mode.astype(float)), "'mode' holds float64"),
-        (lambda s: replace(s, units=np.array([1, np.nan, 1, 1])), r"units\[1\] is nan"),
-        (lambda s: replace(s, end=np.array([3, 4, np.inf, 11])), r"end\[2\] is inf"),
+        (lambda s: replace(s, end=np.array([3, 4, np.inf, 11])), "'end' holds float64, expected whole numbers"),
+        (lambda s: replace(s, end=np.array([3, 4, 2**61, 11])), r"end\[2\] is 2305843009213693952, expected at most 2\^60 ticks"),
+        (lambda s: replace(s, start=np.array([0, -(2**61), 5, 12])), r"start\[1\] is -2305843009213693952"),
     ],
 )
 def test_bad_form_says_what_is_wrong_and_where(edit: Callable[[Schedule], Schedule], said: str) -> None:
@@ -255,5 +259,21 @@ def test_bad_form_says_what_is_wrong_and_where(edit: Callable[[Schedule], Schedu
 def test_a_missing_task_is_an_assignment_violation() -> None:
     problem = instance()
     whole = schedule(problem)
-    part = Schedule(whole.task[:3], whole.mode[:3], whole.start[:3], whole.end[:3], whole.units[:3])
+    part = Schedule(whole.task[:3], whole.mode[:3], whole.start[:3], whole.end[:3])
     assert [violation.constraint for violation in verify(problem, part).violations] == ["assignment"]
+
+
+@pytest.mark.parametrize("power_w", [1e308, 1.7e308])
+def test_powers_too_large_to_add_up_are_named(power_w: float) -> None:
+    """Beyond the largest float as a sum of products, and as a sum of rationals."""
+    problem = instance()
+    limits = replace(problem.limits, cap_w=floats(1e308))
+    hot = replace(problem, pools=replace(problem.pools, idle_w=np.full(2, power_w)), limits=limits)
+    assert [violation.constraint for violation in verify(hot, schedule(hot)).violations] == ["power_cap", "limit:energy_j"]
+
+
+def test_a_weighted_sum_too_large_is_named() -> None:
+    problem = instance().with_objective(Objective.weighted({"makespan": 1e307, "energy_j": 1e305}))
+    verdict = verify(problem, schedule(problem))
+    assert [violation.constraint for violation in verdict.violations] == ["finite"] and verdict.objective is None
+    assert "objective level 0 is inf" in verdict.violations[0].message

@@ -2,7 +2,7 @@
 
 Only the numbers of an instance are read. With x the mode and S the start of every task, d and e duration and energy,
 
-    d_i = ⌈u_i · time_per_unit / tick⌉   (a product within 1e-9 of an integer is that integer),   e_i = u_i · energy_per_unit
+    d_i = ⌈u_i · (time_per_unit / tick)⌉   (within 8 ulp and ¼ of an integer it is that integer),   e_i = u_i · energy_per_unit
 
 every combination of modes and, for each, *every* vector of integer starts in the windows is evaluated: nothing is assumed about
 left-shifting, so it is right where price or carbon vary. Starts end at
@@ -29,7 +29,8 @@ import numpy as np
 from optbench.model.instance import Instance
 
 Array = Any
-EPS = 1e-9
+# Share of a sum without negative terms by which it may exceed a limit.
+SHARE = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,12 @@ def primary(instance: Instance, mode: int) -> int:
 
 
 def duration(instance: Instance, task: int, mode: int) -> int:
-    return _ticks(float(instance.tasks.units[task]) * float(instance.modes.time_per_unit_s[mode]) / instance.tick_s)
+    return _ticks(float(instance.tasks.units[task]) * (float(instance.modes.time_per_unit_s[mode]) / instance.tick_s))
 
 
 def _ticks(value: float) -> int:
     nearest = round(value)
-    return nearest if abs(value - nearest) <= EPS * max(1.0, abs(value)) else math.ceil(value)
+    return nearest if abs(value - nearest) <= min(8 * math.ulp(value), 0.25) else math.ceil(value)
 
 
 def lag(instance: Instance, a: int, b: int, data_gb: float) -> float:
@@ -219,7 +220,10 @@ def evaluate(instance: Instance, mode: tuple[int, ...], rows: Array) -> Evaluati
         "carbon_g": _tariffed(instance, mode, rows, busy, horizon, "carbon_g_per_kwh"),
     }
     for name, limit in instance.limits.metric_max.items():
-        ok &= metrics[name] <= limit + EPS * max(1.0, abs(limit))
+        if name in ("makespan", "makespan_s"):
+            ok &= makespan <= (limit if name == "makespan" else -_ticks(-limit / tick))
+        else:
+            ok &= metrics[name] * (1 - SHARE) <= limit
     return Evaluation(ok, metrics)
 
 
@@ -228,7 +232,7 @@ def _under_caps(instance: Instance, mode: tuple[int, ...], rows: Array, busy: di
     ok = np.ones(len(rows), dtype=bool)
     for place, cap in zip(instance.limits.cap_place, instance.limits.cap_w, strict=True):
         inside = [p for p in range(len(instance.pools.names)) if _is_under(instance, int(instance.pools.place[p]), int(place))]
-        most = cap + EPS * max(1.0, abs(cap))
+        most = cap / (1 - SHARE)
         power = np.zeros((len(rows), num_ticks))
         for p in inside:
             power += _rest_w(instance, p) * (int(instance.pools.count[p]) - busy[p])
@@ -307,13 +311,13 @@ def _best_row(instance: Instance, evaluation: Evaluation, rows: Array) -> Iterat
     values = [sum(weight * evaluation.metrics[name] for name, weight in level) for level in instance.objective.levels]
     for level in values:
         least = level[rows].min()
-        rows = rows[level[rows] <= least + EPS * max(1.0, abs(least))]
+        rows = rows[level[rows] * (1 - SHARE) <= least]
     yield int(rows[0]), tuple(float(level[rows[0]]) for level in values)
 
 
 def _before(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     """Whether a comes before b, level by level, equal within the tolerance."""
     for x, y in zip(a, b, strict=True):
-        if abs(x - y) > EPS * max(1.0, abs(x), abs(y)):
+        if abs(x - y) > SHARE * max(abs(x), abs(y)):
             return x < y
     return False

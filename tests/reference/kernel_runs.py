@@ -189,7 +189,7 @@ def _open_modes(instance: Instance, plant: Plant, state: State, task: int, befor
 def whole_trace(instance: Instance, plant: Plant, state: State) -> bytes:
     """Everything that has ended, as bytes."""
     schedule = partial_schedule(instance, plant, state)
-    columns = (schedule.task, schedule.mode, schedule.start, schedule.end, schedule.units)
+    columns = (schedule.task, schedule.mode, schedule.start, schedule.end)
     return b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
 
 

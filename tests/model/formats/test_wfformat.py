@@ -12,6 +12,7 @@ import pytest
 
 from optbench.errors import FileFormatError, ModelError
 from optbench.model.formats import Import, Options, parse_import, wfformat
+from optbench.model.progress import segment_energy_j
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
@@ -43,16 +44,18 @@ def test_the_workflow_by_hand() -> None:
     assert instance.edges.data_gb.tolist() == [1.5, 0.5, 2e-6, 3e-6]
     assert instance.places.names == ("cluster", "n1", "n2") and instance.pools.count.tolist() == [8, 4]
     pairs = instance.pairs
-    assert pairs.duration[pairs.task == 0].tolist() == [10.5, 10.5 * 1.5]
-    assert pairs.duration[pairs.task == 2].tolist() == pytest.approx([90.25 / 1.5, 90.25])
+    assert instance.tick_s == 1e-9
+    assert pairs.duration[pairs.task == 0].tolist() == [10_500_000_000, 15_750_000_000]
+    # 90.25 s / 1.5 is 60.1666... s, rounded up.
+    assert pairs.duration[pairs.task == 2].tolist() == [60_166_666_667, 90_250_000_000]
     # 12.5 W per requested core, on 10.5, 60, 90.25 and 5 s.
     energy = [12.5 * 10.5, 12.5 * 4 * 60, 12.5 * 2.5 * 90.25, 12.5 * 5]
     assert schedule is not None
-    assert instance.energy_j(schedule.mode, schedule.units).tolist() == pytest.approx(energy)
+    assert segment_energy_j(instance, schedule).tolist() == pytest.approx(energy)
     assert instance.modes.devices[schedule.mode].tolist() == [1, 4, 3, 1], "2.5 cores are 3"
     verdict = verify(instance, schedule)
-    assert verdict.feasible and schedule.start.tolist() == [0, 12, 12, 110]
-    assert verdict.metrics["makespan"] == 115 == result.report.read["recorded_makespan_s"]
+    assert verdict.feasible and schedule.start.tolist() == [t * 10**9 for t in (0, 12, 12, 110)]
+    assert verdict.metrics["makespan_s"] == pytest.approx(115) and result.report.read["recorded_makespan_s"] == 115
     assert instance.objective.label == "energy_j + 50 makespan_s"
     assert found(result, "dropped", "input files that no task writes") == (1, ("'in.txt'",))
 
@@ -63,7 +66,7 @@ def test_energy_in_kwh_wins_over_power() -> None:
 
     result = imported(change)
     assert result.schedule is not None
-    assert result.instance.energy_j(result.schedule.mode, result.schedule.units)[1] == pytest.approx(36_000)
+    assert segment_energy_j(result.instance, result.schedule)[1] == pytest.approx(36_000)
 
 
 def flat(version: str) -> Data:

@@ -91,15 +91,15 @@ def in_fine_ticks(instance: Instance, factor: float = 1e9) -> tuple[Instance, In
         whole,
         tick_s=tick / factor,
         horizon=None if whole.horizon is None else int(whole.horizon * factor),
-        tasks=replace(whole.tasks, release=np.asarray(tasks.release) * factor, deadline=tasks.deadline * factor),
-        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * factor),
+        tasks=replace(whole.tasks, release=(np.asarray(tasks.release) * factor).astype(np.int64), deadline=tasks.deadline * factor),
+        tariffs=None if tariffs is None else replace(tariffs, times=(tariffs.times * factor).astype(np.int64)),
     )
     return validate(whole), validate(fine)
 
 
 def feature_names(instance: Instance) -> frozenset[str]:
     """What an instance exercises, finer than the framework's own vocabulary; for tables of coverage."""
-    names = set(features_of(instance)) - {"ticks"}
+    names = set(features_of(instance))
     tasks, pools, limits, links = instance.tasks, instance.pools, instance.limits, instance.links
     heavy = instance.edges.data_gb > 0
     tests = {
@@ -145,7 +145,7 @@ def _draw(rng: Rng, seed: int) -> Instance:
     )
     instance = _link_every_edge(instance)
     if rng.random() < 0.4:
-        instance = replace(instance, horizon=float(rng.integers(4, 15)))
+        instance = replace(instance, horizon=int(rng.integers(4, 15)))
     return _objective(rng, _limits(rng, _objective(rng, instance)))
 
 
@@ -249,7 +249,7 @@ def _link_every_edge(instance: Instance) -> Instance:
 
 def _tariffs(rng: Rng, num: int) -> Tariffs:
     periods = int(rng.integers(1, 4))
-    times = np.concatenate(([0], np.sort(rng.permutation(np.arange(1, 7))[: periods - 1]))).astype(float)
+    times = np.concatenate(([0], np.sort(rng.permutation(np.arange(1, 7))[: periods - 1]))).astype(np.int64)
     shape = (num, periods)
     return Tariffs(times, rng.choice([0.0, 0.125, 0.25, 0.5, 1.0], shape), rng.choice([0.0, 50.0, 200.0, 400.0], shape))
 

@@ -25,6 +25,7 @@ from optbench.errors import ContradictionError, OptbenchError, ParameterError, U
 from optbench.model import formats
 from optbench.model.instance import Instance
 from optbench.model.measures import Value, check_bound, gap, is_closed
+from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Result, Status, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
@@ -173,9 +174,10 @@ class _Solving:
 
     def result(self) -> Result:
         if self.warm_start is not None:
-            verdict = verify(self.instance, self.warm_start)
-            if not verdict.feasible:
-                raise ParameterError(f"the warm start is not feasible: {'; '.join(map(str, verdict.violations[:3]))}")
+            made = verified_or_repaired(self.instance, self.warm_start)
+            if not made.verdict.feasible:
+                raise ParameterError(f"the warm start is not feasible: {'; '.join(map(str, made.verdict.violations[:3]))}")
+            self.warm_start = made.schedule
         check_supported(self.method, self.name, every_level(self.instance))
         level_instance, best = self.instance, self.warm_start
         for k in range(self.instance.objective.num_levels):
@@ -270,6 +272,7 @@ class _Solving:
             message=_crash(runs[-1]) or (runs[-1].message if schedule is None else None),
             info={key: value for run in runs for key, value in run.info.items()} | self._bounding(),
             infeasibility=runs[-1].infeasibility if schedule is None else None,
+            repaired=next((run.repaired for run in reversed(runs) if run.best is not None), None),
         )
 
     def _metrics(self, verdict: Verdict) -> dict[str, float]:

@@ -59,7 +59,10 @@ class TrajectoryPoint:
 
 @dataclass(frozen=True)
 class Result:
-    """One solved instance. For an objective in order, ``objective``, ``bound`` and ``gap`` are tuples."""
+    """One solved instance. For an objective in order, ``objective``, ``bound`` and ``gap`` are tuples.
+
+    ``repaired`` says how many segments of the solver's schedule were moved before it was verified, and how far at most.
+    """
 
     instance: str
     instance_hash: str
@@ -85,3 +88,4 @@ class Result:
     message: str | None = None
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
+    repaired: dict[str, float] | None = None

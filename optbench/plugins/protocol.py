@@ -15,9 +15,10 @@ from optbench.errors import ContradictionError, UnsupportedError, nearest
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
+from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
-from optbench.model.verify import Verdict, verify
+from optbench.model.verify import Verdict
 
 if TYPE_CHECKING:
     from optbench.model.formats import Import
@@ -76,6 +77,7 @@ class Run:
         self._lock = threading.RLock()
         self.best: Schedule | None = None
         self.verdict: Verdict | None = None
+        self.repaired: dict[str, float] | None = None
         self._bounds: list[Bound] = []
         self.trajectory: list[TrajectoryPoint] = []
         self.rejected: list[Verdict] = []
@@ -127,15 +129,19 @@ class Run:
         return max((bound.value for bound in self.bounds), default=None)
 
     def report(self, schedule: Schedule) -> Verdict:
-        """Verify a schedule and keep it when it is the best; an infeasible one is kept aside and never counted."""
+        """Verify a schedule and keep it when it is the best; an infeasible one is kept aside and never counted.
+
+        One that is off by rounding is repaired first (``model.repair``): the repaired one is verified and kept.
+        """
         with self._lock:
             began = time.perf_counter()
             now = began - self._began - self._paused
-            verdict = verify(self.instance, schedule)
+            made = verified_or_repaired(self.instance, schedule)
+            verdict = made.verdict
             if not verdict.feasible:
                 self.rejected.append(verdict)
             elif self.objective is None or verdict.objectives[0] < self.objective:
-                self.best, self.verdict = schedule, verdict
+                self.best, self.verdict, self.repaired = made.schedule, verdict, made.to_dict(self.instance)
                 self._check()
                 self._record(now)
             self._paused += time.perf_counter() - began

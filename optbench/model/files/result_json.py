@@ -34,6 +34,7 @@ VALUES = (
     "message",
     "info",
     "infeasibility",
+    "repaired",
 )
 
 

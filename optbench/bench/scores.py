@@ -17,7 +17,8 @@ WORDS = {
     "gap_frontier": "distance from the certified front at its own units and its own mean time",
     "gap_own": "distance from the certified least J per unit at its own units",
     "gap_offered": "distance from the certified least J per unit at all units offered",
-    "own_gap": "gap to its own bound",
+    "gap": "gap to its own bound",
+    "study_gap": "gap to the best bound of the study",
     "rpd": "excess over the best known",
     "regret": "excess over the reference",
 }  # fmt: skip

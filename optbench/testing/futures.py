@@ -97,7 +97,7 @@ def _sites(name: str, *, open_end: bool = False, tariffs: bool = False, preempti
     """Long work that is common and short work that is rare, on devices that just about suffice."""
     rng = np.random.default_rng(20)
     m = Model(
-        name, time="seconds", horizon_s=HOURS * HOUR_S if open_end else None, preemptive=preemptive
+        name, tick_s=1.0, horizon_s=HOURS * HOUR_S if open_end else None, preemptive=preemptive
     )
     places = [m.place(each) for each in ("north", "south", "west")]
     pools = [

@@ -107,7 +107,7 @@ def twin(instance: Instance, time_w: float, device_w: float, load: float) -> Sch
             busy = (count - free[p] + run.steering.waiting[p]) / count
             value[p] = units * cost[mode] + time_w * (way[p] + wait) + load * busy
         best = int(value.argmin())
-        sent.append((run.now + way[best], best, int(modes.devices[wanted[best]])))
+        sent.append((run.now + way[best] / instance.tick_s, best, int(modes.devices[wanted[best]])))
         run.send(task, best)
     return run.trace().schedule
 

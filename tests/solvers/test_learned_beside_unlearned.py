@@ -34,7 +34,7 @@ def played(instance: Instance, solver: str, **params: str) -> ob.Schedule:
 
 def two_sites() -> Instance:
     """Cheap: one device, 2 s for 10 J a unit. Dear: two devices, 1 s for 30 J."""
-    m = ob.Model("two sites", time="seconds")
+    m = ob.Model("two sites", tick_s=1.0)
     cheap, dear = m.pool("cheap", count=1), m.pool("dear", count=2)
     kind = m.kind(modes=[m.mode(cheap, 2.0, energy_j=10.0), m.mode(dear, 1.0, energy_j=30.0)])
     m.tasks([1.0, 1.0], kind=kind, release_s=[0.0, 0.5])

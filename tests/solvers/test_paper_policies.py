@@ -33,7 +33,7 @@ def starts(schedule: Schedule) -> list[float]:
 
 def one_device() -> Instance:
     """A job runs from 0 to 10; training that came at 1 and inference that came at 2 wait for its device."""
-    m = ob.Model("one device", time="seconds")
+    m = ob.Model("one device", tick_s=1.0)
     gpu = m.pool("gpu")
     training, inference = (
         m.kind(modes=[m.mode(gpu, time_s=seconds, energy_j=9.0)]) for seconds in (1.0, 0.5)
@@ -55,7 +55,7 @@ def test_inference_is_served_first_unless_that_is_switched_off(solver: str) -> N
 
 def two_sites(prices: bool = False) -> Instance:
     """Two jobs at 0 and one at 1, 10 s each. Thrifty: one device, 5 W. Wasteful: two devices, 8 W each, cheaper by the hour."""
-    m = ob.Model("two sites", time="seconds")
+    m = ob.Model("two sites", tick_s=1.0)
     here, there = m.place("here"), m.place("there")
     if prices:
         for place, price in ((here, 0.4), (there, 0.2)):

@@ -34,7 +34,7 @@ def outline(report: Report) -> dict[str, Any]:
         "failed": len(report.failures),
         "verdict": verdict(report),
         "caveats": [{"words": each.words, "grave": each.grave} for each in caveats(report)],
-        "ranked_by": report.plan.study.rank or "gap",
+        "ranked_by": report.plan.study.rank or "study_gap",
         "ranking": [_summary(each) for each in report.summaries],
     }
 

@@ -135,12 +135,13 @@ class BoundBank:
 
         A certified bound whose certificate does not prove it is banked as a solver's.
         """
-        checked = [self._checked(instance, bound) for bound in bounds]
-        best = self.incumbent(instance)
-        self.bounds(instance)  # what does not hold gives way
+        checked, key = [self._checked(instance, bound) for bound in bounds], _key(instance)
+        self.incumbent(instance)  # what does not hold gives way
+        self.bounds(instance)
         with self._transaction() as db:
-            for bound in checked if best is not None else ():
-                check_bound(best[0], bound.value, bound.source, instance.name)  # type: ignore[index]
+            for value, text, mark in db.execute(f"select value, schedule, seal from incumbents where {_WHERE}", key):
+                for bound in checked if mark == seal(self._key, *key, value, text, proof_code()) else ():
+                    check_bound(value, bound.value, bound.source, instance.name)
             return sum(self._insert(db, instance, bound, origin) for bound in checked)
 
     def improve(self, instance: Instance, time_limit_s: float = 10.0) -> list[Bound]:
@@ -155,11 +156,14 @@ class BoundBank:
             broken = "; ".join(map(str, verdict.violations))
             raise ParameterError(f"{instance.name}: only feasible schedules are banked; {broken}")
         key, objective = _key(instance), verdict.objectives[0]
-        for bound in self.bounds(instance):
-            check_bound(objective, bound.value, bound.source, instance.name)
-        self.incumbent(instance)  # a forged one gives way
+        self.bounds(instance)  # what does not hold gives way
+        self.incumbent(instance)
         text = render(schedule_to_dict(schedule, instance))
         with self._transaction() as db:
+            for row in db.execute(f"select {_COLUMNS} from bounds where {_WHERE}", key).fetchall():
+                entry = _Entry(*row)
+                if self._is_sealed(key, entry):
+                    check_bound(objective, entry.value, entry.source, instance.name)
             self._keep_instance(db, instance)
             changed = db.execute(
                 "insert into incumbents values (?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
@@ -258,8 +262,7 @@ class BoundBank:
     def _judged(self, instance: Instance, entry: _Entry, again: bool = False) -> tuple[Bound | None, Recheck]:
         """The bound that an entry is worth, None for nothing, and what became of it."""
         said = (instance.name, entry.value, entry.source)
-        fields = (entry.proof, entry.value, entry.source, entry.certificate, entry.code, entry.module, entry.settings)
-        sealed = entry.seal == seal(self._key, *_key(instance), *fields)
+        sealed = self._is_sealed(_key(instance), entry)
         if entry.proof == "solver":
             why = self._solver_reason(entry, sealed)
             if why:
@@ -281,6 +284,11 @@ class BoundBank:
             return proven, Recheck(*said, proof, proven.value, "holds", "proved again")
         why = f"its certificate proves {proven.value!r} ({proven.source}, {proven.proof})"
         return proven, Recheck(*said, proof, proven.value, "changed", why)
+
+    def _is_sealed(self, key: tuple[str, str], entry: _Entry) -> bool:
+        """Whether an entry is as it was kept, by this user on this machine."""
+        fields = (entry.proof, entry.value, entry.source, entry.certificate, entry.code, entry.module, entry.settings)
+        return entry.seal == seal(self._key, *key, *fields)
 
     def _solver_reason(self, entry: _Entry, sealed: bool) -> str:
         """Why a solver's bound does not count; empty when it does."""

@@ -24,6 +24,7 @@ class Watch:
         self._took: dict[str, tuple[int, float]] = {}
         self._bounds: dict[str, float] = {}
         self._reached: dict[str, tuple[float, str]] = {}
+        self._denied: dict[str, str] = {}
 
     def begin(self, known: Iterable[Record], waiting: Iterable[Cell], total: int) -> None:
         """A plan stands: what the store has of it, and what is to be run."""
@@ -66,6 +67,8 @@ class Watch:
                 self._bounds[cell.instance_hash] = record.bound
         elif isinstance(record.objective, float):
             self._rate(record, record.objective)
+        elif record.status == "infeasible":
+            self._denied[cell.instance_hash] = cell.title
         return self._contradiction(cell.instance_hash, record)
 
     def _rate(self, record: Record, objective: float) -> None:
@@ -82,6 +85,9 @@ class Watch:
         if instance not in self._reached:
             return None
         value, title = self._reached[instance]
+        if instance in self._denied:
+            denier = self._denied.pop(instance)
+            return f"false claim: {denier} says that it is infeasible, but {title} reached {value!r} and the verifier confirmed it"
         lows = {record.cell.title: record.bound, "the instance's bounding": self._bounds.get(instance)}
         for who, low in lows.items():
             if isinstance(low, float) and exceeds(low, value):

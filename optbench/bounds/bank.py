@@ -1,18 +1,19 @@
 """A bank of bounds: what was once proved of an instance is not searched for again.
 
-A SQLite file with the best bound per (physics hash, objective hash, kind of proof), each with what proves it again, and the best
-verified schedule. The instance is always the very one that was bounded: of a later level of a lexicographic objective, the one
-that carries the levels before it as limits, which are part of its physics hash. Of an instance with several levels the first is
-meant.
+A SQLite file with the best bound per (physics hash, objective hash, kind of proof), each with what
+proves it again, and the best verified schedule. The instance is always the very one that was
+bounded: of a later level of a lexicographic objective, the one that carries the levels before it as
+limits, which are part of its physics hash. Of an instance with several levels the first is meant.
 
-Nothing that is read from the file is believed. A certified bound is kept with its certificate, the code that proved it, and a
-seal (``seals``). When it is taken out and the seal fits, it counts; else the certificate is proved again, the value is what that
-gives, and a bound that nothing proves is dropped. A solver's bound (proof "solver") is kept with the solver's module, settings
-and versions: it cannot be repeated, and counts only while seal, code and versions are those that it was kept with. A schedule
-is verified again. ``notices`` says what was dropped or changed, and why.
+Nothing that is read from the file is believed. A certified bound is kept with its certificate, the
+code that proved it, and a seal (``seals``). When it is taken out and the seal fits, it counts; else
+the certificate is proved again, the value is what that gives, and a bound that nothing proves is
+dropped. A solver's bound (proof "solver") is kept with the solver's module, settings and versions:
+it cannot be repeated, and counts only while seal, code and versions are those that it was kept
+with. A schedule is verified again. ``notices`` says what was dropped or changed, and why.
 
-Every operation is one immediate transaction, so that many processes may share the file. Nothing in optbench opens a bank
-unless told to: results that are to be compared start from nothing.
+Every operation is one immediate transaction, so that many processes may share the file. Nothing in
+optbench opens a bank unless told to: results that are to be compared start from nothing.
 """
 
 from __future__ import annotations
@@ -22,17 +23,25 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
 
 from optbench.bounds.auto import lower_bounds
+from optbench.bounds.bank_entries import (
+    UNKNOWN_ORIGIN,
+    BankEntry,
+    Origin,
+    Outcome,
+    Recheck,
+    bank_key,
+    prepare,
+    read_kept_instance,
+)
 from optbench.bounds.certificates import CertificateError
 from optbench.bounds.proving import prove
 from optbench.bounds.seals import proof_code, seal, seal_key, solver_code
 from optbench.errors import FileFormatError, OptbenchError, ParameterError
-from optbench.model.files import instance_from_dict, instance_to_dict
+from optbench.model.files import instance_to_dict
 from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_dict
 from optbench.model.files.strict_json import parse_json, render
 from optbench.model.instance import Instance
@@ -41,65 +50,9 @@ from optbench.model.result import Bound, Proof
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 
-VERSION = 3
-# Banks without certificates: they are emptied.
-UNCERTIFIED = (1, 2)
-SCHEMA = """
-create table if not exists bounds (physics text, objective text, proof text, value real, source text, certificate text,
-    code text, module text, settings text, seal text, primary key (physics, objective, proof));
-create table if not exists incumbents (physics text, objective text, value real, schedule text, seal text,
-    primary key (physics, objective));
-create table if not exists instances (physics text, objective text, name text, content blob, primary key (physics, objective));
-"""
 WAIT_S = 30.0
 _WHERE = "physics = ? and objective = ?"
 _COLUMNS = "proof, value, source, certificate, code, module, settings, seal"
-Outcome = Literal["holds", "changed", "dropped"]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What a solver's bound comes from: its module and its settings, as text."""
-
-    module: str = ""
-    settings: str = ""
-
-
-@dataclass(frozen=True)
-class Recheck:
-    """An entry of the bank and what could be proved of it now; ``why`` is for people."""
-
-    instance: str
-    value: float
-    source: str
-    proof: Proof | Literal["schedule"]
-    proven: float | None
-    outcome: Outcome
-    why: str = ""
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether the proof was repeated and gave the very value; None for a solver's bound that was kept."""
-        if self.proof == "solver" and self.outcome == "holds":
-            return None
-        return self.outcome == "holds"
-
-    def __str__(self) -> str:
-        return f"{self.instance}: {self.proof} {self.value!r} from {self.source} {self.outcome}: {self.why}"
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """A row of the table of bounds."""
-
-    proof: str
-    value: float
-    source: str
-    certificate: str | None
-    code: str | None
-    module: str | None
-    settings: str | None
-    seal: str | None
 
 
 class BoundBank:
@@ -113,10 +66,12 @@ class BoundBank:
         self._db = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None)
         try:
             with self._transaction() as db:
-                self._prepare(db)
+                self.notices += prepare(db, self.path)
         except sqlite3.DatabaseError as error:
             self.close()
-            raise FileFormatError(f"{self.path} is no bank of bounds ({error}); name another file") from error
+            raise FileFormatError(
+                f"{self.path} is no bank of bounds ({error}); name another file"
+            ) from error
         except FileFormatError:
             self.close()
             raise
@@ -124,23 +79,36 @@ class BoundBank:
     def __enter__(self) -> BoundBank:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
         self._db.close()
 
-    def record(self, instance: Instance, bounds: Iterable[Bound], origin: Origin = Origin()) -> int:
-        """Bank bounds on an instance; how many were better than what was there. All or, in a contradiction, none.
+    def record(
+        self, instance: Instance, bounds: Iterable[Bound], origin: Origin = UNKNOWN_ORIGIN
+    ) -> int:
+        """Bank bounds on an instance; how many were better than what was there. All or, in a
+        contradiction, none.
 
         A certified bound whose certificate does not prove it is banked as a solver's.
         """
-        checked = [self._checked(instance, bound) for bound in bounds]
-        best = self.incumbent(instance)
-        self.bounds(instance)  # what does not hold gives way
+        checked, key = [self._checked(instance, bound) for bound in bounds], bank_key(instance)
+        self.incumbent(instance)  # what does not hold gives way
+        self.bounds(instance)
         with self._transaction() as db:
-            for bound in checked if best is not None else ():
-                check_bound(best[0], bound.value, bound.source, instance.name)  # type: ignore[index]
+            for value, text, mark in db.execute(
+                f"select value, schedule, seal from incumbents where {_WHERE}", key
+            ):
+                for bound in (
+                    checked if mark == seal(self._key, *key, value, text, proof_code()) else ()
+                ):
+                    check_bound(value, bound.value, bound.source, instance.name)
             return sum(self._insert(db, instance, bound, origin) for bound in checked)
 
     def improve(self, instance: Instance, time_limit_s: float = 10.0) -> list[Bound]:
@@ -154,12 +122,15 @@ class BoundBank:
         if not verdict.feasible:
             broken = "; ".join(map(str, verdict.violations))
             raise ParameterError(f"{instance.name}: only feasible schedules are banked; {broken}")
-        key, objective = _key(instance), verdict.objectives[0]
-        for bound in self.bounds(instance):
-            check_bound(objective, bound.value, bound.source, instance.name)
-        self.incumbent(instance)  # a forged one gives way
+        key, objective = bank_key(instance), verdict.objectives[0]
+        self.bounds(instance)  # what does not hold gives way
+        self.incumbent(instance)
         text = render(schedule_to_dict(schedule, instance))
         with self._transaction() as db:
+            for row in db.execute(f"select {_COLUMNS} from bounds where {_WHERE}", key).fetchall():
+                entry = BankEntry(*row)
+                if self._is_sealed(key, entry):
+                    check_bound(objective, entry.value, entry.source, instance.name)
             self._keep_instance(db, instance)
             changed = db.execute(
                 "insert into incumbents values (?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
@@ -169,8 +140,10 @@ class BoundBank:
             return changed.rowcount > 0
 
     def bounds(self, instance: Instance) -> list[Bound]:
-        """What is banked of an instance and holds, best first: the best per kind of proof. What does not is dropped."""
-        key = _key(instance)
+        """What is banked of an instance and holds, best first: the best per kind of proof. What
+        does not is dropped.
+        """
+        key = bank_key(instance)
         found = []
         for entry in self._entries(key):
             bound, check = self._judged(instance, entry)
@@ -181,10 +154,14 @@ class BoundBank:
         return sorted(found, key=lambda bound: -bound.value)
 
     def incumbent(self, instance: Instance) -> tuple[float, Schedule] | None:
-        """The best banked objective and its schedule; one that the verifier does not confirm is dropped."""
-        key = _key(instance)
+        """The best banked objective and its schedule; one that the verifier does not confirm is
+        dropped.
+        """
+        key = bank_key(instance)
         with self._transaction() as db:
-            row = db.execute(f"select value, schedule, seal from incumbents where {_WHERE}", key).fetchone()
+            row = db.execute(
+                f"select value, schedule, seal from incumbents where {_WHERE}", key
+            ).fetchone()
         if row is None:
             return None
         value, text, mark = row
@@ -193,25 +170,33 @@ class BoundBank:
         return self._verified(instance, value, text)[0]
 
     def recheck(self, instance: Instance) -> list[Recheck]:
-        """Repeat every proof of an instance in full, whatever the seals say; what does not hold is dropped or changed."""
-        key = _key(instance)
+        """Repeat every proof of an instance in full, whatever the seals say; what does not hold is
+        dropped or changed.
+        """
+        key = bank_key(instance)
         found = []
         for entry in self._entries(key):
             bound, check = self._judged(instance, entry, again=True)
             self._settle(key, entry, bound, check)
             found.append(check)
         with self._transaction() as db:
-            row = db.execute(f"select value, schedule from incumbents where {_WHERE}", key).fetchone()
+            row = db.execute(
+                f"select value, schedule from incumbents where {_WHERE}", key
+            ).fetchone()
         return [*found, self._verified(instance, *row)[1]] if row is not None else found
 
     def recheck_all(self) -> Iterator[Recheck]:
         """Repeat every proof of every instance in the bank."""
         with self._transaction() as db:
-            kept = db.execute("select physics, objective, name, content from instances order by name").fetchall()
+            kept = db.execute(
+                "select physics, objective, name, content from instances order by name"
+            ).fetchall()
             known = {(physics, objective) for physics, objective, _, _ in kept}
-            every = db.execute("select physics, objective from bounds union select physics, objective from incumbents").fetchall()
+            every = db.execute(
+                "select physics, objective from bounds union select physics, objective from incumbents"
+            ).fetchall()
         for physics, objective, name, content in kept:
-            instance, why = _read_instance(content, (physics, objective))
+            instance, why = read_kept_instance(content, (physics, objective))
             if instance is not None:
                 yield from self.recheck(instance)
             else:
@@ -222,7 +207,9 @@ class BoundBank:
     def _checked(self, instance: Instance, bound: Bound) -> Bound:
         """A finite bound; a certified one is what its certificate proves."""
         if not math.isfinite(bound.value):
-            raise ParameterError(f"bound {bound.value!r} from {bound.source} on {instance.name!r} must be finite")
+            raise ParameterError(
+                f"bound {bound.value!r} from {bound.source} on {instance.name!r} must be finite"
+            )
         if bound.proof == "solver":
             return bound
         try:
@@ -231,12 +218,22 @@ class BoundBank:
             proven = None
         return proven if proven is not None else Bound(bound.value, bound.source, "solver")
 
-    def _insert(self, db: sqlite3.Connection, instance: Instance, bound: Bound, origin: Origin) -> int:
-        key, module, settings, code = _key(instance), None, None, proof_code()
+    def _insert(
+        self, db: sqlite3.Connection, instance: Instance, bound: Bound, origin: Origin
+    ) -> int:
+        key, module, settings, code = bank_key(instance), None, None, proof_code()
         if bound.proof == "solver":
             module, settings, code = origin.module, origin.settings, solver_code(origin.module)
         self._keep_instance(db, instance)
-        values = (bound.proof, float(bound.value), bound.source, bound.certificate, code, module, settings)
+        values = (
+            bound.proof,
+            float(bound.value),
+            bound.source,
+            bound.certificate,
+            code,
+            module,
+            settings,
+        )
         return db.execute(
             "insert into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
             "source = excluded.source, certificate = excluded.certificate, code = excluded.code, module = excluded.module, "
@@ -245,21 +242,25 @@ class BoundBank:
         ).rowcount
 
     def _keep_instance(self, db: sqlite3.Connection, instance: Instance) -> None:
-        key = _key(instance)
+        key = bank_key(instance)
         if db.execute(f"select 1 from instances where {_WHERE}", key).fetchone() is None:
             first = instance.with_objective(instance.objective.level(0))
             content = zlib.compress(render(instance_to_dict(first)).encode())
             db.execute("insert into instances values (?, ?, ?, ?)", (*key, instance.name, content))
 
-    def _entries(self, key: tuple[str, str]) -> list[_Entry]:
+    def _entries(self, key: tuple[str, str]) -> list[BankEntry]:
         with self._transaction() as db:
-            return [_Entry(*row) for row in db.execute(f"select {_COLUMNS} from bounds where {_WHERE}", key)]
+            return [
+                BankEntry(*row)
+                for row in db.execute(f"select {_COLUMNS} from bounds where {_WHERE}", key)
+            ]
 
-    def _judged(self, instance: Instance, entry: _Entry, again: bool = False) -> tuple[Bound | None, Recheck]:
+    def _judged(
+        self, instance: Instance, entry: BankEntry, again: bool = False
+    ) -> tuple[Bound | None, Recheck]:
         """The bound that an entry is worth, None for nothing, and what became of it."""
         said = (instance.name, entry.value, entry.source)
-        fields = (entry.proof, entry.value, entry.source, entry.certificate, entry.code, entry.module, entry.settings)
-        sealed = entry.seal == seal(self._key, *_key(instance), *fields)
+        sealed = self._is_sealed(bank_key(instance), entry)
         if entry.proof == "solver":
             why = self._solver_reason(entry, sealed)
             if why:
@@ -282,7 +283,20 @@ class BoundBank:
         why = f"its certificate proves {proven.value!r} ({proven.source}, {proven.proof})"
         return proven, Recheck(*said, proof, proven.value, "changed", why)
 
-    def _solver_reason(self, entry: _Entry, sealed: bool) -> str:
+    def _is_sealed(self, key: tuple[str, str], entry: BankEntry) -> bool:
+        """Whether an entry is as it was kept, by this user on this machine."""
+        fields = (
+            entry.proof,
+            entry.value,
+            entry.source,
+            entry.certificate,
+            entry.code,
+            entry.module,
+            entry.settings,
+        )
+        return entry.seal == seal(self._key, *key, *fields)
+
+    def _solver_reason(self, entry: BankEntry, sealed: bool) -> str:
         """Why a solver's bound does not count; empty when it does."""
         if not sealed:
             return "it was changed, or kept by another user or machine, and a solver's bound cannot be proved again"
@@ -290,21 +304,37 @@ class BoundBank:
             return f"{entry.module}, the models of optbench or a library are of another version than when it was proved"
         return ""
 
-    def _settle(self, key: tuple[str, str], entry: _Entry, bound: Bound | None, check: Recheck) -> None:
+    def _settle(
+        self, key: tuple[str, str], entry: BankEntry, bound: Bound | None, check: Recheck
+    ) -> None:
         """Write down what became of an entry, unless another process has replaced it."""
         if check.outcome == "holds" and check.why != "proved again":
             return
         with self._transaction() as db:
             where = f"{_WHERE} and proof = ? and seal is ?"
-            gone = db.execute(f"delete from bounds where {where}", (*key, entry.proof, entry.seal)).rowcount
+            gone = db.execute(
+                f"delete from bounds where {where}", (*key, entry.proof, entry.seal)
+            ).rowcount
             if gone and bound is not None:
-                values = (bound.proof, bound.value, bound.source, bound.certificate, proof_code(), None, None)
+                values = (
+                    bound.proof,
+                    bound.value,
+                    bound.source,
+                    bound.certificate,
+                    proof_code(),
+                    None,
+                    None,
+                )
                 marked = (*key, *values, seal(self._key, *key, *values))
-                db.execute("insert or ignore into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", marked)
+                db.execute(
+                    "insert or ignore into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", marked
+                )
 
-    def _verified(self, instance: Instance, value: float, text: str) -> tuple[tuple[float, Schedule] | None, Recheck]:
+    def _verified(
+        self, instance: Instance, value: float, text: str
+    ) -> tuple[tuple[float, Schedule] | None, Recheck]:
         """A banked schedule, verified again; dropped or changed where it is not what it says."""
-        key, proven, schedule = _key(instance), None, None
+        key, proven, schedule = bank_key(instance), None, None
         why = "the verifier confirms it"
         try:
             schedule = schedule_from_dict(parse_json(text), instance)
@@ -313,14 +343,19 @@ class BoundBank:
             why = why if verdict.feasible else f"it is not feasible: {verdict.violations[0]}"
         except (OptbenchError, LookupError, TypeError, ValueError) as error:
             why = f"it cannot be read ({error})"
-        outcome: Outcome = "dropped" if proven is None else "holds" if proven == value else "changed"
+        outcome: Outcome = (
+            "dropped" if proven is None else "holds" if proven == value else "changed"
+        )
         if outcome == "changed":
             why = f"the verifier finds {proven!r}"
         check = Recheck(instance.name, value, "schedule", "schedule", proven, outcome, why)
         if outcome != "holds":
             self.notices.append(str(check))
         with self._transaction() as db:
-            db.execute(f"delete from incumbents where {_WHERE} and value = ? and schedule = ?", (*key, value, text))
+            db.execute(
+                f"delete from incumbents where {_WHERE} and value = ? and schedule = ?",
+                (*key, value, text),
+            )
             if proven is None or schedule is None:
                 return None, check
             marked = (*key, proven, text, seal(self._key, *key, proven, text, proof_code()))
@@ -334,42 +369,17 @@ class BoundBank:
             for table in ("bounds", "incumbents", "instances"):
                 db.execute(f"delete from {table} where {_WHERE}", key)
         for entry in entries:
-            kind: Proof = "solver" if entry.proof == "solver" else "exact-lp" if entry.proof == "exact-lp" else "combinatorial"
-            yield Recheck(name, entry.value, entry.source, kind, None, "dropped", why)
-
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        """Create the tables in a new file; empty one without certificates, refuse any other version."""
-        version = int(db.execute("pragma user_version").fetchone()[0])
-        tables = [name for (name,) in db.execute("select name from sqlite_master where type = 'table'")]
-        if version in UNCERTIFIED and {"bounds", "incumbents"} <= set(tables):
-            bounds, schedules = (db.execute(f"select count(*) from {name}").fetchone()[0] for name in ("bounds", "incumbents"))
-            for name in ("bounds", "incumbents"):
-                db.execute(f"drop table {name}")
-            self.notices.append(
-                f"{self.path} was written by an older optbench, whose bounds have no certificates: "
-                f"{bounds} bounds and {schedules} schedules were dropped, and are found again as instances are solved"
+            kind: Proof = (
+                "solver"
+                if entry.proof == "solver"
+                else "exact-lp"
+                if entry.proof == "exact-lp"
+                else "combinatorial"
             )
-        elif version != VERSION and tables:
-            raise FileFormatError(f"{self.path} is a bank of version {version}; this optbench reads {VERSION}, name another file")
-        for statement in SCHEMA.split(";"):
-            db.execute(statement)
-        db.execute(f"pragma user_version = {VERSION}")
+            yield Recheck(name, entry.value, entry.source, kind, None, "dropped", why)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._db.execute("begin immediate")
         with self._db:  # commits, or rolls back on an exception
             yield self._db
-
-
-def _key(instance: Instance) -> tuple[str, str]:
-    return instance.physics_hash, instance.objective.level(0).hash
-
-
-def _read_instance(content: bytes, key: tuple[str, str]) -> tuple[Instance | None, str]:
-    """A kept instance, whose hash must be its key; else why it is none."""
-    try:
-        instance = instance_from_dict(parse_json(zlib.decompress(content).decode()))
-    except (OptbenchError, zlib.error, UnicodeDecodeError, LookupError, TypeError, ValueError) as error:
-        return None, f"its instance cannot be read ({error})"
-    return (instance, "") if _key(instance) == key else (None, "its instance is not the one that it was proved of")

@@ -1,12 +1,14 @@
 """Proofs that an instance has no schedule.
 
-Combinatorial: the earliest end of a task lies beyond its latest one, tasks that must all end by some time have more work on their
-pools than fits before it, or a lower bound on a limited metric lies above its limit.
-By the fluid LP, whose rows hold of some schedule wherever there is one: for A v ≥ b (= b on some rows), lower ≤ v ≤ upper and
-y ≥ 0 on the inequalities, every point has 0 ≥ y·b − yᵀA v, so that min over the box of y·b − yᵀA v > 0 leaves no point. That is
-the exact check of a bound with costs 0 (``exact_check``); y are the duals of the least violation of the rows (Farkas).
+Combinatorial: the earliest end of a task lies beyond its latest one, tasks that must all end by
+some time have more work on their pools than fits before it, or a lower bound on a limited metric
+lies above its limit. By the fluid LP, whose rows hold of some schedule wherever there is one: for A
+v ≥ b (= b on some rows), lower ≤ v ≤ upper and y ≥ 0 on the inequalities, every point has 0 ≥ y·b −
+yᵀA v, so that min over the box of y·b − yᵀA v > 0 leaves no point. That is the exact check of a
+bound with costs 0 (``exact_check``); y are the duals of the least violation of the rows (Farkas).
 
-An open instance may leave all work undone, and of an interrupted task neither argument holds as it stands: both prove nothing.
+An open instance may leave all work undone, and of an interrupted task neither argument holds as it
+stands: both prove nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.certificates import FARKAS, REFUTATION, certificate_text, dual_fields, read_duals
+from optbench.bounds.certificates import (
+    FARKAS,
+    REFUTATION,
+    certificate_text,
+    dual_fields,
+    read_duals,
+)
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound
 from optbench.bounds.fluid import fluid_model
 from optbench.bounds.fluid_bound import LARGE, is_bounded
@@ -71,11 +79,15 @@ def _contradictions(relaxation: Relaxation) -> Iterator[tuple[str, str]]:
     floors = metric_floors(relaxation, makespan)
     for metric, limit in sorted(instance.limits.metric_max.items()):
         if metric not in MAKESPANS and floors.get(metric, -np.inf) > widened(limit):
-            yield f"cheapest:{metric}", f"{metric} is at least {floors[metric]:g} and limited to {limit:g}"
+            yield (
+                f"cheapest:{metric}",
+                f"{metric} is at least {floors[metric]:g} and limited to {limit:g}",
+            )
 
 
 def _overloads(relaxation: Relaxation, latest: Floats) -> Iterator[tuple[str, str]]:
-    """Pools whose tasks cannot all end by their latest ends: the bounds on the makespan with the time from a task's latest end
+    """Pools whose tasks cannot all end by their latest ends: the bounds on the makespan with the
+    time from a task's latest end
     to the last one as its tail."""
     for pools in relaxation.sets:
         due = latest[pools.task]
@@ -92,7 +104,9 @@ def _overloads(relaxation: Relaxation, latest: Floats) -> Iterator[tuple[str, st
 
 
 def farkas(instance: Instance, time_limit_s: float) -> Infeasibility | None:
-    """Duals that prove the rows of the fluid LP to contradict each other; None where there are none, or too many rows."""
+    """Duals that prove the rows of the fluid LP to contradict each other; None where there are
+    none, or too many rows.
+    """
     merged = merge_pools(instance).instance
     if not is_bounded(merged) or len(merged.pairs.task) > LARGE:
         return None
@@ -116,7 +130,9 @@ def _infeasibility(lp: LinearProgram, duals: Certificate) -> Infeasibility | Non
         return None
     used = sorted({family for family, y in zip(lp.family, duals.numerator, strict=True) if y})
     argument = f"the rows {', '.join(used)} of the fluid LP contradict each other"
-    return Infeasibility("fluid_lp:farkas", "exact-lp", argument, certificate_text(FARKAS, **dual_fields(lp, duals)))
+    return Infeasibility(
+        "fluid_lp:farkas", "exact-lp", argument, certificate_text(FARKAS, **dual_fields(lp, duals))
+    )
 
 
 def _without_costs(instance: Instance) -> LinearProgram:
@@ -125,13 +141,17 @@ def _without_costs(instance: Instance) -> LinearProgram:
 
 
 def _violations(lp: LinearProgram) -> LinearProgram:
-    """The LP of the least violation: every row may miss its right-hand side, for a price of 1 per largest entry of the row."""
+    """The LP of the least violation: every row may miss its right-hand side, for a price of 1 per
+    largest entry of the row.
+    """
     rows, columns = np.arange(lp.num_rows), lp.num_columns
     largest = np.ones(lp.num_rows)
     np.maximum.at(largest, lp.row, np.abs(lp.value))
     equal = np.flatnonzero(lp.equal)
     row = np.concatenate((lp.row, rows, equal))
-    column = np.concatenate((lp.column, columns + rows, columns + lp.num_rows + np.arange(len(equal))))
+    column = np.concatenate(
+        (lp.column, columns + rows, columns + lp.num_rows + np.arange(len(equal)))
+    )
     value = np.concatenate((lp.value, np.ones(lp.num_rows), -np.ones(len(equal))))
     order = np.lexsort((column, row))
     extra = lp.num_rows + len(equal)

@@ -1,7 +1,8 @@
-"""The one place that says ``exact-lp`` or ``combinatorial``: a certificate is proved again from the instance.
+"""The one place that says ``exact-lp`` or ``combinatorial``: a certificate is proved again from the
+instance.
 
-What a certificate proves does not depend on who made it. A proof that this process has made already is not repeated: its outcome
-is remembered under a hash of instance, objective and certificate.
+What a certificate proves does not depend on who made it. A proof that this process has made already
+is not repeated: its outcome is remembered under a hash of instance, objective and certificate.
 """
 
 from __future__ import annotations
@@ -60,8 +61,11 @@ class Proofs:
 _PROOFS = Proofs()
 
 
-def prove(instance: Instance, certificate: str, *, costly: bool = True, again: bool = False) -> Bound:
-    """The bound that a certificate proves on the first level of the objective; CertificateError says why it proves none.
+def prove(
+    instance: Instance, certificate: str, *, costly: bool = True, again: bool = False
+) -> Bound:
+    """The bound that a certificate proves on the first level of the objective; CertificateError
+    says why it proves none.
 
     Without ``costly``, what may take more than a few seconds is refused: certificates come from
     anywhere. With ``again`` the proof is repeated even if this process has made it before.
@@ -73,7 +77,9 @@ def prove(instance: Instance, certificate: str, *, costly: bool = True, again: b
 
 
 def prove_infeasible(instance: Instance, certificate: str) -> Infeasibility:
-    """The proof that no schedule exists, repeated; CertificateError says why the certificate is none."""
+    """The proof that no schedule exists, repeated; CertificateError says why the certificate is
+    none.
+    """
     found = _outcome(instance, certificate, costly=False)
     if not isinstance(found, Infeasibility):
         raise CertificateError("the certificate is one of a bound; it proves no infeasibility")
@@ -88,7 +94,9 @@ def remember(instance: Instance, bounds: Iterable[Bound]) -> None:
 
 
 def labelled(instance: Instance, bound: Bound, *, costly: bool = True) -> Bound:
-    """A bound under the label that it deserves: what its certificate proves of this instance, or ``solver``."""
+    """A bound under the label that it deserves: what its certificate proves of this instance, or
+    ``solver``.
+    """
     plain = replace(bound, proof="solver", certificate=None)
     if bound.proof == "solver" or bound.certificate is None:
         return plain
@@ -100,10 +108,14 @@ def labelled(instance: Instance, bound: Bound, *, costly: bool = True) -> Bound:
     return replace(proven, value=value, level=bound.level) if value >= bound.value else plain
 
 
-def _outcome(instance: Instance, certificate: str, costly: bool, again: bool = False) -> Bound | Infeasibility:
+def _outcome(
+    instance: Instance, certificate: str, costly: bool, again: bool = False
+) -> Bound | Infeasibility:
     data = parse_certificate(certificate)
     if not costly:
-        _refuse_costly(instance, data)  # whether it is known or not: a label must not depend on what came before
+        _refuse_costly(
+            instance, data
+        )  # whether it is known or not: a label must not depend on what came before
     key = _key(instance, certificate)
     known = None if again else _PROOFS.get(key)
     if known is not None:
@@ -112,7 +124,11 @@ def _outcome(instance: Instance, certificate: str, costly: bool, again: bool = F
         found = _proved(instance, data)
     except CertificateError:
         raise
-    except (OptbenchError, ArithmeticError, ValueError) as error:  # foreign numbers that no relaxation takes
+    except (
+        OptbenchError,
+        ArithmeticError,
+        ValueError,
+    ) as error:  # foreign numbers that no relaxation takes
         raise CertificateError(f"the certificate does not fit this instance ({error})") from error
     if found is None:
         raise CertificateError("the certificate proves nothing of this instance")
@@ -124,11 +140,17 @@ def _refuse_costly(instance: Instance, data: Mapping[str, Any]) -> None:
     """Refuse a proof that may take more than a few seconds."""
     method = data["method"]
     if method in (FLUID, FARKAS) and num_pairs(instance) > MOST_PAIRS:
-        raise CertificateError(f"{num_pairs(instance):,} (task, mode) pairs: too many to repeat the proof at once")
+        raise CertificateError(
+            f"{num_pairs(instance):,} (task, mode) pairs: too many to repeat the proof at once"
+        )
     if method == COMBINATORIAL and data.get("makespan") is not None:
         raise CertificateError("a destructive bound takes long to prove again")
     slot_s = data.get("slot_s")
-    if method == STREAM and slot_s is not None and (instance.stream is None or slot_s != usual_slot_s(instance)):
+    if (
+        method == STREAM
+        and slot_s is not None
+        and (instance.stream is None or slot_s != usual_slot_s(instance))
+    ):
         raise CertificateError("the slots are not those that the core takes")
 
 
@@ -138,7 +160,9 @@ def _proved(instance: Instance, data: Mapping[str, Any]) -> Bound | Infeasibilit
     if method == COMBINATORIAL:
         makespan = data.get("makespan")
         if makespan is not None and (type(makespan) is not int or not 0 < makespan < 2**53):
-            raise CertificateError(f"makespan is {makespan!r}; it must be a positive whole number of ticks")
+            raise CertificateError(
+                f"makespan is {makespan!r}; it must be a positive whole number of ticks"
+            )
         return recomputed(instance, str(data.get("source")), makespan, RECHECK_S)
     if method == FLUID:
         return recheck_fluid(instance, data)

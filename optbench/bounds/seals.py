@@ -1,7 +1,9 @@
-"""Seals of the bank: a keyed hash of an entry, and the hash of the code that an entry was proved by.
+"""Seals of the bank: a keyed hash of an entry, and the hash of the code that an entry was proved
+by.
 
-The key is made once per user, outside of the bank: an entry whose seal does not fit was changed, comes from another machine, or
-was proved by other code. Then its proof is repeated, and it is dropped where that fails.
+The key is made once per user, outside of the bank: an entry whose seal does not fit was changed,
+comes from another machine, or was proved by other code. Then its proof is repeated, and it is
+dropped where that fails.
 """
 
 from __future__ import annotations
@@ -17,20 +19,25 @@ from importlib import metadata
 from pathlib import Path
 
 KEY_BYTES = 32
-# Rooms whose code decides what a certificate proves, those that decide what a solver's model says, and libraries that solve it.
+# Rooms whose code decides what a certificate proves, those that decide what a solver's model says,
+# and libraries that solve it.
 OF_PROOFS = ("model", "bounds")
 OF_SOLVERS = ("model", "bounds", "views", "plugins", "sim")
 LIBRARIES = ("ortools", "highspy", "numpy", "scipy", "pyomo")
 
 
 def key_file() -> Path:
-    """Where the key lies: ``$XDG_STATE_HOME/optbench/bank.key``, by default below ``~/.local/state``."""
+    """Where the key lies: ``$XDG_STATE_HOME/optbench/bank.key``, by default below
+    ``~/.local/state``.
+    """
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "optbench" / "bank.key"
 
 
 def seal_key() -> bytes:
-    """The user's key, made on first use; a key of this process alone where none can be kept, so that proofs are repeated."""
+    """The user's key, made on first use; a key of this process alone where none can be kept, so
+    that proofs are repeated.
+    """
     path = key_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -64,7 +71,9 @@ def proof_code() -> str:
 
 @cache
 def solver_code(module: str) -> str:
-    """Hash of the core's models, the libraries' versions and the files of a solver's module, where there is one."""
+    """Hash of the core's models, the libraries' versions and the files of a solver's module, where
+    there is one.
+    """
     return _digest([*_sources(OF_SOLVERS), *_plugin_files(module)], versions())
 
 
@@ -85,7 +94,9 @@ def _sources(rooms: Iterable[str]) -> list[Path]:
 
 
 def _plugin_files(module: str) -> list[Path]:
-    """A solver's module, with the private modules beside it or the whole of its package; empty where it cannot be found."""
+    """A solver's module, with the private modules beside it or the whole of its package; empty
+    where it cannot be found.
+    """
     try:
         spec = importlib.util.find_spec(module) if module else None
     except (ImportError, ValueError, AttributeError):

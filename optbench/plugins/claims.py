@@ -1,4 +1,6 @@
-"""What the core makes of what a run claims: labels of bounds, infeasibility, and the bank of bounds."""
+"""What the core makes of what a run claims: labels of bounds, infeasibility, and the bank of
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optbench.bounds.bank import BoundBank, Origin
+from optbench.bounds.bank import BoundBank
+from optbench.bounds.bank_entries import Origin
 from optbench.bounds.infeasible import certify_infeasible
 from optbench.bounds.proving import labelled, remember
 from optbench.bounds.seals import versions
@@ -22,7 +25,9 @@ BANKED = "bank:"
 
 
 def origin_of(solver: Solver, name: str, budget: Mapping[str, Any]) -> Origin:
-    """Where a solver's own bounds come from: its module, its settings, and the versions of what it solves with."""
+    """Where a solver's own bounds come from: its module, its settings, and the versions of what it
+    solves with.
+    """
     settings = {"solver": name, "params": vars(solver), "budget": budget, "versions": versions()}
     return Origin(type(solver).__module__, json.dumps(jsonable(settings), sort_keys=True))
 
@@ -45,11 +50,17 @@ def bank_run(path: str | Path, run: Run, origin: Origin) -> None:
         if run.proven_infeasible and best is not None:
             words = f"{run.instance.name}: {words_of(run)} that no schedule exists, but the bank holds a verified one"
             raise ContradictionError(f"{words} with objective {best[0]!r}")
-        bank.record(run.instance, [found for found in run.bounds if not found.source.startswith(BANKED)], origin)
+        bank.record(
+            run.instance,
+            [found for found in run.bounds if not found.source.startswith(BANKED)],
+            origin,
+        )
         if run.best is not None:
             bank.observe(run.instance, run.best)
         if bank.notices:
-            run.info["bank"] = "; ".join([*([run.info["bank"]] if "bank" in run.info else []), *bank.notices])
+            run.info["bank"] = "; ".join(
+                [*([run.info["bank"]] if "bank" in run.info else []), *bank.notices]
+            )
 
 
 def words_of(run: Run) -> str:

@@ -125,7 +125,7 @@ def test_nonsense_is_named(values: dict[str, Any], culprit: str) -> None:
         (lambda a: a.update(schedule=[1, 2]), "the schedule: the file is a list of 2"),
         (lambda a: a["schedule"].pop("segments"), "segments is missing"),
         (lambda a: a["schedule"]["segments"].update(task=[99] * 9), "segments.task[0] is 99"),
-        (lambda a: a["schedule"]["segments"].update(units=[1e300] * 9), "segments.units[0] is 1e+300"),
+        (lambda a: a["schedule"]["segments"].update(units=[1] * 9), "unknown key 'segments.units'"),
         (lambda a: a.update(refusal="boredom"), "'boredom'"),
         (lambda a: a.update(refusal="refused", message=3), "message is 3"),
     ],
@@ -327,7 +327,7 @@ ANYTHING = st.recursive(
 )
 RESULT_KEYS = sorted(ANSWER["result"])
 PARTS = ("result", "schedule", "refusal", "message", "inside_s")
-SEGMENT_KEYS = ("task", "mode", "start", "end", "units")
+SEGMENT_KEYS = ("task", "mode", "start", "end")
 
 
 @given(ANYTHING, st.sampled_from(["solve", "bound"]))

@@ -71,6 +71,15 @@ def test_a_bound_above_what_another_reached_is_said() -> None:
     assert "bounds | alpha-0 | 0 says 11.0" in (late.take(record(BOUNDS[0], bound=11.0)) or "")
 
 
+def test_infeasible_is_contradicted_by_a_schedule_whichever_comes_first() -> None:
+    denies = record(CPSAT[0], status="infeasible")
+    for order in ((denies, record(FCFS[0], 10.0)), (record(FCFS[0], 10.0), denies)):
+        watch = watching()
+        assert watch.take(order[0]) is None
+        said = watch.take(order[1])
+        assert said is not None and "cpsat | alpha-0 | 0 says that it is infeasible, but fcfs" in said
+
+
 def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_line, "LINE_EVERY_S", 0.0)
     with StudyProgress("night", Watch(2)) as show:

@@ -16,7 +16,8 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.bank import BoundBank, Origin
+from optbench.bounds.bank import BoundBank
+from optbench.bounds.bank_entries import Origin
 from optbench.bounds.certificates import certificate_text
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.proving import labelled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -212,3 +213,20 @@ def test_the_instance_may_have_a_seed_of_its_own(cli: Cli) -> None:
     same, other = cli(*words, "--seed", "2").json, cli(*words, "--seed", "7").json
     assert (one["seed"], one["instance_hash"]) == (7, same["instance_hash"])
     assert one["instance_hash"] != other["instance_hash"]
+
+
+def test_the_bank_is_proved_again(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "optbench.toml").touch()
+    assert cli("bound", "--recheck").code == 2
+    assert "there is no bank" in cli("bound", "--recheck").err
+    assert cli("bound").code == cli("bound", "two_pools", "--recheck").code == 2
+    cli("solve", "jobshop:jobs=4,machines=3", "-s", "fcfs", "--bank", "-q")
+    held = cli("bound", "--recheck", "--json").json
+    assert held["entries"] and {entry["outcome"] for entry in held["entries"]} == {"holds"}
+    with sqlite3.connect(tmp_path / ".optbench" / "bounds.sqlite") as db:
+        db.execute("update bounds set value = 2 * value, source = 'mine'")
+        db.execute("insert into bounds select physics, objective, 'solver', value, source, null, code, '', '', seal from bounds")
+    said = cli("bound", "--recheck").out
+    assert "changed" in said and "its certificate proves" in said
+    assert "dropped" in said and "a solver's bound cannot be proved again" in said
+    assert {entry["outcome"] for entry in cli("bound", "--recheck", "--json").json["entries"]} == {"holds"}

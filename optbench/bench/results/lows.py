@@ -1,7 +1,8 @@
 """Which bounds count for whom.
 
-The certified bounds of an instance, whoever reported them, count for every solver of a study. What a solver only says (proof
-``solver``) counts for its own run, and for the others where the study trusts that solver by name.
+The certified bounds of an instance, whoever reported them, count for every solver of a study. What
+a solver only says (proof ``solver``) counts for its own run, and for the others where the study
+trusts that solver by name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ BoundRow = Mapping[str, Any]
 
 
 def counts_for_all(cell: Cell, record: Record, row: BoundRow, trust: Iterable[str]) -> bool:
-    """Whether a bound of a record counts for other runs: the judge has certified it, or its solver is trusted."""
+    """Whether a bound of a record counts for other runs: the judge has certified it, or its solver
+    is trusted.
+    """
     if cell.kind == "bound":
         return bool(row["proof"] != "solver")
     certified = record.labelled and row["proof"] != "solver"
@@ -26,10 +29,14 @@ def counts_for_all(cell: Cell, record: Record, row: BoundRow, trust: Iterable[st
 
 def best_of_level(rows: Iterable[BoundRow], level: int) -> float | None:
     """The highest of some bounds on one level."""
-    return max((float(row["value"]) for row in rows if int(row.get("level", 0)) == level), default=None)
+    return max(
+        (float(row["value"]) for row in rows if int(row.get("level", 0)) == level), default=None
+    )
 
 
-def shared_lows(joined: Iterable[tuple[Cell, Record | None]], trust: Iterable[str]) -> dict[str, float]:
+def shared_lows(
+    joined: Iterable[tuple[Cell, Record | None]], trust: Iterable[str]
+) -> dict[str, float]:
     """By instance, the best bound on the first level that counts for every solver."""
     lows: dict[str, float] = {}
     for cell, record in joined:
@@ -43,7 +50,9 @@ def shared_lows(joined: Iterable[tuple[Cell, Record | None]], trust: Iterable[st
 
 
 def widest_gap(value: Value | None, shared: float | None, rows: Iterable[BoundRow]) -> float | None:
-    """The widest gap of any level: of the first to the shared bound or these, of a later one to these alone."""
+    """The widest gap of any level: of the first to the shared bound or these, of a later one to
+    these alone.
+    """
     if value is None:
         return None
     values, rows = value if isinstance(value, tuple) else (value,), list(rows)

@@ -14,7 +14,7 @@ from optbench.cli.targets import add_target, instance_of
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
-    from optbench.bounds.bank import Recheck
+    from optbench.bounds.bank_entries import Recheck
     from optbench.model.result import Bound
 
 SUMMARY = "certified lower bounds: value, source and proof"

@@ -23,7 +23,7 @@ from ortools.sat.python import cp_model
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.timegrid import allowance
 from optbench.views.cpsat.draft import Draft, Expression, Literal
-from optbench.views.cpsat.scaling import NEAR, guard, scale_for, to_int
+from optbench.views.cpsat.scaling import MAX_SUM, NEAR, guard, scale_for, to_int
 
 # Joules of a transfer, the literal under which they are drawn, the producer and the sender pool.
 Drawn = tuple[float, Literal, int, int]
@@ -193,10 +193,12 @@ def add_loads(draft: Draft) -> None:
         for chosen in nested_sets([(head[i], tail[i], i) for i in users]):
             work = sum(n * draft.duration[row] * draft.at(row) for i in chosen for row, n in users[i].items())
             spare = int(min(head[i] for i in chosen) + min(tail[i] for i in chosen))
-            guard(float(count) * draft.last * 4, "loads")
+            most = sum(max(n * draft.duration[row] for row, n in users[i].items()) for i in chosen)
+            if float(count) * draft.last * 4 >= MAX_SUM or float(most) >= MAX_SUM:
+                continue  # implied by the pool; its numbers would leave 64 bits
             if draft.has_makespan:
                 draft.model.add(work <= count * (draft.makespan - spare))
-            elif sum(max(n * draft.duration[row] for row, n in users[i].items()) for i in chosen) > count * (draft.last - spare):
+            elif most > count * (draft.last - spare):
                 draft.model.add(work <= count * (draft.last - spare))
 
 

@@ -17,6 +17,7 @@ from ortools.sat.python import cp_model
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.views.cpsat.draft import Decision, Draft, Expression
+from optbench.views.cpsat.grain import in_grains
 from optbench.views.cpsat.metrics import Affine, metric
 from optbench.views.cpsat.resources import add_caps, add_edges, add_loads, add_pools, add_symmetry, alike_groups
 from optbench.views.cpsat.scaling import Rounded
@@ -30,7 +31,7 @@ MAKESPANS = ("makespan", "makespan_s")
 
 @dataclass(frozen=True, eq=False)
 class CpsatView:
-    """The model and what its variables mean."""
+    """The model and what its variables mean; its times are multiples of ``grain`` ticks of the instance."""
 
     instance: Instance
     model: cp_model.CpModel
@@ -38,6 +39,7 @@ class CpsatView:
     total: Expression
     numbers: Rounded
     alike: tuple[tuple[int, ...], ...]
+    grain: int = 1
 
     def schedule(self, value: Callable[[cp_model.IntVar], int]) -> Schedule:
         """The schedule in a solution, given as the value of each variable."""
@@ -46,7 +48,7 @@ class CpsatView:
             rows = draft.rows(task)
             chosen = [row for row in rows if (literal := draft.present[row]) is None or value(literal)]
             mode.append(draft.mode[chosen[0]])
-            start.append(value(draft.start[task]))
+            start.append(value(draft.start[task]) * self.grain)
         return Schedule.of(self.instance, np.asarray(mode), np.asarray(start))
 
     def decision(self, schedule: Schedule) -> Decision:
@@ -54,7 +56,8 @@ class CpsatView:
         in the order the model wants."""
         draft, n = self.draft, self.instance.num_tasks
         row, start, end = [0] * n, [0] * n, [0] * n
-        columns = (schedule.task.tolist(), schedule.mode.tolist(), schedule.start.tolist(), schedule.end.tolist())
+        times = ((schedule.start // self.grain).tolist(), (schedule.end // self.grain).tolist())
+        columns = (schedule.task.tolist(), schedule.mode.tolist(), *times)
         for task, mode, begins, ends in zip(*columns, strict=True):
             row[task] = draft.row_of(task, mode)
             same = draft.mode[row[task]] == mode
@@ -97,12 +100,13 @@ def build(
     ``stage``: how fine the scale is where no exact one has small numbers (``scaling.FINER``). ``cutoff``: the objective of a
     verified schedule; what is worse is of no interest.
     """
-    draft = Draft.of(instance, inner)
+    coarse, grain = in_grains(instance)
+    draft = Draft.of(coarse, inner)
     transfers = add_edges(draft)
     objective = Affine()
-    for name, weight in instance.objective.levels[0]:
+    for name, weight in coarse.objective.levels[0]:
         objective.take(metric(draft, name, transfers), weight)
-    for name, limit in sorted(instance.limits.metric_max.items()):
+    for name, limit in sorted(coarse.limits.metric_max.items()):
         if name not in MAKESPANS:  # the end of time already holds those
             add_limit(draft, metric(draft, name, transfers), limit, stage)
     if shared:
@@ -113,4 +117,4 @@ def build(
     add_symmetry(draft, alike)
     total, numbers = rounded(draft, objective, stage=stage, cutoff=cutoff)
     draft.model.minimize(total)
-    return CpsatView(instance, draft.model, draft, total, numbers, alike)
+    return CpsatView(instance, draft.model, draft, total, numbers, alike, grain)

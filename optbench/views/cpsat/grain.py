@@ -1,17 +1,20 @@
 """The same instance in coarser ticks, where nothing is lost by it.
 
-Let g divide every duration, lag, release, way in, deadline and change of a tariff, and the horizon, in ticks. In any feasible schedule
-keep the modes and the order of all starts and ends: what is left are differences of starts bounded by multiples of g.
+Let g divide every duration, lag, release, way in, deadline and change of a tariff, and the horizon,
+in ticks. In any feasible schedule keep the modes and the order of all starts and ends: what is left
+are differences of starts bounded by multiples of g.
 
-- Without tariffs that vary, every metric rises with every end, and limits bound metrics from above: the least solution of the
-  differences, which consists of multiples of g, is no worse in any metric. No set of tasks runs together that did not before, so
-  that pools and power caps hold.
-- With tariffs that vary and no limit on a metric, the objective is linear between their changes, which are differences bounded
+- Without tariffs that vary, every metric rises with every end, and limits bound metrics from above:
+  the least solution of the
+  differences, which consists of multiples of g, is no worse in any metric. No set of tasks runs
+  together that did not before, so that pools and power caps hold.
+- With tariffs that vary and no limit on a metric, the objective is linear between their changes,
+  which are differences bounded
   by multiples of g too: some optimum is a vertex, and its starts are multiples of g.
 
-So some optimum starts everything at a multiple of g. What was declared in whole seconds has small numbers again in ticks of a
-nanosecond: CP-SAT is faster with them, and more objectives have an exact scale.
-"""
+So some optimum starts everything at a multiple of g. What was declared in whole seconds has small
+numbers again in ticks of a nanosecond: CP-SAT is faster with them, and more objectives have an
+exact scale. """
 
 from __future__ import annotations
 
@@ -41,8 +44,15 @@ def in_grains(instance: Instance) -> tuple[Instance, int]:
         return instance, 1
     coarse = _divided(instance, grain)
     again = _lags(coarse)
-    same = [(coarse.pairs.duration, instance.pairs.duration), (coarse.pairs.ready, instance.pairs.ready), (again, lags)]
-    if any(not np.array_equal(np.asarray(a, dtype=float) * grain, np.asarray(b, dtype=float)) for a, b in same):
+    same = [
+        (coarse.pairs.duration, instance.pairs.duration),
+        (coarse.pairs.ready, instance.pairs.ready),
+        (again, lags),
+    ]
+    if any(
+        not np.array_equal(np.asarray(a, dtype=float) * grain, np.asarray(b, dtype=float))
+        for a, b in same
+    ):
         return instance, 1  # a duration that is not what it was rounded to
     return coarse, grain
 
@@ -68,7 +78,9 @@ def _lags(instance: Instance) -> Any:
     if instance.num_pools**2 * len(heavy) > MAX_LAGS:
         return None
     pools = np.arange(instance.num_pools)
-    return np.asarray(instance.lag(pools[:, None, None], pools[None, :, None], heavy[None, None, :]), dtype=float)
+    return np.asarray(
+        instance.lag(pools[:, None, None], pools[None, :, None], heavy[None, None, :]), dtype=float
+    )
 
 
 def _divided(instance: Instance, grain: int) -> Instance:
@@ -76,7 +88,8 @@ def _divided(instance: Instance, grain: int) -> Instance:
     if "makespan" in limits:
         limits["makespan"] = float(limits["makespan"] // grain)
     levels = tuple(
-        tuple((name, weight * grain if name == "makespan" else weight) for name, weight in level) for level in instance.objective.levels
+        tuple((name, weight * grain if name == "makespan" else weight) for name, weight in level)
+        for level in instance.objective.levels
     )
     return replace(
         instance,

@@ -16,6 +16,7 @@ from ortools.sat.python import cp_model
 
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
+from optbench.views.cpsat.decode import in_order
 from optbench.views.cpsat.draft import Decision, Draft, Expression
 from optbench.views.cpsat.grain import in_grains
 from optbench.views.cpsat.metrics import Affine, metric
@@ -49,6 +50,8 @@ class CpsatView:
             chosen = [row for row in rows if (literal := draft.present[row]) is None or value(literal)]
             mode.append(draft.mode[chosen[0]])
             start.append(value(draft.start[task]) * self.grain)
+        if draft.coarse > 1:
+            return Schedule.of(self.instance, np.asarray(mode), in_order(draft, mode, start) * self.grain)
         return Schedule.of(self.instance, np.asarray(mode), np.asarray(start))
 
     def decision(self, schedule: Schedule) -> Decision:
@@ -56,11 +59,12 @@ class CpsatView:
         in the order the model wants."""
         draft, n = self.draft, self.instance.num_tasks
         row, start, end = [0] * n, [0] * n, [0] * n
-        times = ((schedule.start // self.grain).tolist(), (schedule.end // self.grain).tolist())
+        unit = self.grain * draft.coarse
+        times = ((schedule.start // unit).tolist(), (schedule.end // unit).tolist())
         columns = (schedule.task.tolist(), schedule.mode.tolist(), *times)
         for task, mode, begins, ends in zip(*columns, strict=True):
             row[task] = draft.row_of(task, mode)
-            same = draft.mode[row[task]] == mode
+            same = draft.mode[row[task]] == mode and draft.coarse == 1
             start[task], end[task] = int(begins), int(ends) if same else int(begins) + draft.duration[row[task]]
         for group in self.alike:
             ordered = sorted((start[i], end[i], draft.mode[row[i]]) for i in group)

@@ -116,11 +116,11 @@ def finer(instance: Instance, factor: float) -> Instance:
     return replace(
         instance,
         tick_s=instance.tick_s / factor,
-        horizon=None if instance.horizon is None else instance.horizon * factor,
+        horizon=None if instance.horizon is None else int(instance.horizon * factor),
         tasks=replace(
-            tasks, release=np.asarray(tasks.release) * factor, deadline=tasks.deadline * factor
+            tasks, release=tasks.release * int(factor), deadline=tasks.deadline * factor
         ),
-        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * factor),
+        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * int(factor)),
         limits=replace(instance.limits, metric_max=limits),
     )
 

@@ -72,11 +72,16 @@ def search(
     status = _Search(view, run, workers=workers, interleaved=interleaved).run(seconds, work_share)
     if status == cp_model.INFEASIBLE:
         run.report_infeasible(WHOLE)
-    elif status == cp_model.OPTIMAL and run.best is None:  # rounding admitted schedules that the verifier rejects
+        return True
+    if status != cp_model.OPTIMAL:
+        return False
+    if view.draft.coarse > 1:  # a relaxation has no finer scale, and none whose every solution holds
+        return True
+    if run.best is None:  # rounding admitted schedules that the verifier rejects
         _Search(build(view.instance, inner=True), run, proves=False).run()
-    if status == cp_model.OPTIMAL and run.best is not None and view.numbers.error > 0:
+    if run.best is not None and view.numbers.error > 0:
         sharpen(view.instance, run, work_share)
-    return status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+    return True
 
 
 def sharpen(instance: Instance, run: Run, work_share: float = 1.0) -> None:

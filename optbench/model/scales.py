@@ -1,16 +1,17 @@
 """How large the terms of a metric can be, and which difference of two of its values is rounding.
 
-The verifier adds terms that are not negative, so that a value is right to RELATIVE_TOLERANCE of itself. Models and bounds subtract
-what busy devices are spared of their rest: what they say is right to a few units in the last place of the sum of absolute
-terms, however small the value itself. With H the horizon, or a time by which some optimal schedule has ended, that sum is at most
+The verifier adds terms that are not negative, so that a value is right to RELATIVE_TOLERANCE of
+itself. Models and bounds subtract what busy devices are spared of their rest: what they say is
+right to a few units in the last place of the sum of absolute terms, however small the value itself.
+With H the horizon, or a time by which some optimal schedule has ended, that sum is at most
 
-    makespan     H                                          flow time    tick Σ_i w_i (H − release_i)
-    energy       Σ_i max_k e_ik + Σ_edges max_ab joule_ab + 2 tick Σ_r rest_r count_r H
-    tardiness    tick Σ_i w_i max(0, H − deadline_i)        cost, carbon the same as energy, at the highest rate of each pool
+    makespan     H                                          flow time    tick Σ_i w_i (H −
+    release_i) energy       Σ_i max_k e_ik + Σ_edges max_ab joule_ab + 2 tick Σ_r rest_r count_r H
+    tardiness    tick Σ_i w_i max(0, H − deadline_i)        cost, carbon the same as energy, at the
+    highest rate of each pool
 
-Resting energy counts twice: what all devices would draw, and what those that are busy are spared. Times are whole ticks, which
-floats hold exactly: no difference of times is rounding.
-"""
+Resting energy counts twice: what all devices would draw, and what those that are busy are spared.
+Times are whole ticks, which floats hold exactly: no difference of times is rounding. """
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _TIMES = (*MAKESPANS, "flow_time_s", "tardiness_s")
 
 
 def metric_scale(instance: Instance, name: str) -> float:
-    """An upper bound on the sum of absolute terms of a metric, over all schedules that end by ``time_horizon``."""
+    """An upper bound on the sum of absolute terms of a metric, over all schedules that end by
+    ``time_horizon``."""
     tick, tasks = instance.tick_s, instance.tasks
     end = float(instance.horizon) if instance.horizon is not None else time_horizon(instance)
     if name == "makespan":
@@ -42,7 +44,9 @@ def metric_scale(instance: Instance, name: str) -> float:
         return tick * math.fsum((tasks.weight * np.maximum(0.0, end - tasks.release)).tolist())
     if name == "tardiness_s":
         soft = np.isfinite(tasks.deadline) & ~tasks.deadline_hard
-        return tick * math.fsum((tasks.weight[soft] * np.maximum(0.0, end - tasks.deadline[soft])).tolist())
+        return tick * math.fsum(
+            (tasks.weight[soft] * np.maximum(0.0, end - tasks.deadline[soft])).tolist()
+        )
     if name == "j_per_unit":
         units = float(tasks.units.sum())
         return metric_scale(instance, "energy_j") / units if units > 0 else 0.0
@@ -60,12 +64,17 @@ def metric_tolerance(instance: Instance, name: str, value: float) -> float:
 
 def level_tolerance(instance: Instance, value: float) -> float:
     """The same of the first level of the objective."""
-    terms = [weight * CANCELLED * metric_scale(instance, name) for name, weight in instance.objective.levels[0] if name not in _TIMES]
+    terms = [
+        weight * CANCELLED * metric_scale(instance, name)
+        for name, weight in instance.objective.levels[0]
+        if name not in _TIMES
+    ]
     return RELATIVE_TOLERANCE * abs(value) + math.fsum(terms)
 
 
 def _highest_rates(instance: Instance, name: str) -> Floats:
-    """What one joule adds to the metric at most, by pool; the last entry is for tasks without a pool."""
+    """What one joule adds to the metric at most, by pool; the last entry is for tasks without a
+    pool."""
     if name not in _PRICED:
         return np.ones(instance.num_pools)
     tariffs = instance.tariffs
@@ -78,7 +87,9 @@ def _highest_rates(instance: Instance, name: str) -> Floats:
 def _most_busy(instance: Instance, rate: Floats) -> float:
     """The dearest mode of each task, by kind: without a table of all tasks and modes."""
     modes = instance.modes
-    priced = modes.energy_per_unit_j * np.where(modes.primary >= 0, rate[np.maximum(modes.primary, 0)], rate.max(initial=0.0))
+    priced = modes.energy_per_unit_j * np.where(
+        modes.primary >= 0, rate[np.maximum(modes.primary, 0)], rate.max(initial=0.0)
+    )
     most = np.zeros(len(modes.kind_ptr) - 1)
     np.maximum.at(most, modes.kind, np.abs(priced))
     return math.fsum((instance.tasks.units * most[instance.tasks.kind]).tolist())

@@ -47,7 +47,7 @@ def compare(
     continuous: Sequence[str] = (),
     make: Callable[[int], Instance] = tiny_instance,
 ) -> Outcome:
-    """Compare on the instance of a seed. Variants may refuse an instance; ``continuous`` ones solve it in ticks a billion times finer too."""
+    """Compare on the instance of a seed. Variants may refuse an instance; ``continuous`` ones solve it in fine ticks too."""
     instance = make(seed)
     began = time.perf_counter()
     best = brute_force(instance)

@@ -398,3 +398,16 @@ def test_busy_ticks_by_hand() -> None:
     begin, ticks = busy_ticks(np.array([20, 5, 7, 3]), np.array([2, 3, 2, 0]))
     assert ticks.tolist() == [5, 6, 7, 8, 20, 21]
     assert begin.tolist()[:3] == [4, 0, 2]
+
+
+@pytest.mark.parametrize("factor", [1e9, 1e12])
+def test_bounds_hold_in_fine_ticks(factor: float) -> None:
+    """Seed 29 in ticks of 1e-9: with times of 1e10 in its rows HiGHS proved 11.25 where the optimum is 10.21."""
+    for seed in (29, 87, 124):
+        both = in_fine_ticks(tiny_instance(seed), factor)
+        if both is None or "tariffs" in both[1].features:
+            continue
+        best, run = solved(both[0], Highs("disjunctive", first=False)), solved(both[1], Highs("disjunctive", first=False))
+        assert run.objective == pytest.approx(best.objective, rel=1e-7)
+        assert run.bound is not None and best.objective is not None
+        assert best.objective * (1 - 1e-6) <= run.bound <= best.objective * (1 + 1e-9)

@@ -4,6 +4,13 @@
     x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other stands in for
     e_i = s_i + Σ_k p_ik x_ik                    end
 
+**Coarse times.** With more ticks than CP-SAT is at ease with, the model is a relaxation in ticks that are ``coarse`` = g times as long:
+s' = floor(s/g), durations, lags, ways in, deadlines and the end rounded down. It holds every schedule: floor(s/g) + floor(p/g) ≤
+floor((s + p)/g) keeps precedence, deadlines and the end, and what runs together at coarse tick t ran together at tick g (t + 1) − 1,
+so that pools hold, and power caps as far as modes do not draw less than rest (resources.py). Metrics are those of the true energies
+and of g e' ≤ e, so that a bound of the model is one of the instance. A solution is an order and modes; ``CpsatView.schedule``
+starts tasks in that order as early as the true times allow.
+
 Every further variable is a function of these, and is registered with that function, so that a schedule becomes a complete
 hint. A literal that is always true is written None.
 """
@@ -25,6 +32,8 @@ from optbench.model.instance import Instance
 from optbench.model.windows import Windows, time_horizon, windows
 from optbench.views.cpsat.scaling import guard
 
+# CP-SAT does not keep its time limit with times far beyond this.
+MAX_TICKS_EXPONENT = 42
 # OR-Tools' own stubs reject sums of its expressions.
 Expression = Any
 # A Boolean variable; None always holds.
@@ -45,6 +54,18 @@ class Decision:
         return max(self.end)
 
 
+def coarseness(last: int) -> int:
+    """By which power of two times are divided, so that none exceeds 2^MAX_TICKS_EXPONENT."""
+    return int(2 ** max(0, last.bit_length() - MAX_TICKS_EXPONENT))
+
+
+def coarsened(known: Windows, coarse: int) -> Windows:
+    """Windows in coarse ticks, rounded down."""
+    if coarse == 1:
+        return known
+    return Windows(*(np.floor(column / coarse) for column in (known.shortest, known.longest, known.head, known.tail, known.edge_lag)))
+
+
 @dataclass(eq=False)
 class Draft:
     """A CP model in the making."""
@@ -53,6 +74,7 @@ class Draft:
     inner: bool
     window: Windows
     last: int
+    coarse: int = 1
     model: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     start: list[cp_model.IntVar] = field(default_factory=list)
     end: list[Expression] = field(default_factory=list)
@@ -72,8 +94,9 @@ class Draft:
         self.present = [None] * len(self.stand_in)
         kept = [[r for r in range(a, b) if self.stand_in[r] == r] for a, b in pairwise(self.ptr)]
         self._rows = [tuple(rows) for rows in kept]
-        self.duration: list[int] = [int(d) for d in pairs.duration.tolist()]
-        self.ready: list[float] = pairs.ready.tolist()
+        self.ticks: list[int] = [int(d) for d in pairs.duration.tolist()]
+        self.duration: list[int] = [d // self.coarse for d in self.ticks]
+        self.ready: list[float] = (pairs.ready // self.coarse).tolist()
         self.mode: list[int] = pairs.mode.tolist()
         self.primary: list[int] = self.instance.modes.primary[pairs.mode].tolist()
         modes = self.instance.modes
@@ -92,7 +115,13 @@ class Draft:
         last = math.floor(horizon)
         if instance.horizon is not None:
             last = min(last, math.floor(instance.horizon))
-        draft = cls(instance, inner, windows(instance), last)
+        coarse = coarseness(last)
+        if coarse > 1 and ("tariffs" in instance.features or inner):
+            raise UnsupportedError(
+                f"the CP model of {instance.name!r} needs {last:,} ticks, more than 2^{MAX_TICKS_EXPONENT}, and prices that vary cannot be "
+                "coarsened with a valid bound; use a longer tick_s, or -s lp_guided"
+            )
+        draft = cls(instance, inner, coarsened(windows(instance), coarse), last // coarse, coarse)
         for task in range(instance.num_tasks):
             draft._add_task(task)
         return draft
@@ -139,7 +168,7 @@ class Draft:
             w = self.window = Windows(w.shortest, w.longest, np.zeros_like(w.head), np.zeros_like(w.tail), w.edge_lag)
         low, latest = int(w.head[task]), self.last - int(w.tail[task])
         if tasks.deadline_hard[task] and math.isfinite(tasks.deadline[task]):
-            latest = min(latest, int(tasks.deadline[task]))
+            latest = min(latest, int(tasks.deadline[task]) // self.coarse)
         lengths = [self.duration[row] for row in rows] or [0]
         shortest, longest = min(lengths), max(lengths)
         start = self.integer(low, latest - shortest, f"s{task}", lambda d: d.start[task])

@@ -57,7 +57,7 @@ def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
     """One metric of METRICS."""
     if name in ("makespan", "makespan_s"):
         out = Affine()
-        out.add(1.0 if name == "makespan" else draft.instance.tick_s, draft.makespan, draft.last)
+        out.add(draft.coarse * (1.0 if name == "makespan" else draft.instance.tick_s), draft.makespan, draft.last)
         return out
     if name == "energy_j":
         return _energy(draft, transfers)
@@ -84,14 +84,14 @@ def _energy(draft: Draft, transfers: Transfers) -> Affine:
     step, energy, rest_w = instance.tick_s, instance.pairs.energy_j.tolist(), instance.mode_rest_w.tolist()
     for task in range(instance.num_tasks):
         rows = draft.rows(task)
-        _choose(draft, out, task, {row: energy[row] - step * draft.duration[row] * rest_w[draft.mode[row]] for row in rows})
+        _choose(draft, out, task, {row: energy[row] - step * draft.ticks[row] * rest_w[draft.mode[row]] for row in rows})
     for joule, literal, _, _ in transfers:
         out.add(joule, literal)
     resting = step * math.fsum((instance.pools.rest_w * instance.pools.count).tolist())
     if instance.horizon is not None:
         out.constant += resting * instance.horizon
     elif resting:
-        out.add(resting, draft.makespan, draft.last)
+        out.add(resting * draft.coarse, draft.makespan, draft.last)
     return out
 
 
@@ -103,11 +103,11 @@ def _flow_time(draft: Draft) -> Affine:
         rows, (_, latest) = draft.rows(task), draft.end_range[task]
         shortest = min((draft.duration[row] for row in rows), default=0)
         if isinstance(draft.end[task], cp_model.IntVar):
-            out.add(weight * step, draft.end[task], latest)
+            out.add(weight * step * draft.coarse, draft.end[task], latest)
             out.constant -= weight * step * release
         else:
-            out.add(weight * step, draft.start[task], latest - shortest)
-            out.constant += weight * step * (shortest - release)
+            out.add(weight * step * draft.coarse, draft.start[task], latest - shortest)
+            out.constant += weight * step * (shortest * draft.coarse - release)
     return out
 
 
@@ -115,14 +115,14 @@ def _tardiness(draft: Draft) -> Affine:
     tasks, step, out = draft.instance.tasks, draft.instance.tick_s, Affine()
     due = np.isfinite(tasks.deadline) & ~tasks.deadline_hard & (tasks.weight > 0)
     for task in np.flatnonzero(due).tolist():
-        deadline, (_, latest) = int(tasks.deadline[task]), draft.end_range[task]
+        deadline, (_, latest) = -int(-tasks.deadline[task] // draft.coarse), draft.end_range[task]
         if latest <= deadline:
             continue
         late = draft.integer(
             0, latest - deadline, f"late{task}", lambda d, i=task, t=deadline: max(0, d.end[i] - t)  # type: ignore[misc]
         )
         draft.model.add(late >= draft.end[task] - deadline)
-        out.add(float(tasks.weight[task]) * step, late, latest - deadline)
+        out.add(float(tasks.weight[task]) * step * draft.coarse, late, latest - deadline)
     return out
 
 
@@ -163,7 +163,7 @@ class _Tariff:
     def _segment(self, row: int) -> Callable[[Floats], Floats]:
         """g of one row of the pairs, as a function of its start."""
         instance, times = self.draft.instance, self.tariffs.times
-        length, primary = self.draft.duration[row], self.draft.primary[row]
+        length, primary = self.draft.ticks[row], self.draft.primary[row]
         energy, needs, rest_w = float(instance.pairs.energy_j[row]), self.draft.needs[self.draft.mode[row]], instance.pools.rest_w
 
         def value(s: Floats) -> Floats:
@@ -192,7 +192,7 @@ class _Tariff:
         if instance.horizon is not None:
             out.constant += float(value(np.asarray([float(instance.horizon)]))[0]) / J_PER_KWH
         elif len(times) == 1:
-            out.add(float(value(np.asarray([1.0]))[0]) / J_PER_KWH, draft.makespan, draft.last)
+            out.add(draft.coarse * float(value(np.asarray([1.0]))[0]) / J_PER_KWH, draft.makespan, draft.last)
         else:
             low = min(int(draft.window.critical_path), draft.last)
             argument = Argument("M", draft.makespan, lambda d: d.makespan, low, draft.last)

@@ -23,7 +23,7 @@ from ortools.sat.python import cp_model
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.timegrid import allowance
 from optbench.views.cpsat.draft import Draft, Expression, Literal
-from optbench.views.cpsat.scaling import NEAR, guard, scale_for, to_int
+from optbench.views.cpsat.scaling import MAX_SUM, NEAR, guard, scale_for, to_int
 
 # Joules of a transfer, the literal under which they are drawn, the producer and the sender pool.
 Drawn = tuple[float, Literal, int, int]
@@ -85,7 +85,7 @@ def _transfer(draft: Draft, e: int, source: int, target: int, data_gb: float) ->
     joule = {(a, b): float(instance.transfer_j(a, b, data_gb)) for a in senders for b in receivers}
     linked = [pair for pair, time in lag.items() if math.isfinite(time)]
     if len(linked) == len(lag) and len(set(lag.values())) == 1 and len(set(joule.values())) == 1 and joule[linked[0]] == 0:
-        model.add(draft.start[target] >= draft.end[source] + int(lag[linked[0]]))
+        model.add(draft.start[target] >= draft.end[source] + int(lag[linked[0]] // draft.coarse))
         return []
     flow: dict[tuple[int, int], Literal] = {}
     for a, b in linked:
@@ -103,7 +103,7 @@ def _transfer(draft: Draft, e: int, source: int, target: int, data_gb: float) ->
     for b, rows in receivers.items():
         model.add(sum(_number(flow[p]) for p in linked if p[1] == b) == _number(draft.any_of(target, rows)))
     guard(max((lag[p] for p in linked), default=0.0), "transfer times")
-    model.add(draft.start[target] >= draft.end[source] + sum(int(lag[p]) * _number(flow[p]) for p in linked))
+    model.add(draft.start[target] >= draft.end[source] + sum(int(lag[p] // draft.coarse) * _number(flow[p]) for p in linked))
     return [(joule[p], flow[p], source, p[0]) for p in linked if joule[p] > 0]
 
 
@@ -138,6 +138,9 @@ def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: f
         demand = {row: amount[draft.mode[row]] for row in draft.rows(task) if draft.duration[row] > 0}
         used += draft.occupations(task, demand)
         most += max(0, *demand.values()) if demand else 0
+        if draft.coarse > 1:  # what draws less than rest may have run, unseen, beside what is seen to run together
+            capacity += max(0, -min(demand.values(), default=0))
+            continue
         for row, value in demand.items():
             if value < 0:
                 capacity += -value
@@ -192,11 +195,14 @@ def add_loads(draft: Draft) -> None:
         users = dict(pool_demand(draft, pool))
         for chosen in nested_sets([(head[i], tail[i], i) for i in users]):
             work = sum(n * draft.duration[row] * draft.at(row) for i in chosen for row, n in users[i].items())
-            spare = int(min(head[i] for i in chosen) + min(tail[i] for i in chosen))
-            guard(float(count) * draft.last * 4, "loads")
+            # The makespan in coarse ticks is rounded down: the load may reach into the tick after it.
+            spare = int(min(head[i] for i in chosen) + min(tail[i] for i in chosen)) - int(draft.coarse > 1)
+            most = sum(max(n * draft.duration[row] for row, n in users[i].items()) for i in chosen)
+            if float(count) * draft.last * 4 >= MAX_SUM or float(most) >= MAX_SUM:
+                continue  # implied by the pool; its numbers would leave 64 bits
             if draft.has_makespan:
                 draft.model.add(work <= count * (draft.makespan - spare))
-            elif sum(max(n * draft.duration[row] for row, n in users[i].items()) for i in chosen) > count * (draft.last - spare):
+            elif most > count * (draft.last - spare):
                 draft.model.add(work <= count * (draft.last - spare))
 
 

@@ -1,25 +1,29 @@
 """Floats as the integers of a CP model, rounded so that no bound can be wrong.
 
-Let an objective be f = c0 + Σ c_j v_j with integer variables l_j ≤ v_j ≤ u_j. With a scale S > 0 the model minimises
+Let an objective be f = c0 + Σ c_j v_j with integer variables l_j ≤ v_j ≤ u_j. With a scale S > 0
+the model minimises
 
     F = Σ C_j v_j − F_0,    C_j = floor(S c_j),    F_0 = Σ min(C_j l_j, C_j u_j)
 
-F_0 is what no choice of variables avoids, so that F ≥ 0 holds without any search: 0, which CP-SAT returns as a bound where it
-has proved nothing, is a true one. With o_j = C_j − S c_j, F + F_0 − S (f − c0) = Σ o_j v_j lies between −loss and charge,
+F_0 is what no choice of variables avoids, so that F ≥ 0 holds without any search: 0, which CP-SAT
+returns as a bound where it has proved nothing, is a true one. With o_j = C_j − S c_j, F + F_0 − S
+(f − c0) = Σ o_j v_j lies between −loss and charge,
 
     charge = Σ max(o_j l_j, o_j u_j),    loss = −Σ min(o_j l_j, o_j u_j),
 
-so that F ≥ B proves f ≥ c0 + (B + F_0 − charge)/S, and f ≥ L implies F ≥ S (L − c0) − F_0 − loss. A finished search leaves
-no more than (charge + loss)/S = Σ |o_j| (u_j − l_j)/S between the least F and the f of its schedule: the stated error. Where
-every S c_j is an integer but for the float (S = 10, c_j = 0.3), the error is that of the floats, below 2^-44 of the sum.
+so that F ≥ B proves f ≥ c0 + (B + F_0 − charge)/S, and f ≥ L implies F ≥ S (L − c0) − F_0 − loss. A
+finished search leaves no more than (charge + loss)/S = Σ |o_j| (u_j − l_j)/S between the least F
+and the f of its schedule: the stated error. Where every S c_j is an integer but for the float (S =
+10, c_j = 0.3), the error is that of the floats, below 2^-44 of the sum.
 
-Where a schedule with f = U is known, only those with f ≤ U matter, and a variable with c_j > 0 may be taken to lie below
-l_j + (U − c0 − Σ min(c_j l_j, c_j u_j))/c_j. Its error is then 1/C_j of that excess, however wide it was: bounds are then
-min(U, ·). What rounding of wide variables still costs, digits save (sums.py).
+Where a schedule with f = U is known, only those with f ≤ U matter, and a variable with c_j > 0 may
+be taken to lie below l_j + (U − c0 − Σ min(c_j l_j, c_j u_j))/c_j. Its error is then 1/C_j of that
+excess, however wide it was: bounds are then min(U, ·). What rounding of wide variables still costs,
+digits save (sums.py).
 
-A limit f ≤ r becomes F ≤ floor(S (r + slack − c0) − F_0 + charge): it cuts off no schedule that the verifier accepts. The
-inner rounding goes the other way: whatever satisfies it is accepted, though some schedule may be missed.
-"""
+A limit f ≤ r becomes F ≤ floor(S (r + slack − c0) − F_0 + charge): it cuts off no schedule that the
+verifier accepts. The inner rounding goes the other way: whatever satisfies it is accepted, though
+some schedule may be missed. """
 
 from __future__ import annotations
 
@@ -34,11 +38,12 @@ from optbench.errors import UnsupportedError
 MAX_SUM = 2.0**58
 # Sums and coefficients of an exact scale stay below these.
 MAX_EXACT_SUM, MAX_EXACT_COEFFICIENT = 2.0**54, 2.0**31
-# In the coarse scale sums aim at this and exact ones stay below it, unless coefficients are small: small numbers are searched
-# faster, by factors of a thousand where prices vary over millions of ticks.
+# In the coarse scale sums aim at this and exact ones stay below it, unless coefficients are small:
+# small numbers are searched faster, by factors of a thousand where prices vary over millions of
+# ticks.
 TARGET_SUM, SMALL_COEFFICIENT = 2.0**31, 2.0**12
-# Largest coefficients of the scales after the coarse one. CP-SAT 9.15 was caught cutting off optima where products of two
-# coefficients left 64 bits.
+# Largest coefficients of the scales after the coarse one. CP-SAT 9.15 was caught cutting off optima
+# where products of two coefficients left 64 bits.
 FINER = (2.0**20, 2.0**26, 2.0**31)
 # A product this near (relatively) to an integer is that integer but for the float.
 NEAR = 2.0**-44
@@ -49,20 +54,24 @@ MOST_DENOMINATOR = 10**6
 def scale_for(terms: Sequence[tuple[float, int]], stage: int = 0) -> Fraction:
     """A scale for the sum of terms (coefficient, upper bound of the variable).
 
-    The least exact one where there is one whose numbers stay small enough. Otherwise in stage 0 what brings the sum to
-    TARGET_SUM, in the stages after it what brings the coefficients to FINER.
+    The least exact one where there is one whose numbers stay small enough. Otherwise in stage 0
+    what brings the sum to TARGET_SUM, in the stages after it what brings the coefficients to FINER.
     """
     sizes = [(abs(value), max(1, upper)) for value, upper in terms if value != 0]
     if not sizes:
         return Fraction(1)
-    largest, total = max(value for value, _ in sizes), max(math.fsum(value * upper for value, upper in sizes), 1e-250)
+    largest, total = (
+        max(value for value, _ in sizes),
+        max(math.fsum(value * upper for value, upper in sizes), 1e-250),
+    )
     exact = exact_scale(value for value, _ in sizes)
     if exact is not None and _is_small(float(exact) * largest, float(exact) * total, stage):
         return exact
     if stage:
         return _power_below(min(FINER[stage - 1] / largest, MAX_SUM / 2 / total))
     scale = _power_below(TARGET_SUM / total)
-    # A little less, so that the coefficient whose rounding would weigh most becomes an integer; or as much as makes it 1.
+    # A little less, so that the coefficient whose rounding would weigh most becomes an integer; or
+    # as much as makes it 1.
     widest = max(sizes, key=lambda term: (term[1], term[0]))[0]
     whole = math.floor(Fraction(widest) * scale)
     if whole or (largest < MAX_EXACT_COEFFICIENT * widest and total < MAX_EXACT_SUM * widest):
@@ -74,14 +83,18 @@ def _is_small(coefficient: float, total: float, stage: int) -> bool:
     """Whether numbers of this size are searched in this stage."""
     if stage == 0 and total >= TARGET_SUM:
         return coefficient < SMALL_COEFFICIENT and total < MAX_EXACT_SUM
-    return coefficient < (MAX_EXACT_COEFFICIENT if stage in (0, len(FINER)) else FINER[stage - 1]) and total < MAX_EXACT_SUM
+    return (
+        coefficient < (MAX_EXACT_COEFFICIENT if stage in (0, len(FINER)) else FINER[stage - 1])
+        and total < MAX_EXACT_SUM
+    )
 
 
 def exact_scale(values: Iterable[float]) -> Fraction | None:
-    """The least scale that makes integers of all values but for the float; None where there is no small one.
+    """The least scale that makes integers of all values but for the float; None where there is no
+    small one.
 
-    With b the least value and every v/b = p_v/q_v in lowest terms, it is lcm(q_v) / (b gcd(p_v lcm / q_v)).
-    """
+    With b the least value and every v/b = p_v/q_v in lowest terms, it is lcm(q_v) / (b gcd(p_v lcm
+    / q_v)). """
     numbers = sorted({abs(value) for value in values})
     base, common = Fraction(numbers[0]), 1
     ratios = []
@@ -107,7 +120,8 @@ def _power_below(value: float) -> Fraction:
 
 
 def to_int(value: float | Fraction, scale: Fraction, up: bool = False) -> int:
-    """scale · value as an integer: the nearest where it is one but for the float, else rounded down (or up)."""
+    """scale · value as an integer: the nearest where it is one but for the float, else rounded down
+    (or up)."""
     near = _near(value, scale)
     if near is not None:
         return near
@@ -136,17 +150,25 @@ class Rounded:
 
     @property
     def error(self) -> float:
-        """What a finished search can leave between its bound and the objective of its best schedule."""
+        """What a finished search can leave between its bound and the objective of its best
+        schedule."""
         return math.nextafter(float((self.charge + self.loss) / self.scale), math.inf)
 
     def bound(self, total: float) -> float:
-        """The lower bound on f that F ≥ total proves, as a float that is not above it. No metric is negative."""
+        """The lower bound on f that F ≥ total proves, as a float that is not above it. No metric is
+        negative."""
         true = self.constant + (Fraction(total) + self.least - self.charge) / self.scale
         value = float(true)
-        return max(0.0, min(self.cutoff, value if Fraction(value) <= true else math.nextafter(value, -math.inf)))
+        return max(
+            0.0,
+            min(
+                self.cutoff, value if Fraction(value) <= true else math.nextafter(value, -math.inf)
+            ),
+        )
 
     def floor(self, bound: float) -> int:
-        """The integer that F cannot be below when f ≥ bound is known (1e-6 of a unit allows for the bound's float)."""
+        """The integer that F cannot be below when f ≥ bound is known (1e-6 of a unit allows for the
+        bound's float)."""
         known = (Fraction(bound) - self.constant) * self.scale - self.least - self.loss
         return max(0, math.ceil(known - Fraction(1, 10**6)))
 

@@ -1,17 +1,18 @@
-"""An affine sum of floats as an integer expression of the model (see scaling.py for the proof of its bounds).
+"""An affine sum of floats as an integer expression of the model (see scaling.py for the proof of
+its bounds).
 
-**Digits.** Rounding a coefficient of a wide variable costs up to its width. After stage 0 v is written as
-v = d_0 + 64 d_1 + 64² d_2 + ..., with h_k = floor(v / 64^k) and d_k = h_k − 64 h_k+1, and each digit has a coefficient of its own,
-floor(S c 64^k): an error of 64 per digit. With C_k = floor(S c 64^k) the sum Σ C_k d_k is
+**Digits.** Rounding a coefficient of a wide variable costs up to its width. After stage 0 v is
+written as v = d_0 + 64 d_1 + 64² d_2 + ..., with h_k = floor(v / 64^k) and d_k = h_k − 64 h_k+1,
+and each digit has a coefficient of its own, floor(S c 64^k): an error of 64 per digit. With C_k =
+floor(S c 64^k) the sum Σ C_k d_k is
 
     C_0 v + Σ_k≥1 (C_k − 64 C_k−1) h_k
 
 whose further coefficients lie in [0, 64): no number of the model becomes larger.
 
-**Cutoff.** With a known schedule of value U, no variable whose coefficient c alone would exceed 2 (U − f_0), f_0 the least sum, can
-differ from its least value l in a schedule that is no worse. Its coefficient may then be 2 (U − f_0) instead, with a constant
-that keeps its value at l.
-"""
+**Cutoff.** With a known schedule of value U, no variable whose coefficient c alone would exceed 2
+(U − f_0), f_0 the least sum, can differ from its least value l in a schedule that is no worse. Its
+coefficient may then be 2 (U − f_0) instead, with a constant that keeps its value at l. """
 
 from __future__ import annotations
 
@@ -52,17 +53,22 @@ class _Sum:
     loss: Fraction = ZERO
 
     def integer(self, value: Fraction, low: int, high: int) -> int:
-        """The coefficient of a variable in [low, high]; what its rounding can cost is taken down."""
+        """The coefficient of a variable in [low, high]; what its rounding can cost is taken
+        down."""
         out = to_int(value, self.scale, self.up)
         over = out - value * self.scale
-        self.charge, self.loss = self.charge + max(over * low, over * high), self.loss - min(over * low, over * high)
+        self.charge, self.loss = (
+            self.charge + max(over * low, over * high),
+            self.loss - min(over * low, over * high),
+        )
         return out
 
 
 def rounded(
     draft: Draft, total: Affine, up: bool = False, stage: int = 0, cutoff: float = math.inf
 ) -> tuple[Expression, Rounded]:
-    """The sum scaled and rounded down (or up, for the inner rounding of a limit), without its constant and its least value.
+    """The sum scaled and rounded down (or up, for the inner rounding of a limit), without its
+    constant and its least value.
 
     ``cutoff``: the sum of a known schedule; only those that are no worse matter.
     """
@@ -84,8 +90,12 @@ def rounded(
         most += abs(value) * upper
     guard(most * float(scale), "scaled sums")
     # What clipped coefficients no longer count of the least values of their variables.
-    clipped = sum((Fraction(total.coefficient[t.variable.index]) - Fraction(t.value)) * t.low for t in terms)
-    return sum(integers) - least, Rounded(scale, Fraction(total.constant) + clipped, out.charge, out.loss, least, cutoff)
+    clipped = sum(
+        (Fraction(total.coefficient[t.variable.index]) - Fraction(t.value)) * t.low for t in terms
+    )
+    return sum(integers) - least, Rounded(
+        scale, Fraction(total.constant) + clipped, out.charge, out.loss, least, cutoff
+    )
 
 
 def _is_rounded(value: float, scale: Fraction) -> bool:
@@ -96,14 +106,19 @@ def _is_rounded(value: float, scale: Fraction) -> bool:
 def _digits(
     draft: Draft, out: _Sum, value: Fraction, variable: cp_model.IntVar, low: int, high: int
 ) -> tuple[int, list[Expression]]:
-    """The coefficient of the variable itself, and what is added for its further digits: see the module."""
+    """The coefficient of the variable itself, and what is added for its further digits: see the
+    module."""
     first = last = out.integer(value, 0, BASE - 1)
     further: list[Expression] = []
     top, rest, size, holds = int(variable.domain.max()), variable, BASE, draft.value_of(variable)
     while top >= BASE:
         top //= BASE
         one_more = top >= BASE
-        factor = out.integer(value * size, 0 if one_more else low // size, BASE - 1 if one_more else max(high, low) // size)
+        factor = out.integer(
+            value * size,
+            0 if one_more else low // size,
+            BASE - 1 if one_more else max(high, low) // size,
+        )
         digit = draft.integer(0, top, f"{variable.name}_{size}", lambda d, s=size: holds(d) // s)  # type: ignore[misc]
         draft.model.add_linear_constraint(rest - BASE * digit, 0, BASE - 1)
         if factor != BASE * last:
@@ -113,14 +128,19 @@ def _digits(
 
 
 def _terms(total: Affine, cutoff: float) -> list[Term]:
-    """The terms, with coefficients and ranges cut off where the sum alone would exceed the cutoff."""
+    """The terms, with coefficients and ranges cut off where the sum alone would exceed the
+    cutoff."""
     terms = []
     for key, value in total.coefficient.items():
         variable, upper = total.variable[key]
-        terms.append(Term(value, variable, min(upper, max(0, int(variable.domain.min()))), upper, upper))
+        terms.append(
+            Term(value, variable, min(upper, max(0, int(variable.domain.min()))), upper, upper)
+        )
     if not math.isfinite(cutoff):
         return terms
-    least = Fraction(total.constant) + sum(min(Fraction(t.value) * t.low, Fraction(t.value) * t.high) for t in terms)
+    least = Fraction(total.constant) + sum(
+        min(Fraction(t.value) * t.low, Fraction(t.value) * t.high) for t in terms
+    )
     spare = Fraction(cutoff) - least
     # A millionth more than that: the sum and the cutoff are floats.
     spare += abs(spare) / 10**6 + (abs(Fraction(cutoff)) + abs(least)) / 10**9
@@ -135,20 +155,25 @@ def _cut(term: Term, spare: Fraction) -> Term:
         high = min(term.high, term.low + math.floor(spare / Fraction(term.value)))
         return term._replace(value=min(term.value, float(2 * spare)), high=high)
     if term.value < 0:
-        return term._replace(low=max(term.low, term.high - math.floor(spare / -Fraction(term.value))))
+        return term._replace(
+            low=max(term.low, term.high - math.floor(spare / -Fraction(term.value)))
+        )
     return term
 
 
 def add_limit(draft: Draft, total: Affine, limit: float, stage: int = 0) -> None:
-    """total ≤ limit. After stage 0, what exceeds the limit by itself is cut off: the limit is the cutoff of its own sum."""
+    """total ≤ limit. After stage 0, what exceeds the limit by itself is cut off: the limit is the
+    cutoff of its own sum."""
     top = widened(limit)
-    expression, numbers = rounded(draft, total, draft.inner, stage, top if stage and not draft.inner else math.inf)
+    expression, numbers = rounded(
+        draft, total, draft.inner, stage, top if stage and not draft.inner else math.inf
+    )
     room = (Fraction(limit) - numbers.constant) * numbers.scale - numbers.least
     if draft.inner:
         allowed = math.floor(room - numbers.loss)
     else:
-        allowed = math.floor(room + (Fraction(top) - Fraction(limit)) * numbers.scale + numbers.charge)
+        allowed = math.floor(
+            room + (Fraction(top) - Fraction(limit)) * numbers.scale + numbers.charge
+        )
     guard(abs(float(allowed)), "limits")
     draft.model.add(expression <= allowed)
-
-

@@ -16,7 +16,9 @@ from ortools.sat.python import cp_model
 
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
+from optbench.views.cpsat.decode import in_order
 from optbench.views.cpsat.draft import Decision, Draft, Expression
+from optbench.views.cpsat.grain import in_grains
 from optbench.views.cpsat.metrics import Affine, metric
 from optbench.views.cpsat.resources import add_caps, add_edges, add_loads, add_pools, add_symmetry, alike_groups
 from optbench.views.cpsat.scaling import Rounded
@@ -30,7 +32,7 @@ MAKESPANS = ("makespan", "makespan_s")
 
 @dataclass(frozen=True, eq=False)
 class CpsatView:
-    """The model and what its variables mean."""
+    """The model and what its variables mean; its times are multiples of ``grain`` ticks of the instance."""
 
     instance: Instance
     model: cp_model.CpModel
@@ -38,6 +40,7 @@ class CpsatView:
     total: Expression
     numbers: Rounded
     alike: tuple[tuple[int, ...], ...]
+    grain: int = 1
 
     def schedule(self, value: Callable[[cp_model.IntVar], int]) -> Schedule:
         """The schedule in a solution, given as the value of each variable."""
@@ -46,7 +49,9 @@ class CpsatView:
             rows = draft.rows(task)
             chosen = [row for row in rows if (literal := draft.present[row]) is None or value(literal)]
             mode.append(draft.mode[chosen[0]])
-            start.append(value(draft.start[task]))
+            start.append(value(draft.start[task]) * self.grain)
+        if draft.coarse > 1:
+            return Schedule.of(self.instance, np.asarray(mode), in_order(draft, mode, start) * self.grain)
         return Schedule.of(self.instance, np.asarray(mode), np.asarray(start))
 
     def decision(self, schedule: Schedule) -> Decision:
@@ -54,10 +59,12 @@ class CpsatView:
         in the order the model wants."""
         draft, n = self.draft, self.instance.num_tasks
         row, start, end = [0] * n, [0] * n, [0] * n
-        columns = (schedule.task.tolist(), schedule.mode.tolist(), schedule.start.tolist(), schedule.end.tolist())
+        unit = self.grain * draft.coarse
+        times = ((schedule.start // unit).tolist(), (schedule.end // unit).tolist())
+        columns = (schedule.task.tolist(), schedule.mode.tolist(), *times)
         for task, mode, begins, ends in zip(*columns, strict=True):
             row[task] = draft.row_of(task, mode)
-            same = draft.mode[row[task]] == mode
+            same = draft.mode[row[task]] == mode and draft.coarse == 1
             start[task], end[task] = int(begins), int(ends) if same else int(begins) + draft.duration[row[task]]
         for group in self.alike:
             ordered = sorted((start[i], end[i], draft.mode[row[i]]) for i in group)
@@ -97,12 +104,13 @@ def build(
     ``stage``: how fine the scale is where no exact one has small numbers (``scaling.FINER``). ``cutoff``: the objective of a
     verified schedule; what is worse is of no interest.
     """
-    draft = Draft.of(instance, inner)
+    coarse, grain = in_grains(instance)
+    draft = Draft.of(coarse, inner)
     transfers = add_edges(draft)
     objective = Affine()
-    for name, weight in instance.objective.levels[0]:
+    for name, weight in coarse.objective.levels[0]:
         objective.take(metric(draft, name, transfers), weight)
-    for name, limit in sorted(instance.limits.metric_max.items()):
+    for name, limit in sorted(coarse.limits.metric_max.items()):
         if name not in MAKESPANS:  # the end of time already holds those
             add_limit(draft, metric(draft, name, transfers), limit, stage)
     if shared:
@@ -113,4 +121,4 @@ def build(
     add_symmetry(draft, alike)
     total, numbers = rounded(draft, objective, stage=stage, cutoff=cutoff)
     draft.model.minimize(total)
-    return CpsatView(instance, draft.model, draft, total, numbers, alike)
+    return CpsatView(instance, draft.model, draft, total, numbers, alike, grain)

@@ -1,14 +1,17 @@
-"""Random instances through both verifiers, every bound and the exact solvers; writes docs/results/second_verifier.md.
+"""Random instances through both verifiers, every bound and the exact solvers; writes
+docs/results/second_verifier.md.
 
-    python benchmarks/second_verifier.py [--instances 5000] [--seconds 3600] [--processes 2] [--store FILE] [-o FILE]
+    python benchmarks/second_verifier.py [--instances 5000] [--seconds 7200] [--processes 2]
 
-Instances cycle through the scales. What is done is kept in the store, line by line: the same command goes on where it was
-stopped. Exit code 1 when anything disagrees, or a feature that an exact solver supports was compared fewer than 200 times.
+Instances cycle through the scales. What is done is kept in the store, line by line: the same
+command goes on where it was stopped. Exit code 1 when anything disagrees, or a feature that an
+exact solver supports was compared fewer than 200 times.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import platform
@@ -27,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.reference.second_agreement import SOLVERS, compare  # noqa: E402 (the tests are no installed package)
+from tests.reference.second_agreement import SOLVERS, compare  # noqa: E402
 from tests.second_verifier.generator import SCALES  # noqa: E402
 
 LEAST_PER_FEATURE = 200
@@ -37,13 +40,23 @@ Row = dict[str, Any]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--instances", type=int, default=5000, help="number of instances in all")
-    parser.add_argument("--seconds", type=float, default=7200.0, help="stop after so many seconds, to go on later")
+    parser.add_argument(
+        "--seconds", type=float, default=7200.0, help="stop after so many seconds, to go on later"
+    )
     parser.add_argument("--processes", type=int, default=1, choices=(1, 2))
-    parser.add_argument("--time-limit", type=float, default=10.0, help="seconds for each solver and bounding method")
-    parser.add_argument("--store", type=Path, default=Path(tempfile.gettempdir()) / "optbench_second_verifier.jsonl")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "second_verifier.md")
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, help="seconds for each solver and bounding method"
+    )
+    parser.add_argument(
+        "--store", type=Path, default=Path(tempfile.gettempdir()) / "optbench_second_verifier.jsonl"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "second_verifier.md"
+    )
     options = parser.parse_args()
     began = time.perf_counter()
     rows = stored(options.store)
@@ -70,10 +83,14 @@ def worked(left: list[int], options: argparse.Namespace, began: float) -> Iterat
         yield from map(one, jobs)
         return
     with multiprocessing.get_context("spawn").Pool(options.processes, limit_memory) as pool:
-        for first in range(0, len(left), 20):  # in portions, since a pool reads all its jobs at once
+        for first in range(
+            0, len(left), 20
+        ):  # in portions, since a pool reads all its jobs at once
             if time.perf_counter() - began >= options.seconds:
                 return
-            yield from pool.imap_unordered(one, [(k, options.time_limit) for k in left[first : first + 20]])
+            yield from pool.imap_unordered(
+                one, [(k, options.time_limit) for k in left[first : first + 20]]
+            )
 
 
 def limit_memory() -> None:
@@ -88,7 +105,11 @@ def one(job: tuple[int, float]) -> Row:
     row = asdict(compare(number // len(SCALES), scale, time_limit_s=time_limit_s))
     row["features"] = sorted(row["features"])
     row["solved"] = {solver: sorted(features) for solver, features in row["solved"].items()}
-    return row | {"number": number, "scale": scale.name, "wall_s": round(time.perf_counter() - began, 3)}
+    return row | {
+        "number": number,
+        "scale": scale.name,
+        "wall_s": round(time.perf_counter() - began, 3),
+    }
 
 
 def stored(path: Path) -> dict[int, Row]:
@@ -112,13 +133,13 @@ def code_version() -> str:
 
 
 def hash_of(text: str) -> str:
-    import hashlib
-
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def feature_counts(done: list[Row]) -> dict[str, Counter[str]]:
@@ -149,47 +170,60 @@ def page(done: list[Row], options: argparse.Namespace, scarce: list[str]) -> str
     status = Counter(row["status"] for row in done)
     packages = ", ".join(f"{name} {version(name)}" for name in ("ortools", "highspy", "numpy"))
     machine = f"{platform.machine()}, Python {platform.python_version()}, {packages}"
-    total = {key: sum(row[key] for row in done) for key in ("num_schedules", "num_feasible", "num_bounds", "num_unproven")}
-    return "\n".join([
+    total = {
+        key: sum(row[key] for row in done)
+        for key in ("num_schedules", "num_feasible", "num_bounds", "num_unproven")
+    }
+    intro = f"""
+`python benchmarks/second_verifier.py --instances {options.instances}`: {len(done):,} random
+instances of `tests/second_verifier/generator.py` at {len(SCALES)} scales, commit
+{git("rev-parse", "--short", "HEAD")}. The second verifier and both brute forces are written from
+docs/formats.md in exact rationals and import nothing of optbench.
+
+- **Disagreements: {len(wrong)}.** Verdicts and metrics of both verifiers on
+  {total["num_schedules"]:,} schedules, of which {total["num_feasible"]:,} are feasible; metrics,
+  objectives and bounds compare with 2^-40 of the sum of absolute terms.
+- {status["optimum"]:,} optima by brute force, {status["infeasible"]:,} instances proven infeasible
+  by it. On the other {status["no brute force"]:,} the best verified schedule stands beside every
+  bound. {total["num_bounds"]:,} bounds in all.
+- {total["num_unproven"]:,} times a solver ended without a proof in {options.time_limit:g} s; its
+  objective and bounds were compared all the same.
+- {machine}; {sum(row["wall_s"] for row in done):,.0f} s of work.
+"""
+    if scarce:
+        intro += f"- Compared fewer than {LEAST_PER_FEATURE} times: {'; '.join(scarce)}.\n"
+    more = [f"    and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else []
+    by_scale = {scale.name: [row for row in done if row["scale"] == scale.name] for scale in SCALES}
+    lines = [
         "# Two verifiers, brute force, exact solvers, and every bound",
-        "",
-        f"`python benchmarks/second_verifier.py --instances {options.instances}`: {len(done):,} random instances of",
-        f"`tests/second_verifier/generator.py` at {len(SCALES)} scales, commit {git('rev-parse', '--short', 'HEAD')}.",
-        "The second verifier and both brute forces are written from docs/formats.md in exact rationals and import nothing of optbench.",
-        "",
-        f"- **Disagreements: {len(wrong)}.** Verdicts and metrics of both verifiers on {total['num_schedules']:,} schedules, of which",
-        f"  {total['num_feasible']:,} are feasible; metrics, objectives and bounds compare with 2^-40 of the sum of absolute terms.",
-        f"- {status['optimum']:,} optima by brute force, {status['infeasible']:,} instances proven infeasible by it. On the other",
-        f"  {status['no brute force']:,} the best verified schedule stands beside every bound. {total['num_bounds']:,} bounds in all.",
-        f"- {total['num_unproven']:,} times a solver ended without a proof within {options.time_limit:g} s; its objective and bounds",
-        "  were compared all the same.",
-        f"- {machine}; {sum(row['wall_s'] for row in done):,.0f} s of work.",
-        *([f"- Compared fewer than {LEAST_PER_FEATURE} times: {'; '.join(scarce)}."] if scarce else []),
-        "",
+        intro,
         *[f"    {line}" for line in wrong[:SHOWN]],
-        *([f"    and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else []),
+        *more,
+        "",
         "| scale | instances | brute force | schedules | bounds | disagreements |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
-        *[scale_line(scale.name, [row for row in done if row["scale"] == scale.name]) for scale in SCALES],
+        *[scale_line(name, rows) for name, rows in by_scale.items()],
         "",
         f"| feature | instances | {' | '.join(SOLVERS)} |",
         f"| --- | ---: | {' | '.join('---:' for _ in SOLVERS)} |",
         *feature_lines(done),
         "",
-    ])  # fmt: skip
+    ]
+    return "\n".join(lines)
 
 
 def scale_line(name: str, rows: list[Row]) -> str:
     brute = sum(row["status"] in ("optimum", "infeasible") for row in rows)
-    sums = [sum(row[key] for row in rows) for key in ("num_schedules", "num_bounds")]
-    return f"| {name} | {len(rows)} | {brute} | {sums[0]} | {sums[1]} | {sum(len(row['wrong']) for row in rows)} |"
+    schedules, bounds = (sum(row[key] for row in rows) for key in ("num_schedules", "num_bounds"))
+    wrong = sum(len(row["wrong"]) for row in rows)
+    return f"| {name} | {len(rows)} | {brute} | {schedules} | {bounds} | {wrong} |"
 
 
 def feature_lines(done: list[Row]) -> list[str]:
     counts = feature_counts(done)
     every = Counter(feature for row in done for feature in row["features"])
     return [
-        f"| {feature} | {count} | {' | '.join(str(counts[solver][feature]) for solver in SOLVERS)} |"
+        " | ".join([f"| {feature}", str(count), *(str(counts[s][feature]) for s in SOLVERS)]) + " |"
         for feature, count in sorted(every.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
 

@@ -1,4 +1,5 @@
-"""The second verifier, written from docs/formats.md, and the framework's agree; no bound is above its brute force.
+"""The second verifier, written from docs/formats.md, and the framework's agree; no bound is above
+its brute force.
 
 A sample; `benchmarks/second_verifier.py` and `benchmarks/exploit_search.py` do the same at length.
 """
@@ -19,7 +20,7 @@ from tests.reference.exploit_hunt import hunt, prey_of_family, random_prey
 from tests.reference.second_agreement import compare, is_above
 from tests.reference.two_verifiers import disagreements, instance_of
 from tests.second_verifier.decoder import decode, perturbed, schedule_of
-from tests.second_verifier.families import Family, families, instance, stream
+from tests.second_verifier.families import TWO_KINDS, Family, families, instance, stream
 from tests.second_verifier.generator import SCALES, Scale, random_instance
 from tests.second_verifier.problem import Json, down, up
 from tests.second_verifier.verifier import judge
@@ -30,7 +31,8 @@ BY_SCALE = pytest.mark.parametrize("scale", SCALES, ids=[scale.name for scale in
 NIGHTLY_SEEDS, NIGHTLY_TRIES = 60, 600
 
 
-# Differences that were found and are not mended yet: each has a test of its own that must fail, and goes with it.
+# Differences that were found and are not mended yet: each has a test of its own that must fail, and
+# goes with it.
 AWAITED = ("queue_mean: ", "optimal schedule: queue_mean: ")
 
 
@@ -51,11 +53,23 @@ def imported(path: Path) -> set[str]:
 
 def test_it_imports_nothing_of_the_framework_and_nothing_but_the_standard_library() -> None:
     allowed = {
-        "__future__", "ast", "bisect", "collections", "copy", "dataclasses", "fractions", "functools", "itertools", "math",
-        "random", "typing",
-    }  # fmt: skip
+        "__future__",
+        "ast",
+        "bisect",
+        "collections",
+        "copy",
+        "dataclasses",
+        "fractions",
+        "functools",
+        "itertools",
+        "math",
+        "random",
+        "typing",
+    }
     found = {name for path in FOLDER.glob("*.py") for name in imported(path)}
-    assert {name for name in found - allowed if not name.startswith("tests.second_verifier")} == set()
+    assert {
+        name for name in found - allowed if not name.startswith("tests.second_verifier")
+    } == set()
 
 
 def test_the_page_names_every_constraint() -> None:
@@ -70,7 +84,11 @@ def test_verdicts_and_metrics_agree(scale: Scale, part: int) -> None:
     for seed in range(1000 + 12 * part, 1012 + 12 * part):
         data, rng = random_instance(seed, scale), random.Random(seed)
         made, schedule = instance_of(data), decode(data, rng)
-        for tried in [] if schedule is None else [schedule, *(perturbed(data, schedule, rng) for _ in range(4))]:
+        for tried in (
+            []
+            if schedule is None
+            else [schedule, *(perturbed(data, schedule, rng) for _ in range(4))]
+        ):
             wrong += [f"{data['name']}: {line}" for line in disagreements(made, data, tried)[1]]
     assert settled(wrong) == []
 
@@ -79,18 +97,32 @@ def test_the_slice_meets_every_verdict() -> None:
     met: set[str] = set()
     for scale in SCALES:
         for seed in range(80):
-            linked = {"edges": True, "transfers": True, "missing_links": True, "open": False} if seed % 2 else {}
+            linked = (
+                {"edges": True, "transfers": True, "missing_links": True, "open": False}
+                if seed % 2
+                else {}
+            )
             data, rng = random_instance(seed, scale, (2, 3), **linked), random.Random(seed)
             schedule = decode(data, rng)
             for _ in range(0 if schedule is None else 8 if linked else 2):
                 assert schedule is not None
-                met |= {name.partition(":")[0] for name in judge(data, perturbed(data, schedule, rng)).violated}
+                met |= {
+                    name.partition(":")[0]
+                    for name in judge(data, perturbed(data, schedule, rng)).violated
+                }
     assert set(CONSTRAINTS) - met <= {"form", "finite"}
 
 
 @BY_SCALE
 def test_brute_force_exact_solvers_and_bounds_agree(scale: Scale) -> None:
-    assert settled(line for seed in range(200, 203) for line in compare(seed, scale, time_limit_s=2.0).wrong) == []
+    assert (
+        settled(
+            line
+            for seed in range(200, 203)
+            for line in compare(seed, scale, time_limit_s=2.0).wrong
+        )
+        == []
+    )
 
 
 @pytest.mark.slow
@@ -121,49 +153,94 @@ def test_nor_in_random_instances() -> None:
 @pytest.mark.slow
 def test_nor_at_night() -> None:
     prey = [found for found in map(random_prey, range(100, 160)) if found is not None]
-    assert [example for found in prey for example in hunt(found, NIGHTLY_TRIES).examples.values()] == []
+    assert [
+        example for found in prey for example in hunt(found, NIGHTLY_TRIES).examples.values()
+    ] == []
 
 
-@pytest.mark.parametrize(("x", "least", "most"), [
-    (3 * (0.1 / 1e-9), 300_000_000, 300_000_000), (0.1 + 0.2, 1, 0), (2.0**52, 2**52, 2**52), (2.0**53, 2**52 + 1, 2**52 + 1),
-    (1e9 + 2**-20, 10**9, 10**9), (1e9 + 2**-19, 10**9 + 1, 10**9), (0.0, 0, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("x", "least", "most"),
+    [
+        (3 * (0.1 / 1e-9), 300_000_000, 300_000_000),
+        (0.1 + 0.2, 1, 0),
+        (2.0**52, 2**52, 2**52),
+        (2.0**53, 2**52 + 1, 2**52 + 1),
+        (1e9 + 2**-20, 10**9, 10**9),
+        (1e9 + 2**-19, 10**9 + 1, 10**9),
+        (0.0, 0, 0),
+    ],
+)
 def test_the_grid_by_hand(x: float, least: int, most: int) -> None:
     """8 ulp at 1e9 is 2^-20, and a number is compared with at most a quarter."""
     assert (up(x), down(x)) == (least, most)
 
 
 def by_hand() -> Json:
-    """Two tasks of 4 s at 10 W on one device that rests at 2 W, watched from second 3 to 10, priced 1 and from second 5 on 3."""
+    """Two tasks of 4 s at 10 W on one device that rests at 2 W, watched from second 3 to 10, priced
+    1 and from second 5 on 3.
+    """
     prices = {"times": [0, 5], "price_usd_per_kwh": [[1.0, 3.0]], "carbon_g_per_kwh": [[0.0, 0.0]]}
     mode = {"time_per_unit_s": 4.0, "energy_per_unit_j": 40.0, "power_w": 10.0}
     return instance(
-        "by hand", [{}, {"release": 1, "deadline": 7, "deadline_hard": False}], [mode], [{"idle_w": 2.0}],
-        {"j_per_unit": 1.0}, tick_s=1.0, horizon=10, tariffs=prices, stream=stream(2, 1, opens=3),
-    )  # fmt: skip
+        "by hand",
+        [{}, {"release": 1, "deadline": 7, "deadline_hard": False}],
+        [mode],
+        [{"idle_w": 2.0}],
+        {"j_per_unit": 1.0},
+        tick_s=1.0,
+        horizon=10,
+        tariffs=prices,
+        stream=stream(2, 1, opens=3),
+    )
 
 
 def test_metrics_by_hand() -> None:
-    """Task 0 runs [0, 4), task 1 [7, 10) where the horizon cuts it: 3/4 done. Rest: [4, 7), 3 s at 2 W.
+    """Task 0 runs [0, 4), task 1 [7, 10) where the horizon cuts it: 3/4 done. Rest: [4, 7), 3 s at
+    2 W.
 
-    Waiting within [3, 10]: task 1 in [3, 7), 4 s of 7. Cost: 40 J at 1, 30 J at 3, rest 1 s at 1 and 2 s at 3.
+    Waiting within [3, 10]: task 1 in [3, 7), 4 s of 7. Cost: 40 J at 1, 30 J at 3, rest 1 s at 1
+    and 2 s at 3.
     """
     metrics = judge(by_hand(), schedule_of([(0, 0, 0, 4), (1, 0, 7, 10)])).metrics
     expected = {
-        "makespan": 10, "energy_j": 76, "busy_energy_j": 70, "rest_energy_j": 6, "units_done": Fraction(7, 4),
-        "j_per_unit": Fraction(76 * 4, 7), "completed": 1, "in_progress": 1, "queue_end": 0, "arrivals": 2,
-        "queue_mean": Fraction(4, 7), "cost_usd": Fraction(40 + 90 + 2 + 12, 3_600_000), "flow_time_s": 4 + 9,
-        "tardiness_s": 3, "late_tasks": 1, "slo_violation": 1, "sojourn_p95_s": 4, "sojourn_censored_s": Fraction(13, 2),
-        "peak_power_w": 10, "service_mean_s": 4,
-    }  # fmt: skip
+        "makespan": 10,
+        "energy_j": 76,
+        "busy_energy_j": 70,
+        "rest_energy_j": 6,
+        "units_done": Fraction(7, 4),
+        "j_per_unit": Fraction(76 * 4, 7),
+        "completed": 1,
+        "in_progress": 1,
+        "queue_end": 0,
+        "arrivals": 2,
+        "queue_mean": Fraction(4, 7),
+        "cost_usd": Fraction(40 + 90 + 2 + 12, 3_600_000),
+        "flow_time_s": 4 + 9,
+        "tardiness_s": 3,
+        "late_tasks": 1,
+        "slo_violation": 1,
+        "sojourn_p95_s": 4,
+        "sojourn_censored_s": Fraction(13, 2),
+        "peak_power_w": 10,
+        "service_mean_s": 4,
+    }
     assert {name: metrics[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(("rows", "violated"), [
-    ([(0, 0, 0, 4)], set()), ([], {"assignment"}), ([(0, 0, 0, 3)], {"duration"}), ([(0, 0, 6, 9)], {"duration"}),
-    ([(0, 0, 6, 10), (1, 0, 9, 10)], {"capacity"}), ([(1, 0, 0, 4)], {"access", "release"}),
-    ([(0, 0, 7, 11)], {"horizon"}), ([(0, 0, 0, 4), (0, 0, 4, 8)], {"single_segment"}), ([(0, 1, 0, 4)], {"form"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "violated"),
+    [
+        ([(0, 0, 0, 4)], set()),
+        ([], {"assignment"}),
+        ([(0, 0, 0, 3)], {"duration"}),
+        ([(0, 0, 6, 9)], {"duration"}),
+        ([(0, 0, 6, 10), (1, 0, 9, 10)], {"capacity"}),
+        ([(1, 0, 0, 4)], {"access", "release"}),
+        ([(0, 0, 7, 11)], {"horizon"}),
+        ([(0, 0, 0, 4), (0, 0, 4, 8)], {"single_segment"}),
+        ([(0, 1, 0, 4)], {"form"}),
+    ],
+)
 def test_verdicts_by_hand(rows: list[tuple[int, int, int, int]], violated: set[str]) -> None:
     assert judge(by_hand(), schedule_of(rows)).violated == violated
 
@@ -176,29 +253,61 @@ def awaited(reason: str) -> pytest.MarkDecorator:
 @awaited("what waits before the opening is counted over a window that begins with it")
 def test_tasks_that_wait_before_the_opening_are_not_in_the_mean_queue() -> None:
     data = by_hand()
-    assert disagreements(instance_of(data), data, schedule_of([(0, 0, 0, 4), (1, 0, 7, 10)]))[1] == []
+    assert (
+        disagreements(instance_of(data), data, schedule_of([(0, 0, 0, 4), (1, 0, 7, 10)]))[1] == []
+    )
 
 
 @awaited("a task of length 0 at the horizon, released there, is completed without being an arrival")
 def test_what_comes_at_the_horizon_is_no_arrival() -> None:
-    modes = [{}, {"kind": 1, "time_per_unit_s": 0.0}]
+    modes: list[Json] = [{}, {"kind": 1, "time_per_unit_s": 0.0}]
     data = instance(
-        "late", [{}, {"kind": 1, "release": 10}], modes, [{}], {"j_per_unit": 1.0}, tick_s=1.0, horizon=10,
+        "late",
+        [{}, {"kind": 1, "release": 10}],
+        modes,
+        [{}],
+        {"j_per_unit": 1.0},
+        tick_s=1.0,
+        horizon=10,
         stream=stream(2, 1, opens=0),
-    )  # fmt: skip
-    assert disagreements(instance_of(data), data, schedule_of([(0, 0, 0, 1), (1, 1, 10, 10)]))[1] == []
+    )
+    assert (
+        disagreements(instance_of(data), data, schedule_of([(0, 0, 0, 1), (1, 1, 10, 10)]))[1] == []
+    )
 
 
-@awaited("of two segments with one start, the last is the one in the later row, though the other one ends later")
+@awaited("of two segments with one start, the later row counts as the last")
 def test_a_transfer_is_priced_when_the_last_segment_ends() -> None:
-    modes = [{"time_per_unit_s": 0.0}, {"time_per_unit_s": 3.0}, {"kind": 1, "needs": [[1, 1]]}]
-    links = {"sender": [0], "receiver": [1], "latency_s": [0.0], "s_per_gb": [0.0], "j_per_gb": [3.6e6]}
-    prices = {"times": [0, 6], "price_usd_per_kwh": [[1.0, 3.0]] * 2, "carbon_g_per_kwh": [[0.0, 0.0]] * 2}
+    modes: list[Json] = [
+        {"time_per_unit_s": 0.0},
+        {"time_per_unit_s": 3.0},
+        {"kind": 1, "needs": [[1, 1]]},
+    ]
+    links = {
+        "sender": [0],
+        "receiver": [1],
+        "latency_s": [0.0],
+        "s_per_gb": [0.0],
+        "j_per_gb": [3.6e6],
+    }
+    prices = {
+        "times": [0, 6],
+        "price_usd_per_kwh": [[1.0, 3.0]] * 2,
+        "carbon_g_per_kwh": [[0.0, 0.0]] * 2,
+    }
     edges = {"source": [0], "target": [1], "data_gb": [1.0]}
     data = instance(
-        "order", [{}, {"kind": 1}], modes, [{}, {}], {"cost_usd": 1.0}, tick_s=1.0, preemptive=True, links=links, edges=edges,
+        "order",
+        TWO_KINDS,
+        modes,
+        [{}, {}],
+        {"cost_usd": 1.0},
+        tick_s=1.0,
+        preemptive=True,
+        links=links,
+        edges=edges,
         tariffs=prices,
-    )  # fmt: skip
+    )
     rows = [(0, 1, 5, 8), (0, 0, 5, 5), (1, 2, 8, 9)]
     assert disagreements(instance_of(data), data, schedule_of(rows))[1] == []
 
@@ -206,16 +315,36 @@ def test_a_transfer_is_priced_when_the_last_segment_ends() -> None:
 @awaited("the mean price is a difference of two integrals that cancel")
 def test_cost_keeps_its_digits_where_prices_fall_to_nothing() -> None:
     mode = {"time_per_unit_s": 4e8, "energy_per_unit_j": 1.2e15, "power_w": 3e6}
-    prices = {"times": [0, 8 * 10**9, 8 * 10**9 + 1], "price_usd_per_kwh": [[0.1, 0.1, 0.0]], "carbon_g_per_kwh": [[0.0] * 3]}
+    prices = {
+        "times": [0, 8 * 10**9, 8 * 10**9 + 1],
+        "price_usd_per_kwh": [[0.1, 0.1, 0.0]],
+        "carbon_g_per_kwh": [[0.0] * 3],
+    }
     data = instance("digits", [{}], [mode], [{}], {"cost_usd": 1.0}, tick_s=0.1, tariffs=prices)
-    assert disagreements(instance_of(data), data, schedule_of([(0, 0, 8 * 10**9, 12 * 10**9)]))[1] == []
+    assert (
+        disagreements(instance_of(data), data, schedule_of([(0, 0, 8 * 10**9, 12 * 10**9)]))[1]
+        == []
+    )
 
 
 @awaited("fluid_lp charges a task of length 0 as if it could not wait for the last tariff period")
 def test_a_task_of_no_length_may_wait_for_a_cheap_tariff() -> None:
-    """At second 4 carbon is 0: rest 4 s · 100 W, 0.1 g/kWh, is all there is; the fluid programme said more."""
+    """At second 4 carbon is 0: rest 4 s · 100 W, 0.1 g/kWh, is all there is; the fluid programme
+    said more.
+    """
     mode = {"time_per_unit_s": 0.0, "energy_per_unit_j": 1700.0, "power_w": 850.0}
     prices = {"times": [0, 4], "price_usd_per_kwh": [[0.1, 0.1]], "carbon_g_per_kwh": [[0.1, 0.0]]}
-    data = instance("cheap later", [{}], [mode], [{"idle_w": 100.0}], {"carbon_g": 1.0}, tick_s=1.0, horizon=14, tariffs=prices)
+    data = instance(
+        "cheap later",
+        [{}],
+        [mode],
+        [{"idle_w": 100.0}],
+        {"carbon_g": 1.0},
+        tick_s=1.0,
+        horizon=14,
+        tariffs=prices,
+    )
     least = judge(data, schedule_of([(0, 0, 4, 4)])).objectives[0]
-    assert [found for found in lower_bounds(instance_of(data), "fluid") if is_above(found.value, least)] == []
+    assert [
+        found for found in lower_bounds(instance_of(data), "fluid") if is_above(found.value, least)
+    ] == []

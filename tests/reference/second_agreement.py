@@ -1,13 +1,16 @@
-"""One random instance of the second verifier's generator: what the framework says of it that its own brute force does not.
+"""One random instance of the second verifier's generator: what the framework says of it that its
+own brute force does not.
 
-Verdicts and metrics of several schedules, every bound, and the exact solvers. Where there is no brute force, the best
-schedule that the second verifier accepts stands in for the optimum.
+Verdicts and metrics of several schedules, every bound, and the exact solvers. Where there is no
+brute force, the best schedule that the second verifier accepts stands in for the optimum.
 """
 
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -27,20 +30,40 @@ from tests.second_verifier.rules import TOLERANCE
 from tests.second_verifier.verifier import judge_for
 
 # What a fault may raise; anything that is raised is a disagreement.
-RAISED = (OptbenchError, ArithmeticError, LookupError, ValueError, TypeError, AssertionError, RuntimeError, MemoryError)
+RAISED = (
+    OptbenchError,
+    ArithmeticError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AssertionError,
+    RuntimeError,
+    MemoryError,
+    TimeoutError,
+)
+# What takes this many times its limit does not keep it.
+GRACE = 5.0
 SOLVERS = ("cpsat", "highs")
 # A solver that says "optimal" is within this of the optimum.
 PROVEN = Fraction(1, 10**6)
 NUM_SCHEDULES, NUM_PERTURBED, NUM_IMPROVEMENTS = 3, 4, 30
-# At the scale of single ticks, every third instance is for the brute force of preemptive ones, and every third has tariffs
+# At the scale of single ticks, every third instance is for the brute force of preemptive ones, and
+# every third has tariffs
 # for formulations that count ticks.
 PRICED = {"preemptive": False, "tariffs": True, "priced": True, "open": False, "limits": False}
-SMALL_PREEMPTIVE = {"preemptive": True, "short_horizon": True, "far_releases": False, "limits": False}
+SMALL_PREEMPTIVE = {
+    "preemptive": True,
+    "short_horizon": True,
+    "far_releases": False,
+    "limits": False,
+}
 
 
 @dataclass
 class Outcome:
-    """What one instance amounted to; ``solved`` has the features of the instance for each solver compared."""
+    """What one instance amounted to; ``solved`` has the features of the instance for each solver
+    compared.
+    """
 
     name: str
     features: frozenset[str] = frozenset()
@@ -61,13 +84,22 @@ def drawn(seed: int, scale: Scale) -> Json:
         return random_instance(seed, scale, (1, 2), **PRICED)
     if seed % 5 == 4:
         return random_instance(seed, scale, (4, 7))
-    return random_instance(seed, scale, (1, 3), **({"preemptive": False, "open": seed % 10 == 0} if seed % 5 < 3 else {}))
+    return random_instance(
+        seed,
+        scale,
+        (1, 3),
+        **({"preemptive": False, "open": seed % 10 == 0} if seed % 5 < 3 else {}),
+    )
 
 
 def compare(
-    seed: int, scale: Scale, solvers: Sequence[str] = SOLVERS, domain: str = "seconds", time_limit_s: float = 10.0
+    seed: int,
+    scale: Scale,
+    solvers: Sequence[str] = SOLVERS,
+    domain: str = "seconds",
+    time_limit_s: float = 10.0,
 ) -> Outcome:
-    """Everything about the instance of a seed; ``domain`` is for a framework of before exact time."""
+    """Everything about the instance of a seed; ``domain`` is for a framework before exact time."""
     data = drawn(seed, scale)
     outcome, rng = Outcome(data["name"]), random.Random(f"{seed} schedules")
     try:
@@ -86,7 +118,10 @@ def compare(
     else:
         outcome.wrong += against_optimum(best, exact)
         if exact is not None:
-            outcome.wrong += [f"optimal schedule: {line}" for line in disagreements(instance, data, exact.schedule)[1]]
+            outcome.wrong += [
+                f"optimal schedule: {line}"
+                for line in disagreements(instance, data, exact.schedule)[1]
+            ]
     compare_bounds(outcome, instance, exact, time_limit_s)
     for solver in solvers if outcome.status != "no brute force" else ():
         compare_solver(outcome, instance, data, solver, exact, time_limit_s)
@@ -101,7 +136,9 @@ def against_optimum(best: Optimum | None, exact: Optimum | None) -> Iterator[str
         yield f"brute force found {found}, a random schedule has {list(map(float, best.values))}"
 
 
-def compare_schedules(outcome: Outcome, instance: Instance, data: Json, rng: random.Random) -> Optimum | None:
+def compare_schedules(
+    outcome: Outcome, instance: Instance, data: Json, rng: random.Random
+) -> Optimum | None:
     """Both verifiers on feasible and perturbed schedules; the best feasible one."""
     best: Optimum | None = None
     for _ in range(NUM_SCHEDULES):
@@ -137,12 +174,15 @@ def compare_schedule(
     return best
 
 
-def compare_bounds(outcome: Outcome, instance: Instance, best: Optimum | None, time_limit_s: float) -> None:
+def compare_bounds(
+    outcome: Outcome, instance: Instance, best: Optimum | None, time_limit_s: float
+) -> None:
     """Every bounding method; an instance of which nothing feasible is known may have any bound."""
     first = instance.with_objective(instance.objective.level(0))
     for method in METHODS:
         try:
-            bounds = lower_bounds(first, method=method, time_limit_s=time_limit_s)
+            with interrupted_after(GRACE * time_limit_s):
+                bounds = lower_bounds(first, method=method, time_limit_s=time_limit_s)
         except RAISED as error:
             outcome.wrong.append(f"bound {method}: {type(error).__name__}: {error}")
             continue
@@ -151,11 +191,30 @@ def compare_bounds(outcome: Outcome, instance: Instance, best: Optimum | None, t
             assert best is not None
             if is_above(bound.value, best.values[0]):
                 value = float(best.values[0])
-                outcome.wrong.append(f"bound {method}: {bound.value!r} from {bound.source} above {value!r} ({outcome.status})")
+                outcome.wrong.append(
+                    f"bound {method}: {bound.value!r} from {bound.source} "
+                    f"above {value!r} ({outcome.status})"
+                )
 
 
 def is_above(bound: float, value: Fraction) -> bool:
     return not Fraction(bound) <= value + TOLERANCE * abs(value)
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in what takes no notice of its own limit."""
+
+    def stop(signum: int, frame: object) -> None:
+        raise TimeoutError(f"no end after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def takes(solver: str, instance: Instance) -> bool:
@@ -168,36 +227,60 @@ def takes(solver: str, instance: Instance) -> bool:
 
 
 def compare_solver(
-    outcome: Outcome, instance: Instance, data: Json, solver: str, exact: Optimum | None, time_limit_s: float
+    outcome: Outcome,
+    instance: Instance,
+    data: Json,
+    solver: str,
+    exact: Optimum | None,
+    time_limit_s: float,
 ) -> None:
     """An exact solver beside the optimum: its verdict, its objective, its bounds."""
     if not takes(solver, instance):
         return
     try:
-        result = solve(instance, solver, time_limit_s=time_limit_s, bound=False)
+        with interrupted_after(GRACE * time_limit_s):
+            result = solve(instance, solver, time_limit_s=time_limit_s, bound=False)
     except UnsupportedError:  # later levels bring features of their own
         return
     except RAISED as error:
         outcome.wrong.append(f"{solver}: {type(error).__name__}: {error}")
         return
     outcome.solved[solver] = outcome.features
-    values = () if result.objective is None else result.objective if isinstance(result.objective, tuple) else (result.objective,)
+    values = (
+        ()
+        if result.objective is None
+        else result.objective
+        if isinstance(result.objective, tuple)
+        else (result.objective,)
+    )
     if result.status == "error" or (exact is None) != (result.status == "infeasible"):
         if result.status in ("unknown", "feasible"):
             outcome.num_unproven += exact is not None and not values
         found = "infeasible" if exact is None else list(map(float, exact.values))
         if result.status != "unknown":
-            outcome.wrong.append(f"{solver}: {result.status} {values} {result.message}; brute force: {found}")
+            outcome.wrong.append(
+                f"{solver}: {result.status} {values} {result.message}; brute force: {found}"
+            )
         return
     if exact is None:
         return
     for level, (value, least) in enumerate(zip(values, exact.values)):
-        if Fraction(value) < least - TOLERANCE * abs(least) and values[:level] == tuple(map(float, exact.values[:level])):
-            outcome.wrong.append(f"{solver}: level {level} is {value!r}, below the optimum {float(least)!r}")
+        if Fraction(value) < least - TOLERANCE * abs(least) and values[:level] == tuple(
+            map(float, exact.values[:level])
+        ):
+            outcome.wrong.append(
+                f"{solver}: level {level} is {value!r}, below the optimum {float(least)!r}"
+            )
         if result.status == "optimal" and Fraction(value) > least + PROVEN * abs(least):
-            outcome.wrong.append(f"{solver}: level {level} is called optimal with {value!r}, the optimum is {float(least)!r}")
+            outcome.wrong.append(
+                f"{solver}: level {level} is called optimal with {value!r}, "
+                f"the optimum is {float(least)!r}"
+            )
             break
     outcome.num_unproven += result.status != "optimal"
     for bound in result.bounds:
         if bound.level == 0 and is_above(bound.value, exact.values[0]):
-            outcome.wrong.append(f"{solver}: bound {bound.value!r} from {bound.source} above {float(exact.values[0])!r}")
+            outcome.wrong.append(
+                f"{solver}: bound {bound.value!r} from {bound.source} "
+                f"above {float(exact.values[0])!r}"
+            )

@@ -1,4 +1,6 @@
-"""The framework's verifier beside the second one: the same verdict, and the same metrics of feasible schedules."""
+"""The framework's verifier beside the second one: the same verdict, and the same metrics of
+feasible schedules.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ EXACT_TIME = instance_json.VERSION >= 2
 
 
 def instance_of(data: Json, domain: str = "seconds") -> Instance:
-    """The framework's instance of a JSON object; ``domain`` is that of a framework of before exact time."""
+    """The framework's instance of a JSON object; ``domain`` is that of a framework of before exact
+    time.
+    """
     if not EXACT_TIME:
         data = instance_of_version_one(data, "ticks" if "makespan" in wanted(data) else domain)
     return validate(instance_from_dict(data))
@@ -28,13 +32,18 @@ def instance_of(data: Json, domain: str = "seconds") -> Instance:
 
 def wanted(data: Json) -> set[str]:
     """Metrics that an instance names."""
-    return {name for level in data["objective"] for name in level} | set(data["limits"]["metric_max"])
+    return {name for level in data["objective"] for name in level} | set(
+        data["limits"]["metric_max"]
+    )
 
 
 def schedule_for(instance: Instance, data: Json, schedule: Json, claims: bool = False) -> Any:
-    """The framework's schedule of a JSON object; ``claims`` is for a framework of before exact time."""
+    """The framework's schedule of a JSON object; ``claims`` is for a framework of before exact
+    time.
+    """
     if not EXACT_TIME:
-        schedule = schedule_of_version_one(data, schedule, getattr(instance, "domain"), claims)  # noqa: B009
+        domain: str = vars(instance)["domain"]
+        schedule = schedule_of_version_one(data, schedule, domain, claims)
     return schedule_from_dict(schedule, instance)
 
 
@@ -78,5 +87,7 @@ def different_objectives(values: tuple[float, ...], second: Verdict) -> Iterator
 
 
 def same(value: float, exact: Fraction) -> bool:
-    """All metrics are sums of terms of one sign, so that the sum of absolute terms is the value itself."""
+    """All metrics are sums of terms of one sign, so that the sum of absolute terms is the value
+    itself.
+    """
     return math.isfinite(value) and abs(Fraction(value) - exact) <= TOLERANCE * abs(exact)

@@ -1,7 +1,9 @@
-"""Instances and schedules of the second verifier for a framework of before exact time (files of version 1).
+"""Instances and schedules of the second verifier for a framework of before exact time (files of
+version 1).
 
-Used to show that the comparison and the exploit search find the faults of commit 7f346a7: run them with PYTHONPATH at a
-checkout of it. Time there is either ``ticks`` (units of a segment by its share of the whole length) or ``seconds``.
+Used to show that the comparison and the exploit search find the faults of commit 7f346a7: run them
+with PYTHONPATH at a checkout of it. Time there is either ``ticks`` (units of a segment by its share
+of the whole length) or ``seconds``.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import Any
 from tests.second_verifier.problem import Problem, Segment, by_task
 
 Json = dict[str, Any]
-# What that verifier took for all of a task's work once there were two segments, and the most that a claim is raised.
+# What that verifier took for all of a task's work once there were two segments, and the most that a
+# claim is raised.
 ALMOST, RAISE = 1 - Fraction(9, 10**10), 1 + Fraction(2, 10**6)
 
 
@@ -43,7 +46,7 @@ def instance_of_version_one(data: Json, domain: str) -> Json:
 
 
 def schedule_of_version_one(data: Json, schedule: Json, domain: str, claims: bool = False) -> Json:
-    """The same segments with their units: their share of the task, or the most that they can claim."""
+    """The same segments with their units: their share of the task, or all that they can claim."""
     problem, step = Problem(data), data["tick_s"] if domain == "seconds" else 1
     table = schedule["segments"]
     rows = problem.segments(schedule)
@@ -57,7 +60,9 @@ def schedule_of_version_one(data: Json, schedule: Json, domain: str, claims: boo
 
 
 def claim(problem: Problem, own: list[Segment], units: list[float]) -> None:
-    """Let several segments of a task claim what fits into their lengths, so that it adds up to the task's units."""
+    """Let several segments of a task claim what fits into their lengths, so that it adds up to the
+    task's units.
+    """
     speed = [Fraction(problem.modes["time_per_unit_s"][s.mode]) for s in own]
     if len(own) < 2 or not all(speed):
         return

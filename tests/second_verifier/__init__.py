@@ -1,1 +1,3 @@
-"""A second verifier, written from docs/formats.md alone: it reads the JSON files and imports nothing of optbench."""
+"""A second verifier, written from docs/formats.md alone: it reads the JSON files and imports
+nothing of optbench.
+"""

@@ -1,19 +1,24 @@
-"""The optimum of a tiny instance that is not preemptive, by trying all modes with all starts at event points.
+"""The optimum of a tiny instance that is not preemptive, by trying all modes with all starts at
+event points.
 
-Fix the modes, the order of all starts and ends, and where they lie between the given times (releases, deadlines, tariff
-changes, the opening, the horizon). What may run beside what then is fixed too, so feasible starts form a polyhedron of
-inequalities S_i − S_j ≥ c and S_i ≥ c with whole c. A vertex is a forest of tight ones: each start is a given time (less its
-own length, or not), or follows from another task's start by E_j, E_j + lag, S_j − d_i, S_j − d_i − lag, S_j or E_j − d_i.
+Fix the modes, the order of all starts and ends, and where they lie between the given times
+(releases, deadlines, tariff changes, the opening, the horizon). What may run beside what then is
+fixed too, so feasible starts form a polyhedron of inequalities S_i − S_j ≥ c and S_i ≥ c with whole
+c. A vertex is a forest of tight ones: each start is a given time (less its own length, or not), or
+follows from another task's start by E_j, E_j + lag, S_j − d_i, S_j − d_i − lag, S_j or E_j − d_i.
 
-- makespan, flow time, tardiness, and energy and cost of constant tariffs fall or stay when starts do (resting power ends
-  with the last task, or at a fixed horizon). An earliest start of all tasks at once exists in each polyhedron and is best
-  for every level and every limit on such metrics: only S = ready_i and the lower bounds above have to be tried.
-- Cost and carbon of tariffs that change, and energy that counts from an opening on, are linear in the starts within a
-  polyhedron: some vertex is best, for several levels too (the best face of one level has its vertices among them). What
-  jumps where a tariff changes (transfers, tasks of length 0) keeps its value to the left up to one tick before: these times
-  are given times as well. A limit on such a metric, or on another one beside it, cuts off vertices: such instances are refused.
-- Energy per unit of an open instance is a quotient of two linear functions, which is least at a vertex too; a task that
-  the horizon cuts off begins one tick before it at the latest. Tasks may be left out.
+- makespan, flow time, tardiness, and energy and cost of constant tariffs fall or stay when starts
+  do (resting power ends with the last task, or at a fixed horizon). An earliest start of all tasks
+  at once exists in each polyhedron and is best for every level and every limit on such metrics:
+  only S = ready_i and the lower bounds above have to be tried.
+- Cost and carbon of tariffs that change, and energy that counts from an opening on, are linear in
+  the starts within a polyhedron: some vertex is best, for several levels too (the best face of one
+  level has its vertices among them). What jumps where a tariff changes (transfers, tasks of length
+  0) keeps its value to the left up to one tick before: these times are given times as well. A limit
+  on such a metric, or on another one beside it, cuts off vertices: such instances are refused.
+- Energy per unit of an open instance is a quotient of two linear functions, which is least at a
+  vertex too; a task that the horizon cuts off begins one tick before it at the latest. Tasks may be
+  left out.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from tests.second_verifier.verifier import judge_for
 
 MAKESPANS = {"makespan", "makespan_s"}
 PRICED = {"cost_usd", "carbon_g"}
-MAX_VECTORS = 6000
+MAX_VECTORS, MAX_STARTS = 3000, 150_000
 
 
 class TooLarge(Exception):
@@ -46,7 +51,9 @@ class Optimum:
 
 
 def optimum(data: Json) -> Optimum | None:
-    """The optimum, None where nothing is feasible; TooLarge where it would take too long or vertices do not suffice."""
+    """The optimum, None where nothing is feasible; TooLarge where it would take too long or
+    vertices do not suffice.
+    """
     problem = Problem(data)
     if problem.preemptive:
         raise TooLarge("preemptive: see brute_preemptive")
@@ -54,9 +61,9 @@ def optimum(data: Json) -> Optimum | None:
     if not regular and set(data["limits"]["metric_max"]) - MAKESPANS:
         raise TooLarge("a limit cuts off vertices")
     best: Optimum | None = None
-    tried = 0
+    tried, spent = 0, [0]
     for modes in itertools.product(*(choices(problem, task) for task in range(problem.num_tasks))):
-        for rows in placements(problem, modes, regular):
+        for rows in placements(problem, modes, regular, spent):
             tried += 1
             if tried > MAX_VECTORS:
                 raise TooLarge(f"more than {MAX_VECTORS} vectors of starts")
@@ -68,7 +75,9 @@ def optimum(data: Json) -> Optimum | None:
 
 def is_regular(problem: Problem) -> bool:
     """Whether starting earlier never harms a metric that the instance names."""
-    names = {name for level in problem.data["objective"] for name in level} | set(problem.data["limits"]["metric_max"])
+    names = {name for level in problem.data["objective"] for name in level} | set(
+        problem.data["limits"]["metric_max"]
+    )
     varying = problem.tariffs is not None and len(problem.tariffs["times"]) > 1
     return not problem.is_open and not (varying and names & PRICED)
 
@@ -86,8 +95,12 @@ def choices(problem: Problem, task: int) -> list[int | None]:
     return [*out, None] if problem.is_open else out
 
 
-def placements(problem: Problem, modes: tuple[int | None, ...], regular: bool) -> Iterator[list[Row]]:
-    """Rows of one segment per task in these modes, with starts at event points, of those that keep the simple rules."""
+def placements(
+    problem: Problem, modes: tuple[int | None, ...], regular: bool, spent: list[int]
+) -> Iterator[list[Row]]:
+    """Rows of one segment per task in these modes, with starts at event points, of those that keep
+    the simple rules; ``spent`` counts the starts that were looked at, over all modes.
+    """
     chosen = {task: mode for task, mode in enumerate(modes) if mode is not None}
     length = {task: problem.length(task, mode) for task, mode in chosen.items()}
     given = {task: given_starts(problem, task, mode, regular) for task, mode in chosen.items()}
@@ -104,8 +117,13 @@ def placements(problem: Problem, modes: tuple[int | None, ...], regular: bool) -
                 times = set(given[task])
                 for other, begin in start.items():
                     times |= linked_starts(task, other, begin, length, lags, backwards)
-                grown |= {placed | {(task, time)} for time in times if fits(problem, task, chosen, start, time, length, lags)}
-            if len(grown) > 4 * MAX_VECTORS:
+                spent[0] += len(times)
+                grown |= {
+                    placed | {(task, time)}
+                    for time in times
+                    if fits(problem, task, chosen, start, time, length, lags)
+                }
+            if spent[0] > MAX_STARTS:
                 raise TooLarge("too many starts")
         partial = grown
     for placed in partial:
@@ -148,15 +166,24 @@ def has_negative_net(problem: Problem) -> bool:
     if not problem.data["limits"]["cap_place"]:
         return False
     power = problem.modes["power_w"]
-    rest = [sum((problem.rest_w[p] * n for p, n in needs.items()), Fraction(0)) for needs in problem.needs]
-    split = any(len(needs) > 1 for needs in problem.needs)  # the rest of another place is freed whatever is drawn here
+    rest = [
+        sum((problem.rest_w[p] * n for p, n in needs.items()), Fraction(0))
+        for needs in problem.needs
+    ]
+    split = any(
+        len(needs) > 1 for needs in problem.needs
+    )  # the rest of another place is freed whatever is drawn here
     return split or any(Fraction(watt) < freed for watt, freed in zip(power, rest))
 
 
 def linked_starts(
-    task: int, other: int, begin: int, length: dict[int, int],
-    lags: dict[tuple[int, int], int | None], backwards: bool,
-) -> set[int]:  # fmt: skip
+    task: int,
+    other: int,
+    begin: int,
+    length: dict[int, int],
+    lags: dict[tuple[int, int], int | None],
+    backwards: bool,
+) -> set[int]:
     """Starts of a task that follow from where another one has been put."""
     end = begin + length[other]
     times = {end, end + (lags.get((other, task)) or 0)}
@@ -167,16 +194,27 @@ def linked_starts(
 
 
 def fits(
-    problem: Problem, task: int, chosen: dict[int, int], start: dict[int, int], time: int,
-    length: dict[int, int], lags: dict[tuple[int, int], int | None],
-) -> bool:  # fmt: skip
-    """Whether a start keeps what more tasks can never mend: its release and deadline, edges, and pairs that exclude each other."""
+    problem: Problem,
+    task: int,
+    chosen: dict[int, int],
+    start: dict[int, int],
+    time: int,
+    length: dict[int, int],
+    lags: dict[tuple[int, int], int | None],
+) -> bool:
+    """Whether a start keeps what more tasks can never mend: its release and deadline, edges, and
+    pairs that exclude each other.
+    """
     pool, tasks = problem.primary[chosen[task]], problem.tasks
     way = problem.access(task, pool) if pool != NOWHERE else 0
     end = min(time + length[task], cut(problem))
     if way is None or time < tasks["release"][task] + way or end < time:
         return False
-    if tasks["deadline_hard"][task] and tasks["deadline"][task] is not None and end > tasks["deadline"][task]:
+    if (
+        tasks["deadline_hard"][task]
+        and tasks["deadline"][task] is not None
+        and end > tasks["deadline"][task]
+    ):
         return False
     if problem.horizon is not None and end > problem.horizon:
         return False
@@ -188,6 +226,9 @@ def fits(
             return False
         if time < stop and begin < end and max(time, begin) < min(stop, end):
             both = {p: problem.needs[chosen[other]].get(p, 0) for p in problem.needs[chosen[task]]}
-            if any(n + problem.needs[chosen[task]][p] > problem.pools["count"][p] for p, n in both.items()):
+            if any(
+                n + problem.needs[chosen[task]][p] > problem.pools["count"][p]
+                for p, n in both.items()
+            ):
                 return False
     return True

@@ -1,12 +1,16 @@
-"""The optimum of a tiny preemptive instance of at most 12 ticks, by dynamic programming over the ticks.
+"""The optimum of a tiny preemptive instance of at most 12 ticks, by dynamic programming over the
+ticks.
 
-Everything is whole ticks, so a schedule says for each tick and task in which mode it runs, if at all. A state is, for each
-task, its progress, the end of its last segment and, where its data binds it to a pool, that pool; energy, cost and carbon
-add up tick by tick, and everything else follows from the state and the makespan. Of two ways to the same state the
-lexicographically better one suffices, since levels add up. Work beyond the whole is tried where running may draw less than resting.
+Everything is whole ticks, so a schedule says for each tick and task in which mode it runs, if at
+all. A state is, for each task, its progress, the end of its last segment and, where its data binds
+it to a pool, that pool; energy, cost and carbon add up tick by tick, and everything else follows
+from the state and the makespan. Of two ways to the same state the lexicographically better one
+suffices, since levels add up. Work beyond the whole is tried where running may draw less than
+resting.
 
-Without a fixed horizon some optimal schedule ends by (latest given time) + Σ longest D + Σ longest lag: a later one has a
-tick after the last given time in which no work is needed and no data moves, and leaving this tick out harms no metric.
+Without a fixed horizon some optimal schedule ends by (latest given time) + Σ longest D + Σ longest
+lag: a later one has a tick after the last given time in which no work is needed and no data moves,
+and leaving this tick out harms no metric.
 """
 
 from __future__ import annotations
@@ -46,10 +50,16 @@ def optimum(data: Json) -> Optimum | None:
     search = Search(problem)
     best: Optimum | None = None
     zero = tuple(Fraction(0) for _ in data["objective"])
-    states: dict[State, Reached] = {((Fraction(0), 0, None),) * problem.num_tasks: Reached(zero, ())}
+    states: dict[State, Reached] = {
+        ((Fraction(0), 0, None),) * problem.num_tasks: Reached(zero, ())
+    }
     for time in range(search.end + 1):
         states = search.at_boundary(states, time)
-        for schedule in (schedule_of(merged(way.rows)) for state, way in states.items() if search.may_end(state, time)):
+        for schedule in (
+            schedule_of(merged(way.rows))
+            for state, way in states.items()
+            if search.may_end(state, time)
+        ):
             verdict = judge_for(problem, schedule)
             if verdict.feasible and (best is None or verdict.objectives < best.values):
                 best = Optimum(verdict.objectives, schedule)
@@ -77,7 +87,10 @@ class Search:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.modes = [[k for k in choices(problem, task) if k is not None] for task in range(problem.num_tasks)]
+        self.modes = [
+            [k for k in choices(problem, task) if k is not None]
+            for task in range(problem.num_tasks)
+        ]
         self.bound = tasks_with_data(problem)
         self.end = self.last_tick()
         self.edges = list(enumerate(zip(problem.edges["source"], problem.edges["target"])))
@@ -91,13 +104,18 @@ class Search:
 
     def last_tick(self) -> int:
         problem = self.problem
-        longest = sum(max(problem.length(i, k) for k in modes) for i, modes in enumerate(self.modes) if modes)
+        longest = sum(
+            max(problem.length(i, k) for k in modes) for i, modes in enumerate(self.modes) if modes
+        )
         pairs = itertools.product(range(problem.num_pools), repeat=2)
         spans = list(pairs)
         lags = sum(
-            max(problem.lag(e, a, b) or 0 for a, b in spans) for e in range(len(problem.edges["source"]))
+            max(problem.lag(e, a, b) or 0 for a, b in spans)
+            for e in range(len(problem.edges["source"]))
         )
-        given = [time for time, _, _ in problem.outages()] + list(problem.tariffs["times"] if problem.tariffs else [])
+        given = [time for time, _, _ in problem.outages()] + list(
+            problem.tariffs["times"] if problem.tariffs else []
+        )
         given += [
             problem.tasks["release"][i] + (problem.access(i, problem.primary[k]) or 0)
             for i, modes in enumerate(self.modes)
@@ -113,19 +131,29 @@ class Search:
         problem = self.problem
         for task, modes in enumerate(self.modes):
             for mode in modes:
-                rest = sum((problem.rest_w[p] * n for p, n in problem.needs[mode].items()), Fraction(0))
+                rest = sum(
+                    (problem.rest_w[p] * n for p, n in problem.needs[mode].items()), Fraction(0)
+                )
                 length = problem.length(task, mode)
                 drawn = problem.energy_j(Segment(task, mode, 0, length, 0))
                 if drawn < rest * problem.tick * length or len(problem.needs[mode]) > 1:
                     return True
-                if problem.data["limits"]["cap_w"] and Fraction(problem.modes["power_w"][mode]) < rest:
+                if (
+                    problem.data["limits"]["cap_w"]
+                    and Fraction(problem.modes["power_w"][mode]) < rest
+                ):
                     return True
         return False
 
     def needs_ends(self) -> bool:
         names = {name for level in self.problem.data["objective"] for name in level}
-        # Elsewhere the makespan is the tick at which a state is looked at; an open instance is looked at at its horizon alone.
-        last = MAKESPANS & (names | set(self.problem.data["limits"]["metric_max"])) if self.problem.is_open else set()
+        # Elsewhere the makespan is the tick at which a state is looked at; an open instance is
+        # looked at at its horizon alone.
+        last = (
+            MAKESPANS & (names | set(self.problem.data["limits"]["metric_max"]))
+            if self.problem.is_open
+            else set()
+        )
         return bool(names & {"flow_time_s", "tardiness_s"}) or bool(self.edges) or bool(last)
 
     def may_end(self, state: State, time: int) -> bool:
@@ -143,7 +171,9 @@ class Search:
                     if state[task][0] >= 1:
                         continue
                     for mode in modes:
-                        if self.problem.length(task, mode) == 0 and self.may_run(state, task, mode, time, time):
+                        if self.problem.length(task, mode) == 0 and self.may_run(
+                            state, task, mode, time, time
+                        ):
                             self.add(grown, out, state, way, ((task, mode, time, time),))
             fresh = grown
         return out
@@ -158,7 +188,8 @@ class Search:
                 options[task] += [
                     (task, mode, time, time + 1)
                     for mode in modes
-                    if self.problem.length(task, mode) > 0 and self.may_run(state, task, mode, time, time + 1)
+                    if self.problem.length(task, mode) > 0
+                    and self.may_run(state, task, mode, time, time + 1)
                 ]
             for choice in itertools.product(*options):
                 rows = tuple(row for row in choice if row is not None)
@@ -210,7 +241,12 @@ class Search:
         )
 
     def add(
-        self, grown: dict[State, Reached], known: dict[State, Reached], state: State, way: Reached, rows: tuple[Row, ...]
+        self,
+        grown: dict[State, Reached],
+        known: dict[State, Reached],
+        state: State,
+        way: Reached,
+        rows: tuple[Row, ...],
     ) -> None:
         """Enter the state that these rows lead to where it is new or cheaper."""
         after = list(state)
@@ -226,14 +262,18 @@ class Search:
             grown[key] = known[key] = Reached(cost, (*way.rows, *rows))
 
     def cost(self, state: State, after: State, rows: tuple[Row, ...]) -> Iterator[Fraction]:
-        """What these rows add to each level, less the rest of their devices; energies of transfers at the target's start."""
+        """What these rows add to each level, less the rest of their devices; energies of transfers
+        at the target's start.
+        """
         for level in self.problem.data["objective"]:
             total = Fraction(0)
             for name, weight in level.items():
                 if name in ("energy_j", "j_per_unit"):
                     total += Fraction(weight) * self.drawn(state, rows, None)
                 elif name in self.rates:
-                    total += Fraction(weight) * self.drawn(state, rows, self.rates[name]) / 3_600_000
+                    total += (
+                        Fraction(weight) * self.drawn(state, rows, self.rates[name]) / 3_600_000
+                    )
             yield total
 
     def drawn(self, state: State, rows: tuple[Row, ...], rates: list[Rates] | None) -> Fraction:
@@ -252,5 +292,9 @@ class Search:
                     linked = problem.edges["data_gb"][edge] > 0 and (sender, pool) in problem.links
                     if linked:
                         rate = Fraction(1) if rates is None else rates[sender].at(state[source][1])
-                        total += Fraction(problem.edges["data_gb"][edge]) * Fraction(problem.links[sender, pool][2]) * rate
+                        total += (
+                            Fraction(problem.edges["data_gb"][edge])
+                            * Fraction(problem.links[sender, pool][2])
+                            * rate
+                        )
         return total

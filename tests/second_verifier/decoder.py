@@ -1,4 +1,4 @@
-"""Schedules for random instances: feasible ones task by task, and others that are off by a little."""
+"""Schedules for random instances: feasible ones, and others that are off by a little."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ UNFINISHED = {"assignment"}
 
 def schedule_of(rows: Sequence[Row]) -> Json:
     """The JSON object of a schedule."""
-    columns = {key: [row[k] for row in rows] for k, key in enumerate(("task", "mode", "start", "end"))}
+    columns = {
+        key: [row[k] for row in rows] for k, key in enumerate(("task", "mode", "start", "end"))
+    }
     return {"format": "optbench-schedule", "version": 2, "segments": columns}
 
 
@@ -27,7 +29,9 @@ def rows_of(schedule: Json) -> list[Row]:
 
 
 def decode(made: Json, rng: random.Random) -> Json | None:
-    """A schedule that breaks no constraint but limits on metrics; None where this order of tasks and modes finds none."""
+    """A schedule that breaks no constraint but limits on metrics; None where this order of tasks
+    and modes finds none.
+    """
     problem, rows = Problem(made), list[Row]()
     for task in order(problem, rng):
         if problem.is_open and rng.random() < 0.15:
@@ -79,7 +83,9 @@ def placed(problem: Problem, rows: list[Row], task: int, rng: random.Random) -> 
     return None
 
 
-def earliest(problem: Problem, rows: list[Row], task: int, mode: int, length: int) -> list[Row] | None:
+def earliest(
+    problem: Problem, rows: list[Row], task: int, mode: int, length: int
+) -> list[Row] | None:
     """One segment at the first of the times at which something happens where it breaks nothing."""
     for start in event_times(problem, rows, task, mode, length):
         end = start + length
@@ -93,14 +99,18 @@ def earliest(problem: Problem, rows: list[Row], task: int, mode: int, length: in
 
 def event_times(problem: Problem, rows: list[Row], task: int, mode: int, length: int) -> list[int]:
     ready = problem.tasks["release"][task] + (problem.access(task, problem.primary[mode]) or 0)
-    times = {ready, problem.opens} | {end for _, _, _, end in rows} | {start for _, _, start, _ in rows}
+    times = (
+        {ready, problem.opens} | {end for _, _, _, end in rows} | {start for _, _, start, _ in rows}
+    )
     times |= {time for time, _, _ in problem.outages()}
     times |= {start - length for _, _, start, _ in rows}
     times |= {end - length for _, _, _, end in rows}
     for edge, (source, target) in enumerate(zip(problem.edges["source"], problem.edges["target"])):
         if target == task:
             sent = [(end, problem.primary[k]) for i, k, _, end in rows if i == source]
-            times |= {end + (problem.lag(edge, pool, problem.primary[mode]) or 0) for end, pool in sent}
+            times |= {
+                end + (problem.lag(edge, pool, problem.primary[mode]) or 0) for end, pool in sent
+            }
     return sorted(time for time in times if time >= ready)
 
 
@@ -168,11 +178,23 @@ def to_event(problem: Problem, rows: list[Row], k: int, rng: random.Random) -> l
 def swap(problem: Problem, rows: list[Row], k: int, rng: random.Random) -> list[Row]:
     other = rng.randrange(len(rows))
     (task, mode, start, end), (task2, mode2, start2, end2) = rows[k], rows[other]
-    rows[k], rows[other] = (task2, mode2, start, start + end2 - start2), (task, mode, start2, start2 + end - start)
+    rows[k], rows[other] = (
+        (task2, mode2, start, start + end2 - start2),
+        (task, mode, start2, start2 + end - start),
+    )
     return rows
 
 
 Change = Callable[[Problem, list[Row], int, random.Random], list[Row]]
 CHANGES: tuple[Change, ...] = (
-    move, stretch, split, other_mode, other_mode, sliver, duplicate, drop, to_event, swap,
-)  # fmt: skip
+    move,
+    stretch,
+    split,
+    other_mode,
+    other_mode,
+    sliver,
+    duplicate,
+    drop,
+    to_event,
+    swap,
+)

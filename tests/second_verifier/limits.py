@@ -30,17 +30,25 @@ def draw_objective(rng: random.Random, made: Json, on: dict[str, bool]) -> list[
 
 
 def draw_caps(rng: random.Random, made: Json, on: dict[str, bool]) -> None:
-    """Caps at the rest of a place and the power of one to three running modes, sometimes a little less or more."""
+    """Caps at the rest of a place and the power of one to three running modes, sometimes a little
+    less or more.
+    """
     if not on["caps"]:
         return
     problem, limits = Problem(made), made["limits"]
     places = range(len(problem.below)) if on["node_caps"] else (0,)
     for place in rng.sample(list(places), rng.randint(1, len(places))):
-        base = sum(problem.rest_w[pool] * problem.pools["count"][pool] for pool in problem.below[place])
+        base = sum(
+            problem.rest_w[pool] * problem.pools["count"][pool] for pool in problem.below[place]
+        )
         modes = [k for k, pool in enumerate(problem.primary) if pool in problem.below[place]]
         total = float(base)
         for mode in rng.choices(modes, k=rng.randint(1, 3)) if modes else ():
-            freed = sum(problem.rest_w[p] * n for p, n in problem.needs[mode].items() if p in problem.below[place])
+            freed = sum(
+                problem.rest_w[p] * n
+                for p, n in problem.needs[mode].items()
+                if p in problem.below[place]
+            )
             total += float(made["modes"]["power_w"][mode]) - float(freed)
         limits["cap_place"].append(place)
         limits["cap_w"].append(max(0.0, total * rng.choice((1.0, 1.0, 1.2, 0.95))))
@@ -56,4 +64,6 @@ def draw_limits(rng: random.Random, made: Json, on: dict[str, bool]) -> None:
     for name in rng.sample(usable, rng.randint(1, 2)):
         value = metrics[name]
         assert value is not None
-        made["limits"]["metric_max"][name] = max(0.0, float(value) * rng.choice((1.0, 1.0, 1.1, 1.5, 0.95)))
+        made["limits"]["metric_max"][name] = max(
+            0.0, float(value) * rng.choice((1.0, 1.0, 1.1, 1.5, 0.95))
+        )

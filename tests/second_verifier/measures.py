@@ -35,11 +35,25 @@ def plain_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fracti
     end = makespan if problem.horizon is None else problem.horizon
     busy_j = sum(map(problem.energy_j, segments), Fraction(0))
     transfer_j = sum((joule for _, _, joule in transfers(problem, tasks)), Fraction(0))
-    rest_j = sum((watt * time for watt, time in zip(problem.rest_w, resting_ticks(problem, segments, end))), Fraction(0))
+    rest_j = sum(
+        (watt * time for watt, time in zip(problem.rest_w, resting_ticks(problem, segments, end))),
+        Fraction(0),
+    )
     rest_j *= problem.tick
-    cost, carbon = (tariff_total(problem, tasks, segments, end, key) for key in ("price_usd_per_kwh", "carbon_g_per_kwh"))
+    cost, carbon = (
+        tariff_total(problem, tasks, segments, end, key)
+        for key in ("price_usd_per_kwh", "carbon_g_per_kwh")
+    )
     finish, columns = finishes(problem, tasks), problem.tasks
-    rows = list(zip(finish, columns["weight"], columns["release"], columns["deadline"], columns["deadline_hard"]))
+    rows = list(
+        zip(
+            finish,
+            columns["weight"],
+            columns["release"],
+            columns["deadline"],
+            columns["deadline_hard"],
+        )
+    )
     return {
         "makespan": Fraction(makespan),
         "makespan_s": makespan * problem.tick,
@@ -49,7 +63,8 @@ def plain_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fracti
         "energy_j": busy_j + transfer_j + rest_j,
         "cost_usd": cost,
         "carbon_g": carbon,
-        "flow_time_s": problem.tick * sum((Fraction(w) * (f - r) for f, w, r, _, _ in rows), Fraction(0)),
+        "flow_time_s": problem.tick
+        * sum((Fraction(w) * (f - r) for f, w, r, _, _ in rows), Fraction(0)),
         "tardiness_s": problem.tick * weighted_lateness(problem, finish),
         "late_tasks": Fraction(sum(due is not None and f > due for f, _, _, due, _ in rows)),
         "peak_power_w": max(power for _, power, _ in powers(problem, segments, 0)),
@@ -59,7 +74,9 @@ def plain_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fracti
 def weighted_lateness(problem: Problem, finish: list[int]) -> Fraction:
     columns = problem.tasks
     rows = zip(finish, columns["weight"], columns["deadline"], columns["deadline_hard"])
-    late = (Fraction(w) * max(0, f - due) for f, w, due, hard in rows if due is not None and not hard)
+    late = (
+        Fraction(w) * max(0, f - due) for f, w, due, hard in rows if due is not None and not hard
+    )
     return sum(late, Fraction(0))
 
 
@@ -90,7 +107,10 @@ class Rates:
     """A tariff of one pool: its value at a time and its integral over a span of ticks."""
 
     def __init__(self, times: list[int], values: list[float]) -> None:
-        self.times, self.values = [int(time) for time in times], [Fraction(value) for value in values]
+        self.times, self.values = (
+            [int(time) for time in times],
+            [Fraction(value) for value in values],
+        )
 
     def at(self, time: int) -> Fraction:
         return self.values[max(0, bisect_right(self.times, time) - 1)]
@@ -115,7 +135,11 @@ def tariff_total(
     for s in segments:
         pool = problem.primary[s.mode]
         if pool != NOWHERE:
-            mean = rates[pool].over(s.start, s.end) / s.length if s.length > 0 else rates[pool].at(s.start)
+            mean = (
+                rates[pool].over(s.start, s.end) / s.length
+                if s.length > 0
+                else rates[pool].at(s.start)
+            )
             total += problem.energy_j(s) * mean
     for sender, time, joule in transfers(problem, tasks):
         total += joule * rates[sender].at(time)
@@ -124,6 +148,8 @@ def tariff_total(
         for s in segments:
             if pool in problem.needs[s.mode]:
                 since, until = max(s.start, problem.opens), min(s.end, end)
-                resting -= problem.needs[s.mode][pool] * (rates[pool].over(since, until) if until > since else 0)
+                resting -= problem.needs[s.mode][pool] * (
+                    rates[pool].over(since, until) if until > since else 0
+                )
         total += problem.rest_w[pool] * problem.tick * resting
     return total / J_PER_KWH

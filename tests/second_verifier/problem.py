@@ -1,4 +1,6 @@
-"""An instance as it stands in its JSON object, with the numbers that follow from it ("Time" in docs/formats.md)."""
+"""An instance as it stands in its JSON object, with the numbers that follow from it ("Time" in
+docs/formats.md).
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,12 @@ class Problem:
         self.data = data
         self.tick_s = float(data["tick_s"])
         self.tick = Fraction(self.tick_s)
-        self.tasks, self.modes, self.pools, self.edges = data["tasks"], data["modes"], data["pools"], data["edges"]
+        self.tasks, self.modes, self.pools, self.edges = (
+            data["tasks"],
+            data["modes"],
+            data["pools"],
+            data["edges"],
+        )
         self.num_tasks, self.num_pools = len(self.tasks["kind"]), len(self.pools["names"])
         self.horizon: int | None = None if data["horizon"] is None else int(data["horizon"])
         self.preemptive = bool(data["preemptive"])
@@ -76,7 +83,7 @@ class Problem:
     @cached_property
     def needs(self) -> list[dict[int, int]]:
         """Devices by pool of each mode."""
-        return [dict(map(tuple, needs)) for needs in self.modes["needs"]]  # type: ignore[arg-type]
+        return [{row[0]: row[1] for row in needs} for needs in self.modes["needs"]]
 
     @cached_property
     def primary(self) -> list[int]:
@@ -89,8 +96,14 @@ class Problem:
         rows = self.data.get("links")
         if rows is None:
             return {}
-        columns = zip(*(rows[key] for key in ("sender", "receiver", "latency_s", "s_per_gb", "j_per_gb")))
-        return {(a, b): (float(l), float(s), float(j)) for a, b, l, s, j in columns if l is not None and a != b}
+        columns = zip(
+            *(rows[key] for key in ("sender", "receiver", "latency_s", "s_per_gb", "j_per_gb"))
+        )
+        return {
+            (a, b): (float(l), float(s), float(j))
+            for a, b, l, s, j in columns
+            if l is not None and a != b
+        }
 
     @cached_property
     def below(self) -> list[set[int]]:
@@ -117,7 +130,10 @@ class Problem:
 
     def energy_j(self, segment: Segment) -> Fraction:
         """Energy that a segment draws."""
-        units, per_unit = self.tasks["units"][segment.task], self.modes["energy_per_unit_j"][segment.mode]
+        units, per_unit = (
+            self.tasks["units"][segment.task],
+            self.modes["energy_per_unit_j"][segment.mode],
+        )
         return Fraction(units) * Fraction(per_unit) * self.progress(segment)
 
     def lag(self, edge: int, sender: int, receiver: int) -> int | None:
@@ -150,8 +166,8 @@ class Problem:
     def segments(self, schedule: Json) -> list[Segment]:
         """The rows of a schedule of good form."""
         table = schedule["segments"]
-        columns = zip(*(table[key] for key in ("task", "mode", "start", "end")))
-        return [Segment(*values, row) for row, values in enumerate(columns)]
+        rows = zip(table["task"], table["mode"], table["start"], table["end"])
+        return [Segment(i, k, start, end, row) for row, (i, k, start, end) in enumerate(rows)]
 
 
 def by_task(problem: Problem, segments: list[Segment]) -> list[list[Segment]]:

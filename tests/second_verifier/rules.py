@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 
 from tests.second_verifier.problem import HORIZON, Json, Problem, Segment, by_task
 
@@ -20,7 +21,9 @@ def exceeds(value: Fraction, limit: Fraction, terms: Fraction) -> bool:
 def has_good_form(problem: Problem, schedule: Json) -> bool:
     table = schedule["segments"]
     columns = [table[key] for key in ("task", "mode", "start", "end")]
-    if len({len(column) for column in columns}) != 1 or any(type(x) is not int for column in columns for x in column):
+    if len({len(column) for column in columns}) != 1 or any(
+        type(x) is not int for column in columns for x in column
+    ):
         return False
     if any(abs(x) > LARGEST_TIME for column in columns[2:] for x in column):
         return False
@@ -34,14 +37,21 @@ def violations(problem: Problem, segments: list[Segment]) -> set[str]:
     found = {name for segment in segments for name in of_segment(problem, segment)}
     found |= {name for own in tasks for name in of_task(problem, own)}
     if all(tasks):
-        found |= {name for edge in range(len(problem.edges["source"])) for name in of_edge(problem, edge, tasks)}
+        found |= {
+            name
+            for edge in range(len(problem.edges["source"]))
+            for name in of_edge(problem, edge, tasks)
+        }
     if not all_work_done(problem, tasks):
         found.add("assignment")
     if busy_beyond_count(problem, segments):
         found.add("capacity")
     limits = problem.data["limits"]
     for place, cap_w in zip(limits["cap_place"], limits["cap_w"]):
-        if any(exceeds(power, Fraction(cap_w), terms) for _, power, terms in powers(problem, segments, place)):
+        if any(
+            exceeds(power, Fraction(cap_w), terms)
+            for _, power, terms in powers(problem, segments, place)
+        ):
             found.add("power_cap")
     return found
 
@@ -79,9 +89,14 @@ def good_length(problem: Problem, s: Segment) -> bool:
 def of_task(problem: Problem, own: list[Segment]) -> Iterator[str]:
     if not problem.preemptive and len(own) > 1:
         yield "single_segment"
-    if problem.preemptive and any(a.end > b.start for a, b in zip(own, own[1:])):
+    if problem.preemptive and any(a.end > b.start for a, b in pairwise(own)):
         yield "self_overlap"
-    if problem.preemptive and own and own[0].task in tasks_with_data(problem) and len({problem.primary[s.mode] for s in own}) > 1:
+    if (
+        problem.preemptive
+        and own
+        and own[0].task in tasks_with_data(problem)
+        and len({problem.primary[s.mode] for s in own}) > 1
+    ):
         yield "one_pool"
 
 
@@ -111,7 +126,9 @@ def of_edge(problem: Problem, edge: int, tasks: list[list[Segment]]) -> Iterator
         yield "transfer"
 
 
-def levels(changes: Iterable[tuple[int, dict[int, int]]], size: int) -> Iterator[tuple[int, list[int]]]:
+def levels(
+    changes: Iterable[tuple[int, dict[int, int]]], size: int
+) -> Iterator[tuple[int, list[int]]]:
     """Times at which something changes, each with the running totals from then on."""
     at: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for time, change in changes:
@@ -135,15 +152,30 @@ def occupations(problem: Problem, segments: Iterable[Segment]) -> list[tuple[int
 
 
 def busy_beyond_count(problem: Problem, segments: list[Segment]) -> bool:
-    changes = occupations(problem, segments) + [(time, {pool: n}) for time, pool, n in problem.outages()]
+    changes = occupations(problem, segments) + [
+        (time, {pool: n}) for time, pool, n in problem.outages()
+    ]
     count = problem.pools["count"]
-    return any(n > count[p] for _, used in levels(changes, problem.num_pools) for p, n in enumerate(used))
+    return any(
+        n > count[p] for _, used in levels(changes, problem.num_pools) for p, n in enumerate(used)
+    )
 
 
-def powers(problem: Problem, segments: list[Segment], place: int) -> Iterator[tuple[int | None, Fraction, Fraction]]:
-    """Each time at which the power at a place changes, the power, and its absolute terms; first that of nothing running."""
-    below, count, num_modes = problem.below[place], problem.pools["count"], len(problem.modes["kind"])
-    own = [Fraction(watt) if p in below else Fraction(0) for watt, p in zip(problem.modes["power_w"], problem.primary)]
+def powers(
+    problem: Problem, segments: list[Segment], place: int
+) -> Iterator[tuple[int | None, Fraction, Fraction]]:
+    """Each time at which the power at a place changes, the power, and its absolute terms; first
+    that of nothing running.
+    """
+    below, count, num_modes = (
+        problem.below[place],
+        problem.pools["count"],
+        len(problem.modes["kind"]),
+    )
+    own = [
+        Fraction(watt) if p in below else Fraction(0)
+        for watt, p in zip(problem.modes["power_w"], problem.primary)
+    ]
 
     def power(running: list[int]) -> tuple[Fraction, Fraction]:
         busy = [0] * problem.num_pools

@@ -12,17 +12,29 @@ DAY_S, MOST_DAYS, LOG_EVERY_S = 86_400.0, 14, 20.0
 Value = Fraction | None
 
 
-def stream_metrics(problem: Problem, segments: list[Segment], energy_j: Fraction) -> dict[str, Value]:
+def stream_metrics(
+    problem: Problem, segments: list[Segment], energy_j: Fraction
+) -> dict[str, Value]:
     """All of them; ``j_per_unit`` has no value where no work is done."""
     tasks = by_task(problem, segments)
     release, units, due = (problem.tasks[key] for key in ("release", "units", "deadline"))
-    end = int(problem.horizon or 0) if problem.is_open else max((s.end for s in segments), default=0)
+    end = (
+        int(problem.horizon or 0) if problem.is_open else max((s.end for s in segments), default=0)
+    )
     finish = finishes(problem, tasks)
     done = [is_completed(problem, own) for own in tasks]
     here = [j for j in range(problem.num_tasks) if not problem.is_open or release[j] < end]
     completed = [j for j in here if done[j]]
-    running = [j for j in here if problem.is_open and not done[j] and any(s.end == end for s in tasks[j])]
-    work = sum((Fraction(units[j]) * min(Fraction(1), share(problem, tasks[j])) for j in range(len(units))), Fraction(0))
+    running = [
+        j for j in here if problem.is_open and not done[j] and any(s.end == end for s in tasks[j])
+    ]
+    work = sum(
+        (
+            Fraction(units[j]) * min(Fraction(1), share(problem, tasks[j]))
+            for j in range(len(units))
+        ),
+        Fraction(0),
+    )
     logged = logged_units(problem, tasks, done) or work
     present = [min(finish[j], end) - release[j] for j in here]
     sojourns = sorted(finish[j] - release[j] for j in completed) or sorted(present) or [0]
@@ -41,7 +53,9 @@ def stream_metrics(problem: Problem, segments: list[Segment], energy_j: Fraction
         **{f"sojourn_p{q}_s": problem.tick * percentile(sojourns, q) for q in (50, 95, 99)},
         "sojourn_censored_s": problem.tick * Fraction(sum(present), max(1, len(here))),
         "service_mean_s": problem.tick * mean(service),
-        "queue_mean": Fraction(waiting, end - problem.opens) if end > problem.opens else Fraction(0),
+        "queue_mean": Fraction(waiting, end - problem.opens)
+        if end > problem.opens
+        else Fraction(0),
         "slo_violation": mean([int(flag) for flag in late]),
         **queue_by_day(problem, tasks, done),
     }
@@ -72,14 +86,20 @@ def waiting_ticks(problem: Problem, own: list[Segment], release: int, finish: in
     return within(release, finish) - sum(within(s.start, s.end) for s in own)
 
 
-def queue_by_day(problem: Problem, tasks: list[list[Segment]], done: list[bool]) -> dict[str, Fraction]:
+def queue_by_day(
+    problem: Problem, tasks: list[list[Segment]], done: list[bool]
+) -> dict[str, Fraction]:
     if not problem.is_open or problem.horizon is None:
         return {}
     out: dict[str, Fraction] = {}
     day = up(DAY_S / problem.tick_s)
     for k in range(1, min(MOST_DAYS, problem.horizon // day) + 1):
         at = min(k * day, problem.horizon - 1)
-        waiting = [waits(own, done[j], at) for j, own in enumerate(tasks) if problem.tasks["release"][j] <= at]
+        waiting = [
+            waits(own, done[j], at)
+            for j, own in enumerate(tasks)
+            if problem.tasks["release"][j] <= at
+        ]
         out[f"queue_day{k}"] = Fraction(sum(waiting))
     return out
 

@@ -1,4 +1,6 @@
-"""The verdict on a schedule: names of violated constraints, every metric, and the value of every level of the objective."""
+"""The verdict on a schedule: names of violated constraints, every metric, and the value of every
+level of the objective.
+"""
 
 from __future__ import annotations
 

@@ -178,8 +178,9 @@ def watched_until(instance: Instance, horizon_s: float) -> Instance:
     """An open instance with another horizon."""
     horizon = _in_ticks(instance, horizon_s)
     if horizon <= instance.opens:
+        opens_s = instance.opens * instance.tick_s
         raise ParameterError(
-            f"horizon_s is {horizon_s:g}; {instance.name} is watched from {instance.opens:g} s on, its first arrival: give more"
+            f"horizon_s is {horizon_s:g}; {instance.name} is watched from {opens_s:g} s on, its first arrival: give more"
         )
     return instance if horizon == instance.horizon else replace(instance, horizon=horizon)
 

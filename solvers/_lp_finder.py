@@ -32,8 +32,10 @@ LOSS_SCALE = 0.05
 HOT, COLD, LONG, HEATING = 0.5, 3e-3, 1_000, 0.75
 # Keys move by up to this share of the makespan.
 REACH = 0.25
-# Before every key that a search reaches.
-FIRST = -1e15
+# Before every key that a search reaches, in ticks.
+FIRST = -(2.0**60)
+# What time costs at least in a rule, per second: with no price at all, ends would not count among equals.
+LEAST_PRICE = 1e-9
 # What time costs in compromises, in mean watts of a task.
 COMPROMISES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 # Price rules: what time and devices cost, in prices of the programme.
@@ -118,7 +120,7 @@ class Finder:
                     for key in self.keys:
                         yield list_rule(
                             instance, base=key, depth=min(DEEPEST, instance.num_tasks), lookahead=lookahead, late_weight=late,
-                            end_weight=time_factor * max(price, 1e-9), energy_weight=joule,
+                            end_weight=time_factor * max(price, LEAST_PRICE * instance.tick_s), energy_weight=joule,
                             pool_cost=device_factor * known.pool_price,
                         )  # fmt: skip
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.bounds.fluid import Fluid, fluid_model
-from optbench.bounds.linear_program import LinearProgram, LpSolution, solve
+from optbench.bounds.fluid_units import solve_program
+from optbench.bounds.linear_program import LinearProgram, LpSolution
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.windows import Windows, windows
 
@@ -54,7 +55,7 @@ def guide(instance: Instance, time_limit_s: float) -> Guide:
                 continue
             fluid = fluid_model(instance, keep_edges)
             program = told_apart(fluid, fluid.program())
-            solution = solve(program, min(time_limit_s, 1e6))
+            solution = solve_program(fluid, program, min(time_limit_s, 1e6))
             if solution.status == "Optimal" and solution.dual is not None:
                 return _read(instance, fluid, program, solution, solution.dual, known, keep_edges)
     return blind(instance, known)

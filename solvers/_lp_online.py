@@ -26,7 +26,7 @@ from optbench.sim.kernel.state import (
 )
 from optbench.sim.rules import Trace, TroubleError, list_rule
 
-from ._lp_finder import Finder, joule_price
+from ._lp_finder import LEAST_PRICE, Finder, joule_price
 from ._lp_guide import guide
 from ._lp_rest import rest_of
 
@@ -82,7 +82,7 @@ def plan(instance: Instance, plant: Plant, state: State, rule: Rule, seed: int, 
     if finder.found:
         rule.fixed[task] = best.best_mode[free]
         rule.base[task] = state.total[NOW] + best.best_key[free]
-    rule.weight[END_WEIGHT] = max(1e-9, float(known.end_price.mean()))
+    rule.weight[END_WEIGHT] = max(LEAST_PRICE * instance.tick_s, float(known.end_price.mean()))
     rule.pool_cost[:] = known.pool_price
     return known.makespan
 

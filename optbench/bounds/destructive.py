@@ -30,6 +30,8 @@ CHUNK = 100_000_000
 # Greedy cliques of tasks that exclude each other, per instance.
 MAX_CLIQUES = 60
 MAX_CLIQUE_TASKS = 400
+# The latest end of a task without one; sums of device time up to which the deductions' 64-bit integers hold everything.
+NEVER, MOST_DEVICE_TIME = 2.0**61, 2.0**60
 # Whether parts of windows count and whether windows are shaved: from the cheapest to the strongest.
 STAGES = ((False, False), (True, False), (False, True), (True, True))
 
@@ -53,15 +55,15 @@ class Trial:
 
 
 def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float) -> float:
-    """Largest bound proved in time, at least ``lower``; only where time is ticks."""
+    """Largest bound proved in time, at least ``lower``."""
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
-    if instance.num_tasks > MAX_TASKS or instance.preemptive:
+    if instance.num_tasks > MAX_TASKS or instance.preemptive or not _fits_integers(relaxation, lower):
         return lower
     if time_limit_s < (LOAD_S if is_compiled() else COMPILE_S):
         return lower
     trial = trial_of(relaxation)
-    top = int(relaxation.windows.longest.sum() + relaxation.windows.head.max() + relaxation.windows.tail.max()) + 1
+    top = int(_last(relaxation)) + 1
     best = int(lower)
     for partial, shaved in STAGES:
         best = _search(lambda makespan, p=partial, s=shaved: _refutes(trial, makespan, p, s, deadline), best, top, deadline)  # type: ignore[misc]
@@ -72,10 +74,22 @@ def is_refuted(relaxation: Relaxation, makespan: int, time_limit_s: float) -> bo
     """Whether propagation refutes this one makespan within the time: what re-proves a destructive bound."""
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
-    if instance.num_tasks > MAX_TASKS or instance.preemptive:
+    if instance.num_tasks > MAX_TASKS or instance.preemptive or not _fits_integers(relaxation, makespan):
         return False
     trial = trial_of(relaxation)
     return any(_refutes(trial, makespan, partial, shaved, deadline) for partial, shaved in STAGES)
+
+
+def _last(relaxation: Relaxation) -> float:
+    """A time by which everything can have been done, one task after the other."""
+    known = relaxation.windows
+    return float(known.longest.sum() + known.head.max() + known.tail.max())
+
+
+def _fits_integers(relaxation: Relaxation, makespan: float) -> bool:
+    """Whether devices times time stay far from the end of 64-bit integers: a month in ns times 1,000 devices is beyond it."""
+    devices = max((pools.capacity for pools in relaxation.sets), default=1)
+    return max(_last(relaxation), makespan) * (devices + 1.0) <= MOST_DEVICE_TIME
 
 
 def is_compiled() -> bool:
@@ -152,11 +166,10 @@ def trial_of(relaxation: Relaxation) -> Trial:
     instance, w = relaxation.instance, relaxation.windows
     order = np.asarray(by_source(instance), dtype=np.int64)
     latest = latest_ends(instance, w)
-    far = float(2**50)
     return Trial(
         head=w.head.astype(np.int64),
         tail=w.tail.astype(np.int64),
-        latest=np.floor(np.where(np.isfinite(latest), latest + 1e-6, far)).astype(np.int64),
+        latest=np.where(np.isfinite(latest), latest, NEVER).astype(np.int64),
         num_pairs=len(instance.pairs.task),
         pairs=(instance.pairs.ptr.astype(np.int64), instance.pairs.duration.astype(np.int64)),
         edges=(instance.edges.source[order], instance.edges.target[order], w.edge_lag[order].astype(np.int64)),

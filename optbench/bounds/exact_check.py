@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from optbench.bounds.linear_program import LinearProgram
 from optbench.model.instance import Floats, Ints
 
-# Bits kept of the largest dual: enough for a relative loss far below the verifier's tolerance.
+# Bits kept of the largest term, a dual times an entry of its row: the loss is far below the verifier's tolerance.
 DUAL_BITS = 60
 Objects = NDArray[Any]
 
@@ -45,12 +45,21 @@ def certificate(lp: LinearProgram, dual: Floats) -> Certificate:
     """Rational duals from floating-point ones: wrong signs cut, and no more than a column without upper bound can bear."""
     dual = np.where(np.isfinite(dual), dual, 0.0)
     dual = np.where(lp.equal, dual, np.maximum(dual, 0.0))
-    largest = float(np.abs(dual).max(initial=0.0))
-    shift = max(0, DUAL_BITS - (math.frexp(largest)[1] if largest > 0 else 0))
+    shift = max(0, DUAL_BITS - _exponent_of_terms(lp, dual))
     # Multiplying by a power of two is exact; rint gives integers that Python holds in full.
     numerator = [int(x) for x in np.rint(np.ldexp(dual, shift)).tolist()]
     _spare_unbounded(lp, numerator, shift)
     return Certificate(tuple(numerator), shift)
+
+
+def _exponent_of_terms(lp: LinearProgram, dual: Floats) -> int:
+    """Exponent of the largest dual times entry, less that of the largest entry: rows in ticks of 1 ns have duals of 1e-9."""
+    entry = np.zeros(lp.num_rows)
+    np.maximum.at(entry, lp.row, np.abs(lp.value))
+    used = dual != 0
+    if not (entry[used] > 0).any():
+        return 0
+    return int(math.frexp(float((np.abs(dual) * entry)[used].max()))[1] - math.frexp(float(entry[used].max()))[1])
 
 
 def proven_bound(lp: LinearProgram, proof: Certificate) -> Fraction | None:

@@ -14,7 +14,8 @@ import numpy as np
 from optbench.bounds.certificates import FLUID, certificate_text, dual_fields, read_duals
 from optbench.bounds.exact_check import Certificate, certificate, proven_bound, repriced, round_down
 from optbench.bounds.fluid import Fluid, fluid_model
-from optbench.bounds.linear_program import LinearProgram, solve
+from optbench.bounds.fluid_units import solve_program
+from optbench.bounds.linear_program import LinearProgram
 from optbench.bounds.merging import merge_pools
 from optbench.bounds.pricing import by_pair, solve_by_pricing
 from optbench.model.instance import Floats, Instance, Ints
@@ -108,7 +109,7 @@ def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Flo
         if priced is not None:
             return priced
         time_limit_s -= time.perf_counter() - began
-    return solve(program, time_limit_s).dual
+    return solve_program(fluid, program, time_limit_s).dual
 
 
 def _told_apart(fluid: Fluid, program: LinearProgram) -> LinearProgram:

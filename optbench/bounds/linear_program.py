@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,20 @@ class LpSolution:
     value: float
     primal: Floats
     dual: Floats | None
+
+
+def solve_in_units(lp: LinearProgram, column: Floats, row: Floats, cost: float, time_limit_s: float) -> LpSolution:
+    """Solve with columns counted in these units, rows multiplied by these factors and costs divided by ``cost``.
+
+    All are powers of two, so that nothing is rounded; the answer is in the units of ``lp``.
+    """
+    scaled = replace(
+        lp, cost=lp.cost * column / cost, lower=lp.lower / column, upper=lp.upper / column,
+        value=lp.value * column[lp.column] * row[lp.row], right=lp.right * row,
+    )  # fmt: skip
+    answer = solve(scaled, time_limit_s)
+    dual = None if answer.dual is None else answer.dual * row * cost
+    return LpSolution(answer.status, answer.value * cost, answer.primal * column, dual)
 
 
 def solve(lp: LinearProgram, time_limit_s: float) -> LpSolution:

@@ -17,7 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from optbench.bounds.fluid import Fluid
-from optbench.bounds.linear_program import LinearProgram, solve
+from optbench.bounds.fluid_units import solve_program
+from optbench.bounds.linear_program import LinearProgram
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.model.metrics import mode_uses
 
@@ -42,7 +43,7 @@ def solve_by_pricing(fluid: Fluid, lp: LinearProgram, time_limit_s: float, known
     while time.perf_counter() - began + round_s < time_limit_s:
         at = time.perf_counter()
         others[fluid.share] = inside
-        found = solve(restricted(lp, others), time_limit_s - (at - began))
+        found = solve_program(fluid, restricted(lp, others), time_limit_s - (at - began), others)
         if found.dual is None or "nfeasible" in found.status:
             break
         reduced = reduced_costs(lp, found.dual)

@@ -12,12 +12,11 @@ an error, a deadline makes it fall, and its column's bound pays for that.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from optbench.bounds.linear_program import LinearProgram, LpSolution, solve
+from optbench.bounds.linear_program import LinearProgram, LpSolution, solve_in_units
 from optbench.model.instance import Bools, Floats, Ints
 
 # A fall in price of less than this share of the highest price is an error of the interior point method.
@@ -40,13 +39,7 @@ def solve_scaled(lp: LinearProgram, time_limit_s: float) -> LpSolution:
     column = np.where(np.isfinite(lp.upper), column, 1.0 / _power(np.where(most > 0, most, 1.0)))
     cost = lp.cost * column
     unit = float(_power(np.abs(cost).max(initial=0.0) or 1.0))
-    scaled = replace(
-        lp, cost=cost / unit, lower=lp.lower / column, upper=lp.upper / column,
-        value=lp.value * column[lp.column] * row[lp.row], right=lp.right * row,
-    )  # fmt: skip
-    answer = solve(scaled, time_limit_s)
-    dual = None if answer.dual is None else answer.dual * row * unit
-    return LpSolution(answer.status, answer.value * unit, answer.primal * column, dual)
+    return solve_in_units(lp, column, row, unit, time_limit_s)
 
 
 def _power(value: Any) -> Floats:

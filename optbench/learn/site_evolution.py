@@ -85,9 +85,9 @@ class Day:
         rest_w = instance.pools.rest_w * instance.pools.count
         cost += (rest_w * self._until(pools, np.full(len(pools), end.max()))).sum()
         left = np.zeros(instance.num_tasks)
-        np.maximum.at(left, np.asarray(schedule.task), end)
-        late = (left > instance.tasks.deadline * step + 1e-6).sum()
-        return float(cost), float((left - instance.tasks.release * step).mean()), float(late)
+        np.maximum.at(left, np.asarray(schedule.task), schedule.end.astype(float))
+        late = (left > instance.tasks.deadline).sum()
+        return float(cost), float((left - instance.tasks.release).mean()) * step, float(late)
 
     def loss(self, theta: Floats) -> float:
         return self.loss_of(plans_by(theta, self.board, self.x, self.unit))

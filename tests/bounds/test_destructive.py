@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import optbench as ob
 from optbench.bounds import destructive, propagate
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.relaxation import relax
+from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from tests.bounds.shops import FT06, shop
 from tests.reference.brute_force import brute_force
@@ -81,3 +83,30 @@ def test_an_infeasible_deadline_is_refuted_whatever_the_makespan() -> None:
     best = combinatorial_bounds(replace(instance, tasks=tasks), time_limit_s=60)[0]
     assert best.source == "destructive"
     assert best.value > 15
+
+
+def long_days(devices: int) -> Instance:
+    """31 days of work, of one day each, for two pools."""
+    m = ob.Model(time="seconds")
+    a, b = m.pool("a", count=devices), m.pool("b", count=devices)
+    for _ in range(31):
+        m.task(modes=[m.mode({a: devices}, time_s=86400.0), m.mode({b: devices}, time_s=86400.0)])
+    m.minimize(makespan_s=1.0)
+    return m.build()
+
+
+def test_no_end_is_refuted_because_it_is_late() -> None:
+    """Without deadlines every task was taken to end by tick 2^50, 13 days in ns: 31 days were proved where 16 suffice."""
+    day = int(86400e9)
+    relaxation = relax(long_days(1))
+    assert relaxation.instance.tick_s == 1e-9
+    found = destructive.destructive_bound(relaxation, 15.5 * day, 5.0)
+    assert 15.5 * day <= found <= 16 * day
+    assert not destructive.is_refuted(relaxation, 16 * day, 5.0)
+
+
+def test_what_64_bits_do_not_hold_is_left_to_other_bounds() -> None:
+    # Two pools of 1,000 devices for 31 days: 5.4e18 device-nanoseconds, beyond 2^60.
+    relaxation = relax(long_days(1000))
+    assert destructive.destructive_bound(relaxation, 7.0, 5.0) == 7.0
+    assert not destructive.is_refuted(relaxation, 7, 5.0)

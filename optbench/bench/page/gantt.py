@@ -206,7 +206,7 @@ def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
 def _late(chart: Chart) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     finish = np.zeros(chart.instance.num_tasks)
     np.maximum.at(finish, chart.schedule.task, chart.schedule.end.astype(float))
-    return np.asarray(finish > chart.instance.tasks.deadline * (1 + 1e-9))
+    return np.asarray(finish > chart.instance.tasks.deadline)
 
 
 def _flags(chart: Chart, top: float) -> str:

@@ -14,9 +14,6 @@ from optbench.model.instance import Instance
 from optbench.model.metrics import requirements
 from optbench.model.schedule import Schedule
 
-# A float end this close to the next start is the same instant.
-SAME = 1e-9
-
 
 @dataclass(frozen=True)
 class Block:
@@ -43,7 +40,7 @@ def assign(instance: Instance, schedule: Schedule) -> list[Block]:
         if end[segment] <= start[segment] or need == 0:
             continue
         lanes = free_at.setdefault(p, [])
-        chosen = _choose(lanes, start[segment] + SAME * max(1.0, abs(start[segment])), need)
+        chosen = _choose(lanes, start[segment], need)
         for lane in chosen:
             lanes[lane] = float(end[segment])
         blocks += [Block(segment, p, first, height) for first, height in _runs(chosen)]

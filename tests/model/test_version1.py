@@ -179,7 +179,7 @@ def test_mistakes_in_old_files_are_named(text: str, change: dict[str, Any], mess
     ("change", "message"),
     [
         ({"domain": "hours"}, "domain is 'hours'; it must be 'ticks' or 'seconds'"),
-        ({"segments": {"task": [0], "mode": [0], "start": [1e300], "end": [1]}}, r"start\[0\] is 1e\+300; it must be within 2\^53"),
+        ({"segments": {"task": [0], "mode": [0], "start": [1e300], "end": [1]}}, r"start\[0\] is 1e\+300; it must be within"),
         ({"segments": {"task": [5], "mode": [0], "start": [0], "end": [1]}}, r"segments\.task\[0\] is 5; it must be from 0 to 1"),
         ({"segments": {"task": [0], "mode": [0], "start": ["x"], "end": [1]}}, r"segments\.start\[0\] is 'x'"),
     ],

@@ -1,8 +1,8 @@
 """A canonical form of an instance's parts, fed to a digest: the same for the same content, however it was built or stored.
 
 Numbers are float64 (whole ones too, so that 3 and 3.0 agree; −0.0 is 0.0), columns stand under their names in alphabetical
-order, mappings by key, and rows whose order means nothing (edges, links of limits to places) are sorted. Names of tasks,
-pools, kinds, places and ways in are left out.
+order, mappings by key, and rows whose order means nothing (edges, links of limits to places, a mode's pools after the primary
+one) are sorted. Names of tasks, pools, kinds, places and ways in are left out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,19 @@ def add_to_digest(digest: Any, name: str, value: Any) -> None:
 
 
 def _with_sorted_rows(name: str, part: Any) -> Any:
+    if name == "modes":
+        return _with_sorted_needs(part)
     if name not in SETS_OF_ROWS:
         return part
     order = np.lexsort([np.asarray(getattr(part, column)) for column in SETS_OF_ROWS[name]])
     return replace(part, **{column: np.asarray(getattr(part, column))[order] for column in SETS_OF_ROWS[name]})
+
+
+def _with_sorted_needs(modes: Any) -> Any:
+    """The pools of each mode, those after the primary one by number."""
+    ptr = np.asarray(modes.req_ptr, dtype=np.int64)
+    row, first = np.arange(len(modes.req_pool)), ptr[:-1][np.diff(ptr) > 0]
+    owner, later = np.searchsorted(ptr[1:], row, side="right"), np.ones(len(row), dtype=bool)
+    later[first] = False
+    order = np.lexsort((modes.req_pool, later, owner))
+    return replace(modes, req_pool=np.asarray(modes.req_pool)[order], req_count=np.asarray(modes.req_count)[order])

@@ -22,6 +22,8 @@ def validate(instance: Instance) -> Instance:
         _positive("horizon", instance.horizon)
         if instance.horizon != int(instance.horizon):
             raise ModelError(f"horizon is {instance.horizon!r}; it must be a whole number of ticks")
+        if instance.horizon > HORIZON_TICKS:
+            raise ModelError(f"horizon is {instance.horizon!r}; it must be at most 2^52 ticks")
     _check_places(instance)
     _check_pools(instance)
     _check_modes(instance)

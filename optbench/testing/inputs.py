@@ -62,9 +62,14 @@ def arrivals() -> Instance:
     built = m.build()
     outages = outages_in_seconds(built, [30.0, 90.0], 1, [4, -4], [True, False])
     made = with_stream(
-        built, ingress=[0, 1, 1], latency_s=[[0.01, 0.2], [np.inf, 0.05]], sent_to=[0, 1, -1], outages=outages, opens=int(built.to_ticks(1.5)),
+        built,
+        ingress=[0, 1, 1],
+        latency_s=[[0.01, 0.2], [np.inf, 0.05]],
+        sent_to=[0, 1, -1],
+        outages=outages,
+        opens=int(built.to_ticks(1.5)),
         ingress_names=("north", "south"),
-    )  # fmt: skip
+    )
     return made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
 
 

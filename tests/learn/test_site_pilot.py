@@ -35,7 +35,7 @@ def two_sites() -> Instance:
     kind = m.kind(modes=modes)
     m.tasks([1.0, 1.0, 1.0, 1.0], kind=kind, release_s=[0.0, 1.0, 1.0, 1.0])
     m.minimize(energy_j=1.0)
-    return with_stream(m.build(), opens=0.0)
+    return with_stream(m.build(), opens=0)
 
 
 def test_features_of_the_first_job() -> None:
@@ -120,7 +120,7 @@ def test_a_roll_is_the_run_itself() -> None:
 def test_the_view_of_an_instance_knows_its_announced_outages() -> None:
     instance = load_problem("geo_dc:days=0.5,maintenance=largest@6h+2h,outage=us-west@3h+1h").instance(500)
     view = view_of(grid_of(instance), mean_units=1.0)
-    assert view.leave_time.tolist() == [6 * 3600.0, 8 * 3600.0] and view.leave_devices.tolist() == [512, -512]
+    assert view.leave_time.tolist() == [6 * 3600 * 10**9, 8 * 3600 * 10**9] and view.leave_devices.tolist() == [512, -512]
 
 
 def test_weights_that_have_learned_nothing_fail_the_gate(tmp_path: Path) -> None:

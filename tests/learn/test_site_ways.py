@@ -23,5 +23,5 @@ def test_no_job_waits_for_a_device_that_another_on_its_way_wants() -> None:
     _, pilot = load_solver("chsac_af", {"price_w": 1000.0})
     trace = pilot.play(instance, np.random.default_rng(0))  # type: ignore[attr-defined]
     assert trace.schedule is not None
-    assert sorted(trace.schedule.start.tolist()) == [1.0, 1.1]
+    assert sorted(trace.schedule.start.tolist()) == [10**9, 11 * 10**8]
     assert sorted(instance.modes.primary[trace.schedule.mode].tolist()) == [0, 1]

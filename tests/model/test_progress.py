@@ -26,7 +26,7 @@ def durations(rng: Rng, count: int) -> list[int]:
     if kind == 0:
         return [int(d) for d in np.exp2(rng.uniform(0, 52, count)).astype(np.int64)]
     if kind == 1:
-        return rng.integers(1, 30, count).tolist()
+        return [int(d) for d in rng.integers(1, 30, count)]
     base = int(rng.integers(1, 2**51))
     if kind == 2:
         return [max(1, base + int(step)) for step in rng.integers(-3, 4, count)]

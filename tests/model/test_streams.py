@@ -1,8 +1,8 @@
 """Arriving work in the model: mistakes named, each promise of a schedule broken once, every metric by hand, files.
 
-The instance, in seconds (of two ticks each): pool ``near`` of 2 devices, 10 W each at rest, and ``far`` of 1 device without; a unit takes 1 s and
-20 J on one device of either, on two of near 0.5 s and 30 J. Jobs of 4, 6 and 8 units come in at 2, 3 and 12; from the door near
-is 1 s away and far 2 s. Watched from 2 to 20. From 8 to 14 one device of near is away.
+The instance, in seconds of two ticks each: pool ``near`` of 2 devices, 10 W each at rest, and ``far`` of 1 device without; a
+unit takes 1 s and 20 J on one device of either, on two of near 0.5 s and 30 J. Jobs of 4, 6 and 8 units come in at 2, 3 and 12;
+from the door near is 1 s away and far 2 s. Watched from 2 to 20. From 8 to 14 one device of near is away.
 
 Feasible: a on one device of near from 3 to 7; b on near from 4 to 8 (4 of its 6 units), and, when the outage at 8 has stopped
 it, on far from 8 to 10; c on near from 14 on with 5 of its 8 units done at 19 on one device, and still at it at 20: 6 units.

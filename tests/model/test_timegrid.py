@@ -167,7 +167,7 @@ def test_tariffs_lie_on_the_grid() -> None:
 
     tariffs = built(0.1 * 3).tariffs
     assert tariffs is not None and tariffs.times.tolist() == [0, 3]
-    with pytest.raises(ModelError, match="tariff times must be whole ticks of 0.1 s"):
+    with pytest.raises(ModelError, match=r"tariff times must be whole ticks of 0\.1 s"):
         built(0.25)
 
 

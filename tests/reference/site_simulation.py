@@ -2,7 +2,7 @@
 
 One list of what is to come, sorted at every step; at one time ends come first, then jobs that were sent or held, then arrivals,
 then outages, each of them in the order of the tasks. Only the numbers of an instance are read, and the ranks by which the kernel
-breaks ties among tasks that began at one time on devices that vanish.
+breaks ties among tasks that began at one time on devices that vanish. Times are whole ticks; what is left of a task is a fraction.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from optbench.model.instance import Instance
+from tests.reference.brute_force import duration, way_in
 
 ENDS, COMES, ARRIVES, BREAKS = range(4)
-Segment = tuple[int, int, float, float, float]
+Segment = tuple[int, int, int, int]
 # (task, how often it was asked about, time) to (pool, devices, clock), or to a time until which it is held.
-Decide = Callable[[int, int, float], tuple[int, int, int] | float]
+Decide = Callable[[int, int, int], tuple[int, int, int] | int]
 
 
 @dataclass
@@ -24,8 +26,8 @@ class Run:
     """A job at work."""
 
     mode: int
-    start: float
-    end: float
+    start: int
+    end: int
 
 
 @dataclass
@@ -39,16 +41,16 @@ class Sites:
     learn: Callable[[int], None]
     rank: list[int]
     classes: list[int]
-    faults: list[tuple[float, int, int]]
+    faults: list[tuple[int, int, int]]
     until: float
-    now: float = 0.0
-    ahead: list[tuple[float, int, int]] = field(default_factory=list)
+    now: int = 0
+    ahead: list[tuple[int, int, int]] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         i = self.instance
         self.free = [int(count) for count in i.pools.count]
-        self.left = [float(units) for units in i.tasks.units]
+        self.left = [Fraction(1) for _ in i.tasks.units]
         self.queues: list[list[list[int]]] = [[[] for _ in range(max(self.classes) + 1)] for _ in self.free]
         self.running: dict[int, Run] = {}
         self.bound_for: dict[int, int | None] = {}
@@ -60,9 +62,9 @@ class Sites:
         """With pools, every job goes to its own; else somebody decides."""
         release, way = self.instance.tasks.release, self.way
         for task in range(len(self.left)):
-            there = float(release[task]) + (way(task, pools[task]) if pools is not None else 0.0)
+            there = int(release[task]) + (way(task, pools[task]) if pools is not None else 0)
             if math.isfinite(there):
-                self.ahead.append((there, ARRIVES, task))
+                self.ahead.append((int(there), ARRIVES, task))
         while self.ahead:
             self.ahead.sort()
             time, what, which = self.ahead.pop(0)
@@ -83,8 +85,11 @@ class Sites:
         return self.segments
 
     def way(self, task: int, pool: int) -> float:
-        stream = self.instance.stream
-        return 0.0 if stream is None else float(stream.latency_s[stream.ingress[task], pool])
+        return way_in(self.instance, task, pool)
+
+    def whole(self, task: int, run: Run) -> int:
+        """Ticks that all of a task takes in a mode."""
+        return duration(self.instance, task, run.mode)
 
     def ask(self, task: int, decide: Decide) -> None:
         answer = decide(task, self.asked[task], self.now)
@@ -97,7 +102,7 @@ class Sites:
         self.wishes[task] = answer[1], answer[2]
         if self.way(task, pool) > 0:
             self.bound_for[task] = pool
-            self.ahead.append((self.now + self.way(task, pool), COMES, task))
+            self.ahead.append((self.now + int(self.way(task, pool)), COMES, task))
         else:
             self.reach(task, pool)
 
@@ -113,7 +118,7 @@ class Sites:
         if mode is None:
             return False
         self.free[pool] -= int(self.instance.modes.devices[mode])
-        end = self.now + self.left[task] * float(self.instance.modes.time_per_unit_s[mode])
+        end = self.now + math.ceil(self.left[task] * duration(self.instance, task, mode))
         self.running[task] = Run(mode, self.now, end)
         self.ahead.append((end, ENDS, task))
         return True
@@ -126,8 +131,8 @@ class Sites:
     def end(self, task: int) -> None:
         run = self.running.pop(task)
         pool = int(self.instance.modes.primary[run.mode])
-        self.segments.append((task, run.mode, run.start, run.end, self.left[task]))
-        self.left[task] = 0.0
+        self.segments.append((task, run.mode, run.start, run.end))
+        self.left[task] = Fraction(0)
         self.free[pool] += int(self.instance.modes.devices[run.mode])
         self.learn(run.mode)
         self.serve(pool)
@@ -141,10 +146,9 @@ class Sites:
             run = self.running.pop(task)
             self.ahead.remove((run.end, ENDS, task))
             self.free[pool] += int(self.instance.modes.devices[run.mode])
-            done = (self.now - run.start) / float(self.instance.modes.time_per_unit_s[run.mode])
-            if self.instance.preemptive and done > 0:
-                self.segments.append((task, run.mode, run.start, self.now, done))
-                self.left[task] -= done
+            if self.instance.preemptive and self.now > run.start:
+                self.segments.append((task, run.mode, run.start, self.now))
+                self.left[task] -= Fraction(self.now - run.start, self.whole(task, run))
             stopped.append(task)
         for task in stopped:
             self.queues[pool][self.classes[int(self.instance.tasks.kind[task])]].insert(0, task)
@@ -153,7 +157,6 @@ class Sites:
 
     def cut(self) -> list[Segment]:
         """Segments at the horizon of an open instance, with what is running there."""
-        time = self.instance.modes.time_per_unit_s
-        here = [(task, run, (self.until - run.start) / float(time[run.mode])) for task, run in self.running.items()]
-        parts = [(task, run.mode, run.start, self.until, done) for task, run, done in here if done > 0]
-        return [*self.segments, *parts]
+        until = int(self.until)
+        here = [(task, run.mode, run.start, until) for task, run in self.running.items() if run.start < until]
+        return [*self.segments, *here]

@@ -19,10 +19,10 @@ def whole_ticks_of(values: Floats, out: Floats) -> None:
 
 
 @njit(cache=True)
-def durations(plant_row: Ints, mode: Ints, units: Floats, out: Floats) -> None:
+def durations(plant_row: Ints, task: Ints, mode: Ints, out: Floats) -> None:
     plant = plant_at(plant_row)
     for i in range(len(mode)):
-        out[i] = duration(plant, mode[i], units[i])
+        out[i] = duration(plant, task[i], mode[i])
 
 
 @njit(cache=True)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.model.instance import Instance, round_up
+from optbench.model.instance import Instance
 from optbench.model.metrics import running_peak
+from optbench.model.progress import progress
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.sim.kernel.moments import new_desk
@@ -37,9 +38,9 @@ from tests.reference.mixed_instances import mixed_instance, permuted
 from tests.sim import driver
 
 
-def one_pool(seconds: list[float], *, count: int = 1, ticks: bool = False, preemptive: bool = False, **pool: Any) -> Instance:
+def one_pool(seconds: list[float], *, count: int = 1, tick_s: float = 1.0, preemptive: bool = False, **pool: Any) -> Instance:
     """A task of so many seconds each, at 100 W on identical devices."""
-    m = ob.Model("one pool", time="ticks" if ticks else "seconds", preemptive=preemptive)
+    m = ob.Model("one pool", tick_s=tick_s, preemptive=preemptive)
     gpu = m.pool("gpu", count=count, **pool)
     for length in seconds:
         m.task(modes=[m.mode(gpu, time_s=length, energy_j=100.0 * length)])
@@ -47,37 +48,24 @@ def one_pool(seconds: list[float], *, count: int = 1, ticks: bool = False, preem
     return m.build()
 
 
-def test_ticks_are_rounded_bit_for_bit() -> None:
-    """A million values: small, halves, whole, next to whole, beyond where a float has halves, and at 2^52."""
-    rng = np.random.default_rng(0)
-    whole = rng.integers(0, 2**33, 100_000).astype(float)
-    huge = rng.integers(2**48, 2**52, 100_000).astype(float)
-    values = np.concatenate((
-        rng.random(200_000) * 10.0 ** rng.integers(-3, 9, 200_000), whole, whole + 0.5, np.nextafter(whole, np.inf),
-        np.nextafter(whole + 0.5, 0), whole * (1 + 1e-9), whole * (1 - 1e-9), whole * (1 + 3e-9), huge, huge / 4,
-        [0.0, 2.0**52, 0.5],
-    ))  # fmt: skip
-    out = np.empty_like(values)
-    driver.whole_ticks_of(values, out)
-    assert (out == round_up(values)).all()
-
-
-@pytest.mark.parametrize("tick_s", [None, 1.0, 0.1, 1 / 3, 3600.0])
-def test_durations_and_lags_are_the_instance_s_bit_for_bit(tick_s: float | None) -> None:
+@pytest.mark.parametrize("tick_s", [1e-9, 1.0, 0.1, 1 / 3, 3600.0])
+def test_durations_and_lags_are_the_instance_s_bit_for_bit(tick_s: float) -> None:
     rng = np.random.default_rng(1)
     base = mixed_instance(5)
-    instance = replace(base, domain="seconds" if tick_s is None else "ticks", tick_s=tick_s or 1.0)
-    pools, n = instance.num_pools, 200_000
+    instance = replace(base, tick_s=tick_s)
+    pools, n, tasks = instance.num_pools, 200_000, instance.num_tasks
     instance = replace(instance, links=replace(
         instance.links, latency_s=np.where(rng.random((pools, pools)) < 0.3, np.inf, rng.random((pools, pools))),
         s_per_gb=rng.choice([0.0, 0.1, 0.3, 1.0], (pools, pools)),
     ))  # fmt: skip
-    plant = plant_of(instance)
-    mode = rng.integers(0, instance.num_modes, n)
-    units = rng.choice([0.1, 0.5, 1.0, 3.0, 1e6], n) * rng.integers(1, 1000, n)
     out = np.empty(n)
-    driver.durations(addresses(plant), mode, units, out)
-    assert (out == instance.duration(mode, units)).all()
+    for _ in range(20):
+        units = rng.choice([0.1, 0.5, 1.0, 3.0, 1e3], tasks) * rng.integers(1, 1000, tasks)
+        instance = replace(instance, tasks=replace(instance.tasks, units=units))
+        plant = plant_of(instance)
+        task, mode = rng.integers(0, tasks, n // 20), rng.integers(0, instance.num_modes, n // 20)
+        driver.durations(addresses(plant), task, mode, out[: n // 20])
+        assert (out[: n // 20] == instance.duration(mode, units[task])).all()
     sender, receiver = rng.integers(-1, pools, (2, n))
     data_gb = rng.choice([0.0, 0.1, 0.5, 2.0], n) * rng.integers(0, 100, n)
     driver.lags(addresses(plant), sender, receiver, data_gb, out)
@@ -138,7 +126,7 @@ def run(instance: Instance, seed: int, stops: int = 0, faults: tuple[Fault, ...]
 
 @pytest.mark.parametrize("seed", range(24))
 def test_interrupted_work_is_kept_where_the_instance_is_preemptive(seed: int) -> None:
-    """The verifier agrees with every part, in ticks and in seconds, and with what the kernel has counted."""
+    """The verifier agrees with every part, in coarse ticks and in fine ones, and with what the kernel has counted."""
     instance = replace(mixed_instance(seed), preemptive=True)
     state, schedule = run(instance, seed, stops=30)
     if schedule is None:
@@ -170,17 +158,33 @@ def test_energy_of_lost_work() -> None:
     assert state.total[BUSY_J] == 1000.0 and state.total[MAKESPAN] == 14.0
 
 
-@pytest.mark.parametrize("ticks", [True, False])
-def test_parts_of_a_task_add_up(ticks: bool) -> None:
-    instance = one_pool([10.0], ticks=ticks, preemptive=True)
+@pytest.mark.parametrize(("tick_s", "stops"), [(1.0, [1, 2, 7]), (1e-9, [10**8, 3 * 10**8 + 1, 10**10 - 1])])
+def test_parts_of_a_task_add_up(tick_s: float, stops: list[int]) -> None:
+    instance = one_pool([10.0], tick_s=tick_s, preemptive=True)
     plant = plant_of(instance)
     state = new_state(plant, 3)
-    stops = np.array([1.0, 2.0, 7.0]) if ticks else np.array([0.1, 0.30000000000000004, 9.999999999999998])
-    assert driver.start_and_stop(addresses(plant), addresses(state), stops) == 0
+    assert driver.start_and_stop(addresses(plant), addresses(state), np.array(stops, dtype=float)) == 0
     schedule = schedule_of(instance, plant, state)
     assert schedule is not None and verify(instance, schedule).feasible
-    assert schedule.units.sum() == pytest.approx(1.0) and (schedule.units > 0).all()
-    assert state.total[MAKESPAN] == pytest.approx(10.0)
+    lengths = schedule.end - schedule.start
+    assert len(lengths) == 4 and (lengths > 0).all() and lengths.sum() == instance.pairs.duration[0] == state.total[MAKESPAN]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_interrupted_work_ends_in_the_first_tick_that_completes_it(seed: int) -> None:
+    """Mixed modes and random stops: with the last segment of any task one tick shorter, it is not complete."""
+    instance = replace(mixed_instance(seed), preemptive=True)
+    _, schedule = run(instance, seed, stops=40)
+    if schedule is None:
+        return
+    assert progress(instance, schedule).complete.all()
+    last = np.full(instance.num_tasks, -1)
+    for row in np.lexsort((schedule.end,)).tolist():
+        last[schedule.task[row]] = row
+    long = last[(schedule.end > schedule.start)[last]]
+    end = schedule.end.copy()
+    end[long] -= 1
+    assert not progress(instance, replace(schedule, end=end)).complete[schedule.task[long]].any()
 
 
 def test_no_room_for_a_part_is_said() -> None:
@@ -262,12 +266,12 @@ def test_faults_that_cannot_be_are_refused() -> None:
     with pytest.raises(ob.ModelError, match="time is nan"):
         plant_of(instance, [Fault(float("nan"), 0, 1)])
     with pytest.raises(ob.ModelError, match=r"time is 0\.5; it must be a whole number of ticks"):
-        plant_of(one_pool([1.0], ticks=True), [Fault(0.5, 0, 1)])
+        plant_of(one_pool([1.0]), [Fault(0.5, 0, 1)])
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was() -> None:
     """Time stands at each stop, never beyond it, and rest is counted up to there; in the end nothing is different."""
-    m = ob.Model("stops", time="seconds", horizon_s=40.0)
+    m = ob.Model("stops", tick_s=0.25, horizon_s=40.0)
     gpu = m.pool("gpu", count=3, idle_w=7.0)
     for length, release in ((4.0, 0.0), (2.5, 1.0), (3.0, 9.0)):
         m.task(modes=[m.mode(gpu, time_s=length, energy_j=100.0 * length)], release_s=release)
@@ -277,16 +281,16 @@ def test_a_run_that_was_stopped_goes_on_where_it_was() -> None:
     plant = plant_of(instance)
     state, other = new_state(plant), new_state(plant)
     # Between events, at one (the end at 4), beyond the next release, and after the last end at 12.
-    stops = np.array([0.5, 3.25, 4.0, 8.0, 9.0, 11.0, 12.0])
+    stops = np.array([0.5, 3.25, 4.0, 8.0, 9.0, 11.0, 12.0]) / instance.tick_s
     at = np.empty_like(stops)
     driver.stop_and_go(addresses(plant), addresses(state), stops, at)
     assert at.tolist() == stops.tolist()
-    driver.stop_and_go(addresses(plant), addresses(other), np.array([50.0]), np.empty(1))
+    driver.stop_and_go(addresses(plant), addresses(other), np.array([200.0]), np.empty(1))
     assert totals(state) == pytest.approx(totals(other), rel=1e-12)
     schedule = schedule_of(instance, plant, state)
     assert schedule is not None and disagreements(instance, state, schedule) == []
     # Cut at 8: 3 devices idle, but for 4 + 2.5 device-seconds.
-    driver.stop_and_go(addresses(plant), addresses(other), np.array([8.0]), np.empty(1))
+    driver.stop_and_go(addresses(plant), addresses(other), np.array([32.0]), np.empty(1))
     assert other.total[REST_J] == pytest.approx(7.0 * (3 * 8 - 6.5))
 
 
@@ -303,7 +307,7 @@ def test_no_tasks_no_events() -> None:
 
 def test_tasks_that_need_no_device_and_no_time() -> None:
     """Both at once, then what follows them: 0 + 2."""
-    m = ob.Model("instant", time="seconds")
+    m = ob.Model("instant")
     gpu = m.pool("gpu", idle_w=5)
     modes = [m.mode({}, time_s=0.0), m.mode(gpu, time_s=0.0, energy_j=7.0)]
     firsts = [m.task(modes=[mode]) for mode in modes]
@@ -317,7 +321,7 @@ def test_tasks_that_need_no_device_and_no_time() -> None:
 
 def brim(tasks: int) -> Instance:
     """Watts that are no binary fractions, under a cap with room for exactly three tasks at once."""
-    m = ob.Model("brim", time="seconds")
+    m = ob.Model("brim", tick_s=1e-6)
     gpu = m.pool("gpu", count=5, idle_w=0.1)
     m.tasks(np.linspace(0.1, 0.9, tasks), modes=[m.mode(gpu, time_s=1.0, energy_j=0.7)])
     m.limit(power_w=0.5 + 3 * 0.6)
@@ -340,7 +344,7 @@ def test_a_cap_is_filled_to_the_brim() -> None:
     state, schedule = run(instance, 0)
     assert schedule is not None and disagreements(instance, state, schedule) == []
     # Never fewer than three at once, until the last few end.
-    assert state.total[MAKESPAN] < 300 * 0.5 / 3 * 1.02
+    assert state.total[MAKESPAN] * instance.tick_s < 300 * 0.5 / 3 * 1.02
 
 
 @pytest.mark.parametrize(("column", "bad"), [("units", np.float32), ("kind", np.int32)])

@@ -17,6 +17,9 @@ from optbench.sim.kernel.site_routes import Routes
 from optbench.sim.routes import play_routes, routes_of
 from optbench.sim.sites import SiteRun, grid_of, steering_of
 
+# Ticks of a second.
+NS = 10**9
+
 
 def played(instance: Instance, **options: Any) -> Schedule:
     schedule = play_routes(grid_of(instance), routes_of(grid_of(instance), **options)).schedule
@@ -89,6 +92,7 @@ def twin(instance: Instance, time_w: float, device_w: float, load: float) -> Sch
     while (task := run.asked()) is not None:
         rank = ranks_so_far(instance, run.now)
         kind, units, way = instance.tasks.kind[task], instance.tasks.units[task], stream.latency_s[stream.ingress[task]]
+        way_ticks = np.asarray(instance.access(np.full(len(way), task), np.arange(len(way))), dtype=float)
         free = run.state.free.copy()
         for reach, pool, devices in sent:
             free[pool] -= devices if reach > run.now else 0
@@ -107,7 +111,7 @@ def twin(instance: Instance, time_w: float, device_w: float, load: float) -> Sch
             busy = (count - free[p] + run.steering.waiting[p]) / count
             value[p] = units * cost[mode] + time_w * (way[p] + wait) + load * busy
         best = int(value.argmin())
-        sent.append((run.now + way[best] / instance.tick_s, best, int(modes.devices[wanted[best]])))
+        sent.append((run.now + way_ticks[best], best, int(modes.devices[wanted[best]])))
         run.send(task, best)
     return run.trace().schedule
 
@@ -177,10 +181,10 @@ def test_work_waits_for_a_cheap_period_within_its_patience() -> None:
     """0.3 USD until 100 s, then 0.1: the job of time 50 waits if it may, unless time or the margin costs more."""
     instance = two_sites([50.0], prices=[0.3, 0.1])
     money = {"rates": (0.0, 3.6e6, 0.0)}  # 10 units of 10 J at 0.3: 30 now, 10 later
-    assert played(instance, hold_s=60.0, **money).start.tolist() == [100.0]
-    assert played(instance, hold_s=40.0, **money).start.tolist() == [50.0]
-    assert played(instance, hold_s=60.0, margin=0.7, **money).start.tolist() == [50.0]
-    assert played(instance, hold_s=60.0, time_w=0.5, **money).start.tolist() == [50.0]
+    assert played(instance, hold_s=60.0, **money).start.tolist() == [100 * NS]
+    assert played(instance, hold_s=40.0, **money).start.tolist() == [50 * NS]
+    assert played(instance, hold_s=60.0, margin=0.7, **money).start.tolist() == [50 * NS]
+    assert played(instance, hold_s=60.0, time_w=0.5, **money).start.tolist() == [50 * NS]
 
 
 def test_a_job_waits_for_a_device_that_is_cheap_enough() -> None:
@@ -190,7 +194,7 @@ def test_a_job_waits_for_a_device_that_is_cheap_enough() -> None:
     assert where(instance, played(instance, hold_s=1000.0, reserve=3.0, **money)) == ["thrifty", "fast"]
     patient = played(instance, hold_s=1000.0, reserve=1.0, **money)
     assert where(instance, patient) == ["thrifty", "thrifty"]
-    assert sorted(patient.start.tolist()) == [0.0, 301.0]
+    assert sorted(patient.start.tolist()) == [0, 301 * NS]
     assert where(instance, played(instance, hold_s=299.0, reserve=1.0, **money)) == ["thrifty", "fast"]
 
 

@@ -27,8 +27,9 @@ from tests.reference.site_simulation import Segment, Sites
 
 HORIZON = 12.0
 seeds = st.integers(0, 1_000_000)
-# Halves and quarters: sums are exact, and times coincide.
-STEP = 0.5
+# Modes take one to four ticks a unit, everything else happens at even ones: times coincide.
+TICK_S = 0.25
+STEP = 2
 
 
 def small_instance(seed: int, *, drained: bool | None = None, clean: bool = False) -> Instance:
@@ -36,12 +37,12 @@ def small_instance(seed: int, *, drained: bool | None = None, clean: bool = Fals
     rng = np.random.default_rng([seed, 5])
     drained = bool(rng.random() < 0.3) if drained is None else drained
     fails = not clean and rng.random() < 0.5
-    m = ob.Model(f"sites-{seed}", time="seconds", preemptive=bool(fails), horizon_s=None if drained else HORIZON)
+    m = ob.Model(f"sites-{seed}", tick_s=TICK_S, preemptive=bool(fails), horizon_s=None if drained else HORIZON)
     counts = rng.integers(1, 6, rng.integers(1, 5)).tolist()
     pools = [m.pool(f"p{k}", count=count, idle_w=float(rng.integers(0, 3))) for k, count in enumerate(counts)]
     n = int(rng.integers(1, 21))
     of_kind = rng.integers(0, rng.integers(1, 3), n)
-    time = np.sort(rng.integers(0, 16, n) * STEP)
+    time = np.sort(rng.integers(0, 16, n) * STEP) * TICK_S
     rows = []
     for k in range(int(of_kind.max()) + 1):
         modes = [mode for pool, count in zip(pools, counts, strict=True) for mode in random_modes(m, pool, count, rng, clean)]
@@ -51,9 +52,9 @@ def small_instance(seed: int, *, drained: bool | None = None, clean: bool = Fals
             m.tasks(rng.integers(1, 9, len(rows[-1])) * 1.0, kind=kind, release_s=time[rows[-1]])
     m.minimize(energy_j=1.0)
     built, ways = m.build(), int(rng.integers(1, 4))
-    latency = rng.integers(0, 4, (ways, len(pools))) * STEP
+    latency = rng.integers(0, 4, (ways, len(pools))) * STEP * TICK_S
     return with_stream(
-        built, ingress=rng.integers(0, ways, n), latency_s=latency, opens=None if drained else 0.0,
+        built, ingress=rng.integers(0, ways, n), latency_s=latency, opens=None if drained else 0,
         outages=random_outages(built, rng) if fails else None, ingress_names=tuple(f"g{k}" for k in range(ways)),
     )  # fmt: skip
 
@@ -72,14 +73,14 @@ def random_modes(m: ob.Model, pool: Any, count: int, rng: np.random.Generator, c
 
 
 def random_outages(instance: Instance, rng: np.random.Generator) -> Outages:
-    rows: list[tuple[float, int, int]] = []
+    rows: list[tuple[int, int, int]] = []
     for pool in range(instance.num_pools):
         if rng.random() < 0.6:
-            devices, begin = int(rng.integers(1, instance.pools.count[pool] + 1)), float(rng.integers(0, 12)) * STEP
-            rows += [(begin, pool, devices), (begin + float(rng.integers(1, 8)) * STEP, pool, -devices)]
+            devices, begin = int(rng.integers(1, instance.pools.count[pool] + 1)), int(rng.integers(0, 12)) * STEP
+            rows += [(begin, pool, devices), (begin + int(rng.integers(1, 8)) * STEP, pool, -devices)]
     rows.sort(key=lambda row: row[0])
-    time, pool_of, gone = np.array(rows, dtype=float).reshape(-1, 3).T
-    return Outages(time, pool_of.astype(np.int64), gone.astype(np.int64), np.zeros(len(rows), dtype=bool))
+    time, pool_of, gone = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return Outages(time, pool_of, gone, np.zeros(len(rows), dtype=bool))
 
 
 class Modes:
@@ -177,7 +178,7 @@ def reference_of(
 ) -> Sites:  # fmt: skip
     outages = instance.stream.outages if instance.stream is not None else Outages()
     broken = list(zip(outages.time.tolist(), outages.pool.tolist(), outages.devices.tolist(), strict=True))
-    broken += [(fault.time, fault.pool, fault.devices) for fault in faults or []]
+    broken += [(int(fault.time), fault.pool, fault.devices) for fault in faults or []]
     until = float(instance.horizon) if instance.is_open and instance.horizon is not None else math.inf
     kinds = classes or [0] * len(instance.modes.kind_names)
     return Sites(instance, pick, learn or (lambda mode: None), tie_ranks(instance).tolist(), kinds, sorted(broken), until)
@@ -188,7 +189,7 @@ def same(instance: Instance, trace: Trace, sites: Sites) -> None:
     made: list[Segment] = sites.cut() if instance.is_open else sites.segments
     schedule = trace.schedule if instance.is_open else partial_schedule(instance, trace.plant, trace.state)
     assert schedule is not None
-    columns = (schedule.task, schedule.mode, schedule.start, schedule.end, schedule.units)
+    columns = (schedule.task, schedule.mode, schedule.start, schedule.end)
     assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == sorted(made)
     if trace.schedule is not None:
         verdict = verify(instance, schedule)
@@ -261,10 +262,10 @@ def test_jobs_that_are_asked_about_sent_and_held(seed: int, cheapest: bool) -> N
     instance, modes = small_instance(seed), Modes(small_instance(seed))
     grid, widest = grid_of(instance), int(instance.modes.devices.max())
 
-    def decide(task: int, asked: int, now: float) -> tuple[int, int, int] | float:
+    def decide(task: int, asked: int, now: int) -> tuple[int, int, int] | int:
         rng = np.random.default_rng([seed, task, asked])
         if asked < 2 and rng.random() < 0.3:
-            return now + float(rng.integers(1, 4)) * STEP
+            return now + int(rng.integers(1, 4)) * STEP
         kind = int(instance.tasks.kind[task])
         pool = int(rng.choice([p for p in range(instance.num_pools) if modes.clocks(kind, p)]))
         devices = int(rng.integers(1, widest + 1))
@@ -286,7 +287,7 @@ def test_jobs_that_are_asked_about_sent_and_held(seed: int, cheapest: bool) -> N
     sites.go(None, decide)
     run, asked = SiteRun(instance, steering_of(grid, pick_by=WISHED)), np.zeros(instance.num_tasks, dtype=int)
     while (task := run.asked()) is not None:
-        answer = decide(task, int(asked[task]), run.now)
+        answer = decide(task, int(asked[task]), int(run.now))
         asked[task] += 1
         if isinstance(answer, tuple):
             run.send(task, answer[0], answer[1], None if answer[2] == NONE else answer[2])
@@ -302,13 +303,14 @@ def test_jobs_that_are_asked_about_sent_and_held(seed: int, cheapest: bool) -> N
         (lambda run, task: run.send(task, 2), "task 't0' is sent to pool 2"),
         (lambda run, task: run.send(task, -1), "task 't0' is sent to pool -1"),
         (lambda run, task: run.send(task, 0, 1, 1), "is sent with clock 1; it must be None, or 0 to 0"),
-        (lambda run, task: run.hold(task, 2.0), "task 't0' is held until 2.0; it must be a time after 2"),
+        (lambda run, task: run.hold(task, 2.0), "task 't0' is held until 2.0; it must be a whole number of ticks after 2"),
+        (lambda run, task: run.hold(task, 3.5), "task 't0' is held until 3.5; it must be a whole number of ticks"),
         (lambda run, task: run.hold(task, np.inf), "task 't0' is held until inf"),
     ],
 )
 def test_a_job_that_would_be_lost_is_not_sent(act: Callable[[SiteRun, int], None], message: str) -> None:
     """Pool 1 is out of reach, pool 2 does not run it, pool -1 does not exist."""
-    m = ob.Model("lost", time="seconds")
+    m = ob.Model("lost")
     near, far, other = (m.pool(name) for name in ("near", "far", "other"))
     m.tasks([1.0], modes=[m.mode(near, 1.0), m.mode(far, 1.0)], release_s=[2.0])
     m.tasks([1.0], modes=[m.mode(other, 1.0)], release_s=[3.0])
@@ -341,7 +343,7 @@ def test_faults_of_a_scenario_where_work_is_lost(seed: int) -> None:
 
 def two_sites(**options: Any) -> Instance:
     """One device each at x (1 s away) and y (2 s away); 4 s of work at either, released at 0 and 1."""
-    m = ob.Model("two sites", time="seconds", **options)
+    m = ob.Model("two sites", **options)
     x, y = m.pool("x"), m.pool("y")
     kind = m.kind(modes=[m.mode(x, time_s=1, energy_j=1, clock=1.0), m.mode(y, time_s=1, energy_j=1, clock=1.0)])
     m.tasks([4.0, 4.0], kind=kind, release_s=[0.0, 1.0])
@@ -355,7 +357,7 @@ def test_a_second_run_of_one_steering_is_the_first_again() -> None:
     for _ in range(2):
         schedule = play_sites(instance, steering).schedule
         assert schedule is not None
-        assert schedule.start.tolist() == [1.0, 5.0] and schedule.end.tolist() == [5.0, 9.0]
+        assert schedule.start.tolist() == [1, 5] and schedule.end.tolist() == [5, 9]
 
 
 def test_a_run_cut_in_the_middle_keeps_what_has_ended() -> None:
@@ -368,12 +370,13 @@ def test_a_run_cut_in_the_middle_keeps_what_has_ended() -> None:
 def test_a_site_that_never_comes_back_leaves_its_work_undone_and_nothing_else() -> None:
     instance = replace(two_sites(), preemptive=True)
     assert instance.stream is not None
-    away = Outages(np.array([2.0]), np.array([0]), np.array([1]), np.array([False]))
+    away = Outages(np.array([2]), np.array([0]), np.array([1]), np.array([False]))
     lost = with_stream(replace(instance, stream=None), latency_s=instance.stream.latency_s, outages=away)
     trace = play_sites(lost, steering_of(grid_of(lost), pools=np.array([0, 1])))
     made = partial_schedule(lost, trace.plant, trace.state)
     assert trace.schedule is None
-    assert sorted(zip(made.task.tolist(), made.end.tolist(), made.units.tolist(), strict=True)) == [(0, 2.0, 1.0), (1, 7.0, 4.0)]
+    columns = (made.task, made.start, made.end)
+    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == [(0, 1, 2), (1, 3, 7)]
 
 
 @pytest.mark.parametrize(

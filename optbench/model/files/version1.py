@@ -74,7 +74,7 @@ def _stream(stream: dict[str, Any], tick_s: float) -> dict[str, Any]:
 
 
 def _latest_s(data: dict[str, Any]) -> float:
-    """The horizon, or the latest time that is given and the longest task after it."""
+    """The horizon, or the latest time that is given, the longest task and the longest lag after it, as ``assemble`` has it."""
     if data.get("horizon") is not None:
         return col.number(data["horizon"], "horizon")
     tasks, modes = _table(data.get("tasks"), "tasks"), _table(data.get("modes"), "modes")
@@ -89,7 +89,17 @@ def _latest_s(data: dict[str, Any]) -> float:
         longest[kind] = max(longest.get(kind, 0.0), float(time_s) if isinstance(time_s, (int, float)) else 0.0)
     columns = (col.rows(tasks.get(key), f"tasks.{key}") for key in ("kind", "units"))
     lasts = [longest.get(kind, 0.0) * float(units) for kind, units in zip(*columns, strict=False)]
-    return max(given) + max(lasts, default=0.0)
+    return max(given) + max(lasts, default=0.0) + _longest_lag_s(data)
+
+
+def _longest_lag_s(data: dict[str, Any]) -> float:
+    links = data.get("links") if isinstance(data.get("links"), dict) else {}
+
+    def largest(table: Any, key: str) -> float:
+        values = col.rows(table.get(key), key) if isinstance(table, dict) and key in table else []
+        return max((float(value) for value in values if isinstance(value, (int, float))), default=0.0)
+
+    return largest(links, "latency_s") + largest(data.get("edges"), "data_gb") * largest(links, "s_per_gb")
 
 
 def segment_times(instance: Instance, values: Any, domain: str) -> list[float]:

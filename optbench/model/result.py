@@ -85,3 +85,5 @@ class Result:
     message: str | None = None
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
+    # Seconds of compiling before the clock started: no part of ``wall_s``.
+    compile_s: float = 0.0

@@ -28,6 +28,7 @@ class Policy(Solver):
 
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset({"deadline", "horizon", "limit"})
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"rules"})
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         """Run from time 0 until everything has ended, or until the time given."""

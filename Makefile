@@ -23,8 +23,7 @@ env: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt .ci/install
 	sh .ci/install "$(VENV)" "$(TORCH)" "$(PYTHON)"
-	@echo "optbench: compiling the event kernel and the searches, once; a minute or two"
-	$(BIN)/python -m optbench.ahead
+	$(BIN)/optbench compile
 	@touch $@
 
 test: $(STAMP)

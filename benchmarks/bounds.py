@@ -21,10 +21,10 @@ from pathlib import Path
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.destructive import compile_deductions
 from optbench.bounds.fluid_bound import fluid_bound
 from optbench.model.instance import Instance
 from optbench.plugins.problems.gpu_dag import GpuDag
+from optbench.sim.kernel_table import prepare
 
 FAMILIES = ("jobshop", "flexible-jobshop", "rcpsp")
 COMMAND = "python benchmarks/bounds.py"
@@ -159,7 +159,7 @@ def main() -> int:
     options = parser.parse_args()
     if "OPTBENCH_DATA" not in os.environ:
         parser.error("OPTBENCH_DATA is not set: name the folder of the published instances")
-    compile_deductions()
+    prepare({"deductions"})
     cases = published(Path(os.environ["OPTBENCH_DATA"]), options.every)
     rows = [measure(*case, options.time_limit) for case in cases]
     wrong = [r for r in rows if max(r.cheap, r.fluid, r.best) > r.upper]

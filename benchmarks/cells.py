@@ -116,15 +116,12 @@ def check(cell: Cell, what: Published) -> None:
 def run_optbench(what: Published, time_limit_s: float, threads: int, seed: int) -> Cell:
     """The solver ``cpsat`` through ``ob.solve``; its own bounds only, all within its time."""
     from optbench.api import load_target, solve
-    from optbench.bounds.destructive import compile_deductions
     from optbench.plugins.discovery import load_solver
-    from optbench.sim.primal import compile_ahead, is_compiled
+    from optbench.sim.kernel_table import prepare
 
     load_solver("cpsat", {})
     import_module("optbench.plugins.solvers._cpsat_search")  # what the solver imports late: imports count for neither side
-    if not is_compiled():
-        compile_ahead()
-        compile_deductions()
+    prepare({"shop_search", "project_search", "deductions"})
     instance = load_target(what.path)
     began = time.perf_counter()
     result = solve(instance, "cpsat", time_limit_s=time_limit_s, threads=threads, seed=seed, bound=False)

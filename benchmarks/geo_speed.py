@@ -122,7 +122,7 @@ def many_sites(copies: int, folder: Path) -> Instance:
 def first_call() -> tuple[float, float]:
     """Seconds of the first play in a process with an empty cache, and in the next one."""
     with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        environment = {**os.environ, "OPTBENCH_CACHE": cache}
         words = [sys.executable, "-c", FIRST.format(root=str(ROOT))]
         cold, warm = (
             float(subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout) for _ in range(2)

@@ -87,7 +87,7 @@ def report(rows: list[tuple[Published, dict[str, Cell]]], time_limit_s: float, t
         "la24_rdata, dpp01a, dpp09a, j60_29_9, j90_21_3, j120_26_7). Two rules were prompted by instances of this table before",
         "they were checked on others: tabu search that goes on where only the schedule is short (dpp03a, la29_vdata, ta31,",
         "la27), and the moment of heuristics before the deeper bounds (mk09). numba's kernels were compiled before",
-        "(`python -m optbench.ahead`).",
+        "(`optbench compile`).",
         "",
         f"Command: `{shlex.join(['python', *sys.argv])}`  ",
         f"Machine: {machine()}",

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
-from optbench.bounds.auto import METHODS, lower_bounds
+from optbench.bounds.auto import METHODS, bound_kernels, lower_bounds
 from optbench.bounds.stream import path_metrics
 from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
@@ -32,6 +32,8 @@ from optbench.model.verify import Verdict, verify
 from optbench.plugins.claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
+from optbench.sim.compile_meter import compiled_s
+from optbench.sim.kernel_table import prepare
 
 DEFAULT_TIME_LIMIT_S = 60.0
 # Seconds that bounding may take beyond a spent budget, so that no result goes without a bound; and at most, so that a rule
@@ -104,9 +106,10 @@ def solve(
 ) -> Result:
     """Solve, verify and bound: ``ob.solve(instance, "cpsat", time_limit_s=10).gap``.
 
-    The time limit is 60 s, or none where there is a work limit (the same seed must give the same result). ``params`` go to
-    the solver. With ``bound=False`` nothing is bounded beyond what the solver itself reports. A ``bank`` (a file, made when
-    it is missing) remembers bounds and schedules from call to call; leave it out where solvers are compared.
+    The time limit is 60 s, or none where there is a work limit (the same seed must give the same result). What has to be
+    compiled is compiled before the clock starts (``compile_s`` of the result), with a line on stderr that says so. ``params``
+    go to the solver. With ``bound=False`` nothing is bounded beyond what the solver itself reports. A ``bank`` (a file, made
+    when it is missing) remembers bounds and schedules from call to call; leave it out where solvers are compared.
     """
     instance = load_target(target, seed)
     if isinstance(time_limit_s, EllipsisType):
@@ -137,6 +140,7 @@ def bound(
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, [*METHODS, *solvers])
     out: list[Bound] = []
+    prepare(bound_kernels(instance, method))
     levels = instance.objective.num_levels
     for k in range(levels):
         level = instance.with_objective(instance.objective.level(k))
@@ -144,11 +148,28 @@ def bound(
     return out
 
 
+def each_level(instance: Instance, k: int) -> Instance:
+    """The instance as level k of its objective is solved, under limits of the levels before."""
+    level = instance.with_objective(instance.objective.level(k))
+    held = [metric for before in instance.objective.levels[:k] for metric, _ in before]
+    return level.with_limits(**dict.fromkeys(held, math.inf)) if held else level
+
+
 def every_level(instance: Instance) -> Instance:
     """The instance with the features of all its levels at once: those after the first are solved under limits."""
     if instance.objective.num_levels == 1:
         return instance
     return instance.with_limits(**{metric: math.inf for metric, _ in instance.objective.levels[0]})
+
+
+def load_compiled_code(method: Solver, instance: Instance, bounding: bool) -> float:
+    """Before a clock starts: what the solver and the bounds run on any level of the objective; seconds of compiling."""
+    before = compiled_s()
+    levels = [each_level(instance, k) for k in range(instance.objective.num_levels)]
+    needed = [method.kernels(level) for level in levels] + [bound_kernels(level) for level in levels if bounding]
+    prepare(frozenset().union(*needed))
+    method.warm_up(instance)
+    return compiled_s() - before
 
 
 class _Solving:
@@ -170,7 +191,7 @@ class _Solving:
         self.warm_start, self.on_progress, self.stop, self.bounding = warm_start, on_progress, stop, bounding
         self.bank = bank
         self.runs: list[Run] = []
-        self.solving_s = self.bounding_s = 0.0
+        self.solving_s = self.bounding_s = self.compile_s = 0.0
 
     def result(self) -> Result:
         if self.warm_start is not None:
@@ -179,6 +200,7 @@ class _Solving:
                 raise ParameterError(f"the warm start is not feasible: {'; '.join(map(str, made.verdict.violations[:3]))}")
             self.warm_start = made.schedule
         check_supported(self.method, self.name, every_level(self.instance))
+        self.compile_s = load_compiled_code(self.method, self.instance, self.bounding)
         level_instance, best = self.instance, self.warm_start
         for k in range(self.instance.objective.num_levels):
             level_instance = level_instance.with_objective(self.instance.objective.level(k))
@@ -265,6 +287,7 @@ class _Solving:
             metrics=self._metrics(verdict) if verdict is not None else {},
             bounds=tuple(b for run in runs for b in labelled_bounds(run)),
             wall_s=round(self.solving_s, 6),
+            compile_s=round(self.compile_s, 3),
             time_to_first_s=_first(runs),
             peak_memory_mb=peak_memory_mb(),
             trajectory=_trajectory(runs),

@@ -46,7 +46,7 @@ def report() -> list[Check]:
         _memory(),
         _gpus(),
         _workspace(),
-        _numba_cache(),
+        _compiled_code(),
         _landlock(),
         _attributes(),
         _process_trees(),
@@ -153,19 +153,21 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _numba_cache() -> Check:
-    """numba keeps compiled code beside the source, or where NUMBA_CACHE_DIR says."""
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(named) if named else Path(__file__).parent
-    if folder.is_dir() and _writable(folder):
-        from optbench.bounds import destructive
-        from optbench.sim import primal
+def _compiled_code() -> Check:
+    """Compiled code lies in the user's cache folder, or where OPTBENCH_CACHE says."""
+    from optbench.sim.kernel_cache import VARIABLE, kernels_folder
+    from optbench.sim.kernel_table import KERNELS, are_compiled
 
-        if destructive.is_compiled() and primal.is_compiled():
-            return Check("numba cache", "ok", f"{folder}, kernels compiled")
-        detail = f"{folder}, kernels not compiled yet: short runs do without heuristics and destructive bounds"
-        return Check("numba cache", "note", detail, "python -m optbench.ahead (once, about a minute)")
-    return Check("numba cache", "note", f"{folder} cannot be written", "set NUMBA_CACHE_DIR to a folder that can")
+    folder = kernels_folder()
+    there = next(place for place in (folder, *folder.parents) if place.is_dir())
+    if not _writable(there):
+        detail = f"{folder} cannot be written: every process compiles anew"
+        return Check("compiled code", "note", detail, f"set {VARIABLE} to a folder")
+    missing = [name for name in KERNELS if not are_compiled([name])]
+    if not missing:
+        return Check("compiled code", "ok", f"{folder}, all of it compiled")
+    detail = f"{folder}, {len(missing)} of {len(KERNELS)} parts not compiled yet: their first use does it"
+    return Check("compiled code", "note", detail, "`optbench compile` (once, about a minute)")
 
 
 def _landlock() -> Check:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optbench.api import load_target, peak_memory_mb
+from optbench.api import load_compiled_code, load_target, peak_memory_mb
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.stream import path_metrics
 from optbench.errors import ParameterError, UnsupportedError
@@ -41,10 +41,10 @@ from optbench.sim.kernel.state import (
     TRANSFER_J,
     partial_schedule,
 )
+from optbench.sim.kernel_table import prepare
 from optbench.sim.moments import Decision, Moment, TimedTrace
 from optbench.sim.rules import Trace
 from optbench.sim.site_report import site_report
-from optbench.sim.warm import load_kernel
 
 Target = str | Path | Instance | Problem
 End = Literal["complete", "horizon", "dead_end"]
@@ -94,6 +94,7 @@ class Simulation:
     decisions: int | None
     decision_ms: dict[str, float] | None
     schedule: Schedule
+    compile_s: float = 0.0
 
 
 def simulate(
@@ -111,8 +112,9 @@ def simulate(
     """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
 
     A policy is a name, an object, or a function that is given each Moment and answers (task, mode) or None. ``params`` are
-    those of a policy that is named. ``wall_s`` is the simulation alone, with the kernel's code loaded before. Without
-    ``horizon_s`` the run ends when everything has, that of an open instance at its horizon, which ``horizon_s`` moves.
+    those of a policy that is named. ``wall_s`` is the simulation alone, with compiled code loaded, or
+    compiled in ``compile_s``, before. Without ``horizon_s`` the run ends when everything has, that of an open instance at its
+    horizon, which ``horizon_s`` moves.
     """
     if seed < 0 or threads < 1:
         raise ParameterError(f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1")
@@ -122,13 +124,14 @@ def simulate(
     name, player = policy_of(policy, dict(params or {}))
     check_supported(player, name, instance)
     until = math.inf if horizon_s is None else _in_ticks(instance, horizon_s)
-    load_kernel()
+    compile_s = load_compiled_code(player, instance, bound) + prepare({"end_of_run"})
     began = time.perf_counter()
     trace = player.play(instance, np.random.default_rng(seed), faults, until)
     wall_s = time.perf_counter() - began
     if not isinstance(trace, TimedTrace):
         end_run(addresses(trace.plant), addresses(trace.state), until)
-    return _report(instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0)
+    done = _report(instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0)
+    return replace(done, compile_s=round(compile_s, 3))
 
 
 def environment(target: Target, num_envs: int | None = None, **options: Any) -> Any:

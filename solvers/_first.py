@@ -17,14 +17,14 @@ from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.sim.sampling import Sampler, is_compiled
+from optbench.sim.sampling import Sampler
 
 # Samples at least, at most, and together this many tasks: a tenth of a second or two of work.
 FEWEST, MOST, MOST_TASKS = 20, 2000, 400_000
 # Looks at the clock.
 PORTIONS = 10
-# Where nothing is compiled yet, shorter times are not worth the wait.
-COMPILE_S = 20.0
+# What of the kernel table runs here.
+KERNELS = frozenset({"sampling"})
 # The first price of a limit, the factor by which it changes, and how often.
 FIRST_PRICE, STEP, STEPS = 1.0, 3.0, 6
 
@@ -34,11 +34,8 @@ def first_schedules(instance: Instance, seconds: float = math.inf, seed: int = 0
 
     Without a limit of time the same instance and seed give the same schedule.
     """
-    if seconds < COMPILE_S and not is_compiled():
-        return []
     sampler = Sampler(instance, seed)
     samples = max(FEWEST, min(MOST, MOST_TASKS // max(1, instance.num_tasks)))
-    sampler.sample(1)  # with it the compiled code is loaded
     until = time.perf_counter() + seconds
     while sampler.made < samples and time.perf_counter() < until:
         sampler.sample(samples // PORTIONS)

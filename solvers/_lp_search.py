@@ -15,7 +15,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import METRICS
-from optbench.sim.compiled import njit
+from optbench.sim.compiled import inner, njit
 from optbench.sim.kernel.accounts import NUM_METRICS, accrue, metrics_by
 from optbench.sim.kernel.dispatch import Rule, make, rule_at
 from optbench.sim.kernel.plant import CAPS, HORIZON, POOLS, TASKS, Plant, plant_at
@@ -82,7 +82,7 @@ def new_search(instance: Instance, ptr: Ints, mode: Ints, chance: Floats, seed: 
     )  # fmt: skip
 
 
-@njit(cache=True)
+@inner()
 def fraction(number: Ints) -> float:
     """A random number in [0, 1)."""
     return float(pick(number, MODULUS - 1)) / (MODULUS - 1)

@@ -23,6 +23,7 @@ class Router(SitePolicy):
     """Routes by an index; ``routes`` gives its numbers."""
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"routes"})
 
     def routes(self, grid: Grid) -> Routes:
         raise NotImplementedError

@@ -23,6 +23,7 @@ class SitePolicy(Policy):
     """Decides by compiled rules; ``steer`` gives their numbers."""
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"sites"})
 
     def refuse(self, instance: Instance) -> str | None:
         return why_no_grid(instance)

@@ -52,6 +52,8 @@ class ChsacAf(SitePolicy, Trainable):
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"pilot"})
+    needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset({"pilot", "pilot_training"})
     settings: ClassVar[type] = SiteTraining
 
     latency_budget_s: float | None = None

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from optbench.bounds.auto import bound_kernels
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import gap
@@ -14,7 +15,7 @@ from optbench.model.measures import is_closed as proves
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
 
-from ._first import first_schedules
+from ._first import KERNELS, first_schedules
 
 if TYPE_CHECKING:
     from optbench.sim.primal import Improver
@@ -41,8 +42,6 @@ PROVERS = ("no_lp", "lb_tree_search")
 SMALL_TASKS = 150
 PROVABLE_TASKS, PROVABLE_GAP = 300, 0.06
 TIGHT_GAP = 0.03
-# A run this long may compile the heuristics; a shorter one does without unless that was done before.
-COMPILE_S = 40.0
 
 
 @dataclass
@@ -50,6 +49,13 @@ class CpSat(Solver):
     """Google's CP-SAT: proves optima of small instances, finds good schedules of large ones."""
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "outages", "open_end", "per_unit"}
+
+    needs: ClassVar[frozenset[str] | set[str]] = KERNELS | {"shop_search", "project_search"}
+
+    def kernels(self, instance: Instance) -> frozenset[str]:
+        from optbench.sim.primal import search_kernels
+
+        return (search_kernels(instance) or KERNELS) | bound_kernels(instance)
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         from optbench.sim.primal import is_searchable
@@ -91,16 +97,13 @@ class CpSat(Solver):
 
     def polish(self, instance: Instance, run: Run) -> None:
         """The compiled heuristics from the best schedule so far, at first with bounds beside them."""
-        from optbench.sim.primal import Improver, is_compiled
+        from optbench.sim.primal import Improver
         from optbench.sim.primal.shop import is_shop
 
         share = LONG_POLISH_SHARE if not is_shop(instance) else POLISH_SHARE
         seconds = min(POLISH_S, share * run.time_left())
         if run.work_limit is not None:
             improve(Improver(instance, run.best, run.seed), run, math.inf, POLISH_CHUNKS)
-            return
-        if not (is_compiled() or run.time_left() > COMPILE_S):
-            report_bounds(run, seconds)
             return
         improver = Improver(instance, run.best, run.seed, run.threads)
         improve(improver, run, min(ALONE_S, seconds))

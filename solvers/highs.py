@@ -16,7 +16,7 @@ from optbench.model.result import Termination
 from optbench.plugins.protocol import Run, Solver
 from optbench.views.milp import Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
 
-from ._first import first_schedules
+from ._first import KERNELS, first_schedules
 
 # Share of the time that a first schedule may take.
 FIRST_SHARE = 0.1
@@ -76,6 +76,7 @@ class Highs(Solver):
     first: bool = True
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "outages", "open_end", "per_unit"}
+    needs: ClassVar[frozenset[str] | set[str]] = KERNELS
 
     def refuse(self, instance: Instance) -> str | None:
         try:

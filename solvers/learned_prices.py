@@ -62,6 +62,7 @@ class LearnedPrices(SitePolicy, Trainable):
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES - {"outages", "preemption", "open_end", "per_unit"}
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"plans"})
     settings: ClassVar[type] = PriceTraining
 
     checkpoint: str | None = None

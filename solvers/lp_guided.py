@@ -60,6 +60,7 @@ class LpGuided(Policy):
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT | {"preemption", "outages"}
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"lp_search", "going_on", "routes"})
 
     roundings: int = 10
     search: bool = True
@@ -79,6 +80,9 @@ class LpGuided(Policy):
         require_at_least("lp_guided", "latency_budget_s", self.latency_budget_s, 1e-9)
         for name in ("price_share", "gain"):
             require_at_least("lp_guided", name, getattr(self, name), 0)
+
+    def kernels(self, instance: Instance) -> frozenset[str]:
+        return frozenset({"routes"} if is_routed(instance) else {"lp_search", "going_on"})
 
     def refuse(self, instance: Instance) -> str | None:
         if is_routed(instance):

@@ -41,6 +41,7 @@ class RandomRules(Policy):
     clairvoyant: ClassVar[bool] = True
     # What an open instance is worth per unit of work done is no sum over its tasks, by which samples are compared.
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT - {"open_end", "per_unit"}
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"sampling"})
 
     def __post_init__(self) -> None:
         if self.k < 0:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 # From the top: a module may import from its own package, and from packages in a line below.
 LAYERS = (
     ("optbench.cli", "optbench.testing"),
-    ("optbench.scaffold", "optbench.doctor", "optbench.ahead"),
+    ("optbench.scaffold", "optbench.doctor"),
     ("optbench.bench",),
     ("optbench.simulation",),
     ("optbench.api",),

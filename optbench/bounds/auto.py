@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from optbench.bounds.combinatorial import DESTRUCTIVE, combinatorial_bounds
-from optbench.bounds.destructive import LOAD_S
+from optbench.bounds.destructive import KERNELS, LEAST_S, is_deducible
 from optbench.bounds.fluid_bound import MAX_PAIRS, fluid_bound
 from optbench.bounds.proving import num_pairs, remember
 from optbench.bounds.stream import stream_bounds
@@ -38,8 +38,7 @@ def _found(instance: Instance, method: str, time_limit_s: float) -> list[Bound]:
     if method == "cheap":
         return combinatorial_bounds(instance)
     began = time.perf_counter()
-    alone = instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive)
-    if alone or method == "stream":
+    if _is_alone(instance, method):
         return stream_bounds(instance, time_limit_s) if method in ("auto", "stream") else []
     found = combinatorial_bounds(instance) if method != "fluid" else []
     if method in ("auto", "fluid"):
@@ -47,12 +46,34 @@ def _found(instance: Instance, method: str, time_limit_s: float) -> list[Bound]:
         found += [proof.bound] if proof is not None else []
         found += stream_bounds(instance, time_limit_s - (time.perf_counter() - began)) if instance.stream is not None else []
     left = time_limit_s - (time.perf_counter() - began)
-    only_makespan = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
-    # In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
-    if left > LOAD_S and (method == "combinatorial" or (method == "auto" and only_makespan)):
+    if left > LEAST_S and _deduces(instance, method):
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
         found += [b for b in combinatorial_bounds(instance, left, known) if DESTRUCTIVE in b.source]
     return found
+
+
+def bound_kernels(instance: Instance, method: str = "auto") -> frozenset[str]:
+    """What of the kernel table bounding this instance runs, on any level of its objective."""
+    levels = range(instance.objective.num_levels)
+    if not is_deducible(instance) or _is_alone(instance, method):
+        return frozenset()
+    each = (instance.with_objective(instance.objective.level(k)) for k in levels)
+    return KERNELS if any(_deduces(level, method) for level in each) else frozenset()
+
+
+def _is_alone(instance: Instance, method: str) -> bool:
+    """Whether the stream's linear programme is all that there is."""
+    large = instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive)
+    return large or method == "stream"
+
+
+def _deduces(instance: Instance, method: str) -> bool:
+    """Whether destructive bounds are worth their time.
+
+    In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
+    """
+    only_makespan = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
+    return method == "combinatorial" or (method == "auto" and only_makespan)
 
 
 def makespan_of(instance: Instance, value: float) -> float:

@@ -23,8 +23,10 @@ from optbench.model.metrics import mode_uses
 from optbench.model.windows import by_source, latest_ends
 
 MAX_TASKS = 3_000
-# Loading the compiled deductions takes about 0.3 s, compiling them for the first time 10 s: shorter budgets do without.
-LOAD_S, COMPILE_S = 0.5, 20.0
+# Shorter budgets do without.
+LEAST_S = 0.5
+# What of the kernel table is needed; who has a clock prepares it before.
+KERNELS = frozenset({"deductions"})
 # Work of the deductions between two looks at the clock: below half a second. A shaving that needs more is given up.
 CHUNK = 100_000_000
 # Greedy cliques of tasks that exclude each other, per instance.
@@ -58,9 +60,7 @@ def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float)
     """Largest bound proved in time, at least ``lower``."""
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
-    if instance.num_tasks > MAX_TASKS or instance.preemptive or not _fits_integers(relaxation, lower):
-        return lower
-    if time_limit_s < (LOAD_S if is_compiled() else COMPILE_S):
+    if not is_deducible(instance) or not _fits_integers(relaxation, lower) or time_limit_s < LEAST_S:
         return lower
     trial = trial_of(relaxation)
     top = int(_last(relaxation)) + 1
@@ -74,10 +74,15 @@ def is_refuted(relaxation: Relaxation, makespan: int, time_limit_s: float) -> bo
     """Whether propagation refutes this one makespan within the time: what re-proves a destructive bound."""
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
-    if instance.num_tasks > MAX_TASKS or instance.preemptive or not _fits_integers(relaxation, makespan):
+    if not is_deducible(instance) or not _fits_integers(relaxation, makespan):
         return False
     trial = trial_of(relaxation)
     return any(_refutes(trial, makespan, partial, shaved, deadline) for partial, shaved in STAGES)
+
+
+def is_deducible(instance: Instance) -> bool:
+    """Whether there is anything for this bound to say."""
+    return instance.num_tasks <= MAX_TASKS and not instance.preemptive
 
 
 def _last(relaxation: Relaxation) -> float:
@@ -90,27 +95,6 @@ def _fits_integers(relaxation: Relaxation, makespan: float) -> bool:
     """Whether devices times time stay far from the end of 64-bit integers: a month in ns times 1,000 devices is beyond it."""
     devices = max((pools.capacity for pools in relaxation.sets), default=1)
     return max(_last(relaxation), makespan) * (devices + 1.0) <= MOST_DEVICE_TIME
-
-
-def is_compiled() -> bool:
-    """Whether an earlier process has left the deductions, compiled from this very source, in numba's cache."""
-    from optbench.bounds import propagate as compiled
-    from optbench.sim.compiled import in_cache
-
-    return in_cache(compiled.propagate, compiled.shave)
-
-
-def compile_deductions() -> None:
-    """Compile them into the cache ahead of time: a set-up step may do so, a run never needs to wait for it."""
-    from optbench.bounds.propagate import propagate, shave
-
-    # One task of length 1 on one device.
-    one, zero, ptr, none = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.array([0, 1]), np.zeros(0, dtype=np.int64)
-    tables = ((ptr, one), (none, none, none), (one, ptr, zero, zero, one, ptr, zero))
-    window = (zero.copy(), one * 5, np.ones(1, dtype=np.bool_))
-    left = np.full(1, CHUNK)
-    propagate(*window, np.ones(1, dtype=np.bool_), False, left, *tables)
-    shave(*window, 0, False, left, *tables)
 
 
 def _search(refutes: Callable[[int], bool], low: int, top: int, deadline: float) -> int:

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from optbench.sim.compiled import njit
+from optbench.sim.compiled import inner, njit
 
 FAR = np.int64(1) << 60
 # Resources of more members skip the deductions that grow with the cube of their number.
 MAX_CUBIC = 150
 
 
-@njit(cache=True)
+@inner()
 def edge_finding(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
     """Baptiste, Le Pape and Nuijten (2001), O(n²): False when some set of tasks has no room.
 
@@ -55,7 +55,7 @@ def edge_finding(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@inner()
 def detectable(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
     """Where i cannot end before j must start, j comes first: i starts after all such j have been run one by one."""
     for i in range(n):
@@ -68,7 +68,7 @@ def detectable(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@inner()
 def tighten(a, b, p, n):  # type: ignore[no-untyped-def]
     """One round of both deductions on both ends, in place: −1 contradiction, 0 nothing new, 1 something moved."""
     moved = 0
@@ -93,7 +93,7 @@ def tighten(a, b, p, n):  # type: ignore[no-untyped-def]
     return moved
 
 
-@njit(cache=True)
+@inner()
 def least_inside(a, b, p, u, e, s, t):  # type: ignore[no-untyped-def]
     """Device-time that a task cannot avoid within [s, t)."""
     if a >= s and b <= t:
@@ -102,7 +102,7 @@ def least_inside(a, b, p, u, e, s, t):  # type: ignore[no-untyped-def]
     return u * overlap if overlap > 0 else np.int64(0)
 
 
-@njit(cache=True)
+@inner()
 def energetic(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-def]
     """Over intervals from an earliest start to a latest end: −1 too much work, 0 nothing new, 1 some a moved (in place).
 
@@ -146,7 +146,7 @@ def energetic(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-d
     return moved
 
 
-@njit(cache=True)
+@inner()
 def timetable(a, b, p, u, n, capacity):  # type: ignore[no-untyped-def]
     """Starts pushed past the profile of what must run (from b − p to a + p): −1, 0 or 1 as above."""
     times = np.empty(2 * n, dtype=np.int64)
@@ -186,7 +186,7 @@ def timetable(a, b, p, u, n, capacity):  # type: ignore[no-untyped-def]
     return moved
 
 
-@njit(cache=True)
+@inner()
 def shortest_lengths(a, b, alive, pair_ptr, length, p):  # type: ignore[no-untyped-def]
     """Drop pairs that no longer fit their window, set p to the least length left: −1, 0 or 1 (some pair dropped)."""
     dropped = 0
@@ -204,7 +204,7 @@ def shortest_lengths(a, b, alive, pair_ptr, length, p):  # type: ignore[no-untyp
     return dropped
 
 
-@njit(cache=True)
+@inner()
 def precedence(a, b, p, source, target, lag):  # type: ignore[no-untyped-def]
     """Both sweeps over the edges in topological order: −1, 0 or 1."""
     moved = 0
@@ -224,7 +224,7 @@ def precedence(a, b, p, source, target, lag):  # type: ignore[no-untyped-def]
     return moved
 
 
-@njit(cache=True)
+@inner()
 def members(r, alive, pair_ptr, length, entry_ptr, entry_task, entry_pair, entry_use, task, low_p, low_u, low_e):  # type: ignore[no-untyped-def]
     """Tasks all of whose living pairs use resource r, with least length, devices and device-time; how many."""
     n, at, stop = 0, entry_ptr[r], entry_ptr[r + 1]
@@ -247,7 +247,7 @@ def members(r, alive, pair_ptr, length, entry_ptr, entry_task, entry_pair, entry
     return n
 
 
-@njit(cache=True)
+@inner()
 def on_resource(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-def]
     """All deductions of one resource on its members' windows, in place: −1, 0 or 1."""
     if capacity == 1:
@@ -318,7 +318,7 @@ def propagate(a, b, alive, dirty, partial, left, pairs, edges, resources):  # ty
             return True
 
 
-@njit(cache=True)
+@inner()
 def refuted(a, b, alive, i, low, high, only, partial, left, pairs, edges, resources):  # type: ignore[no-untyped-def]
     """Whether task i cannot lie within [low, high] (in pair ``only`` unless −1), in a copy of the state."""
     x, y, living = a.copy(), b.copy(), alive.copy()

@@ -19,6 +19,7 @@ from optbench.cli.verbs import (
     bound,
     catalogue,
     claims,
+    compiling,
     convert,
     data,
     doctor,
@@ -38,6 +39,7 @@ from optbench.cli.verbs import (
     verify,
 )
 from optbench.errors import ContradictionError, OptbenchError
+from optbench.sim.compile_meter import announcing, say_nothing, to_stderr
 from optbench.workspace import activate
 
 VERBS: dict[str, ModuleType] = {
@@ -59,6 +61,7 @@ VERBS: dict[str, ModuleType] = {
     "data": data,
     "schema": schema,
     "init": init,
+    "compile": compiling,
     "new": new,
     "doctor": doctor,
     "quickstart": quickstart,
@@ -117,7 +120,8 @@ def run(words: Sequence[str]) -> int:
     if args.verb is None:
         parser.error("which verb?")
     activate()
-    code: int = VERBS[args.verb].run(args)
+    with announcing(say_nothing if getattr(args, "quiet", False) else to_stderr):
+        code: int = VERBS[args.verb].run(args)
     return code
 
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.output import console_for, figure, length, percent
+from optbench.sim.compile_meter import compiled_s
 
 if TYPE_CHECKING:
     from optbench.model.result import TrajectoryPoint
@@ -73,7 +74,7 @@ class Progress:
         from rich.spinner import Spinner
         from rich.table import Table
 
-        spent = time.perf_counter() - self._began
+        spent = max(0.0, time.perf_counter() - self._began - compiled_s())
         grid = Table.grid(padding=(0, 1))
         budget = "" if self.limit_s is None else f" of {length(self.limit_s)}"
         cells: list[Any] = [Spinner("dots", style="cyan"), f"[bold]{self.solver}[/]", f"{length(spent)}{budget}"]

@@ -39,6 +39,10 @@ REASONS = {
 }
 
 
+# A wait that is shorter than this is not worth a word.
+FELT_S = 0.1
+
+
 def show_result(
     instance: Instance, result: Result, page: str | None = None, explanation: Explanation | None = None
 ) -> None:
@@ -47,6 +51,8 @@ def show_result(
     how = f"{size}, {escape(result.solver)}, {threads(result.threads)}, seed {result.seed}"
     show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
     show(outcome(result))
+    if result.compile_s >= FELT_S:
+        show(f"[{DIM}]compiled for {length(result.compile_s)} before the clock started, once per machine[/]")
     show("", objective_table(instance, result), "")
     if result.metrics:
         show(metrics_table(instance, result.metrics), "")

@@ -89,3 +89,5 @@ class Result:
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
     repaired: dict[str, float] | None = None
+    # Seconds of compiling before the clock started: no part of ``wall_s``.
+    compile_s: float = 0.0

@@ -79,6 +79,12 @@ def load_class(kind: Kind, name: str) -> type:
     return _only_class(module, kind, paths[0])
 
 
+def kernels_of(name: str) -> set[str]:
+    """Names of the compiled code that a solver declares, whatever the instance."""
+    found: type[Solver] = load_class("solver", name)
+    return set(found.needs)
+
+
 def load_solver(spec: str, params: Mapping[str, Any] | None = None) -> tuple[str, Solver]:
     """Name and solver of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
     name, given = specs.parse(spec)

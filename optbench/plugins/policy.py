@@ -30,6 +30,7 @@ class Policy(Solver):
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset({"deadline", "horizon", "limit"})
     # True where it looks at jobs before they come, and so is no policy that could be run: a yardstick.
     clairvoyant: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"rules"})
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         """Run from time 0 until everything has ended, or until the time given."""

@@ -42,10 +42,19 @@ class Solver:
     supports: ClassVar[frozenset[str] | set[str]] = frozenset()
     # Constraints (``model.checks.CONSTRAINTS``, or ``limit``) that its schedules may break: it does not look that far ahead.
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset()
+    # Names of ``sim.kernel_table.KERNELS``: compiled code of optbench that it runs.
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset()
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         """A schedule, or None when none was found; ``run`` takes incumbents and bounds as they come."""
         raise NotImplementedError
+
+    def kernels(self, instance: Instance) -> frozenset[str] | set[str]:
+        """``needs`` of this instance: loaded, and compiled where no process has done so before, before the clock starts."""
+        return self.needs
+
+    def warm_up(self, instance: Instance) -> None:
+        """Load, and compile, code of the plug-in's own, before the clock starts; nothing is charged to a budget."""
 
     def refuse(self, instance: Instance) -> str | None:
         """Why this instance is not for this solver (its size, say), with the remedy; None when it is."""

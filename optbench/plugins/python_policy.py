@@ -20,6 +20,7 @@ class PythonPolicy(Policy):
 
     # A task that no fault stops runs to its end: such a schedule is one of a preemptive instance too.
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT | {"preemption"}
+    needs: ClassVar[frozenset[str] | set[str]] = frozenset({"decisions"})
 
     def decide(self, moment: Moment) -> Decision:
         """A pair (task, mode) among the moment's options, or None to wait for the next event."""

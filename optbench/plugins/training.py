@@ -47,6 +47,8 @@ class Trainable(Solver):
     """``settings`` is the dataclass of what training can be told (``optbench train -p key=value``)."""
 
     settings: ClassVar[type]
+    # Names of ``sim.kernel_table.KERNELS`` that training runs, where these are others than in solving.
+    needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset()
 
     def train(self, run: TrainingRun) -> TrainingResult:
         """Train and write ``run.output``."""

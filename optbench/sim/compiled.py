@@ -6,7 +6,7 @@ cache links whichever comes first into both: argsort then sorts by the wrong com
 Counting from a random number makes the names unique; tests/sim/test_compiled.py shows both sides.
 
 numba's cache also looks at a function's own file only, so that a change in a function it calls, elsewhere, leaves old code in
-use. Here a function is as old as its folder, and a plug-in's function as its folder and the event kernel.
+use. Here a function is as old as its folder and optbench's compiled code. Where the code is kept is said in ``kernel_cache``.
 """
 
 from __future__ import annotations
@@ -22,46 +22,91 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching
+from numba.core import caching, sigutils, types
 from numba.core.bytecode import FunctionIdentity
 
-__all__ = ["in_cache", "njit", "write_caches_beneath"]
+from optbench.sim.compile_meter import metered
+from optbench.sim.inner_code import making_inner_code, set_environments
+from optbench.sim.kernel_cache import CodeFiles, KernelCache
+
+__all__ = ["inner", "is_compiled", "njit", "write_caches_beneath"]
 
 
 PACKAGE = Path(__file__).parents[1]
-KERNEL = Path(__file__).parent / "kernel"
+# What compiled code anywhere may call, or take constants from.
+SHARED = (
+    *(Path(__file__).parent / "kernel", Path(__file__).parent / "primal"),
+    *(PACKAGE / "model" / "objective.py", Path(__file__), Path(__file__).with_name("inner_code.py")),
+)
+# numba has no types.
+UNLITERAL: Any = types.unliteral
+NORMALIZED: Any = sigutils.normalize_signature
+# Tables of pointers, as annotations name them: of ``kernel`` and of lp_guided's search.
+TABLES = ("Plant", "State", "Rule", "Search", "Steering", "Routes", "SiteView", "Plans", "Lookup", "Desk", "View")
+WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def njit(*, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
-    """``numba.njit`` with a cache that notices changes in the folder of the function, and in the kernel under it."""
+    """``numba.njit`` with a cache that notices changes in the folder of the function, and in optbench's own compiled code."""
 
     def decorate(function: Any) -> Any:
-        return _stamped(numba.njit(cache=cache, **_unwrapped(function), **options)(function))
+        dispatcher = numba.njit(**{**_unwrapped(function), **options})(function)
+        if cache:
+            dispatcher._cache = KernelCache(function, stamp_of(Path(function.__code__.co_filename).parent))
+        return _metered(dispatcher)
 
     return decorate
 
 
+def inner(**options: Any) -> Callable[[Any], Any]:
+    """``njit`` for what only compiled code calls: without wrappers for Python, which are a quarter of compiling."""
+    return njit(**WITHOUT_WRAPPERS, **options)
+
+
 def _unwrapped(function: Any) -> dict[str, Any]:
-    """No wrapper for Python around what takes tables of pointers, which only compiled code has: a quarter of compiling less."""
+    """No wrappers for what takes tables of pointers, which only compiled code has."""
     first = next(iter(function.__annotations__.values()), None)
-    only_inside = first in ("Plant", "State")
-    return {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} if only_inside else {}
+    return WITHOUT_WRAPPERS if first in TABLES else {}
 
 
-def _stamped(dispatcher: Any) -> Any:
-    file = getattr(dispatcher._cache, "_cache_file", None)
-    if file is not None:
-        folder = Path(dispatcher.py_func.__code__.co_filename).parent
-        folders = (folder,) if folder.is_relative_to(PACKAGE) else (folder, KERNEL)
-        file._source_stamp = (file._source_stamp, *(source_hash(each) for each in folders))
+def _metered(dispatcher: Any) -> Any:
+    """Compiling is timed and announced; a constant argument is one of its type, and no reason to compile again."""
+    compile_anew, own = dispatcher.compile, dispatcher.py_func.__module__.partition(".")[0] == PACKAGE.name
+    is_inner = bool(dispatcher.targetoptions.get("no_cpython_wrapper"))
+    takes_tables = bool(_unwrapped(dispatcher.py_func))
+    what = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}" if own else None
+
+    def compile_one(signature: Any) -> Any:
+        if isinstance(signature, tuple):
+            signature = tuple(UNLITERAL(each) for each in signature)
+        if is_inner:
+            with making_inner_code(lightly=takes_tables):
+                return compile_anew(signature)
+        if is_compiled(dispatcher, signature):
+            return compile_anew(signature)
+        with metered(what):
+            out = compile_anew(signature)
+            set_environments(dispatcher.overloads[NORMALIZED(signature)[0]])
+        return out
+
+    dispatcher.compile = compile_one
     return dispatcher
 
 
 @remembered
-def source_hash(folder: Path) -> str:
-    """Hash of the Python files of a folder."""
+def stamp_of(folder: Path) -> str:
+    """Of the source that a function of this folder is compiled from."""
+    parts = [source_hash(each) for each in (folder, *SHARED)]
+    # Two workspaces may have the same file here and call different ones elsewhere.
+    parts.append("" if folder.is_relative_to(PACKAGE) else str(folder))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+@remembered
+def source_hash(place: Path) -> str:
+    """Hash of a Python file, or of those of a folder."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -72,6 +117,7 @@ def write_caches_beneath(folder: Path) -> None:
     For processes that must not write beside the source. Without this numba would not look there at all, and one that
     compiles a new signature would fail.
     """
+    CodeFiles.extra = folder
     index: Any = caching.IndexDataCacheFile
     locator: Any = caching._CacheLocator
     load, save = index.load, index.save
@@ -110,12 +156,12 @@ def count_from_anywhere() -> None:
     FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
 
 
-def in_cache(*functions: Any) -> bool:
-    """Whether each function, compiled from this very source by this very numba, lies in the cache on disk.
-
-    numba's own index is empty when the hash of the source or the version has changed since; there is no public way to ask.
-    """
-    return all(function._cache._cache_file._load_index() for function in functions)
+def is_compiled(function: Any, signature: Any) -> bool:
+    """Whether a function is loaded, or lies in the cache, compiled for this signature from this very source."""
+    if signature in function.overloads:
+        return True
+    kept = function._cache
+    return isinstance(kept, KernelCache) and kept.files.has(kept.key(signature))
 
 
 count_from_anywhere()

@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from optbench.model.builder import Model
 from optbench.model.instance import Edges, Floats, Instance
 from optbench.model.objective import MAKESPANS, METRICS
 from optbench.model.schedule import Schedule
 from optbench.model.streams import at_the_door
 from optbench.model.timegrid import narrowed
 from optbench.model.windows import Windows, latest_ends, windows
-from optbench.sim.compiled import in_cache
 from optbench.sim.kernel import sampling as kernel
 from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import plant_of
@@ -139,16 +137,3 @@ def pool_loads(instance: Instance) -> Floats:
     work = np.bincount(modes.req_pool[req], weights=share[row] * modes.req_count[req], minlength=instance.num_pools)
     per_device = work / np.maximum(1, instance.pools.count)
     return np.asarray(per_device / max(float(per_device.max(initial=0.0)), 1e-12), dtype=np.float64)
-
-
-def is_compiled() -> bool:
-    """Whether an earlier process has left the sampler, compiled from this very source, in numba's cache."""
-    return in_cache(kernel.samples)
-
-
-def compile_ahead() -> None:
-    """Compile the sampler into the cache: a set-up step may do so, so that no run has to."""
-    m = Model("ahead")
-    m.task(modes=[m.mode(m.pool("gpu"), time_s=1)])
-    m.minimize(makespan=1.0)
-    Sampler(m.build(), 0).sample(1)

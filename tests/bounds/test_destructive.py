@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import destructive, propagate
+from optbench.bounds import destructive
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.relaxation import relax
 from optbench.model.instance import Instance
@@ -47,12 +46,6 @@ def test_no_makespan_below_the_optimum_is_all_that_is_refuted() -> None:
     assert improved > 5
 
 
-def test_a_short_budget_does_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(destructive, "is_compiled", lambda: False)
-    sources = {bound.source for bound in combinatorial_bounds(shop(FT06, [1] * 6), time_limit_s=destructive.COMPILE_S / 2)}
-    assert "destructive" not in sources
-
-
 def test_deductions_in_small_portions_reach_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = destructive.trial_of(relax(shop(FT06, [1] * 6)))
 
@@ -66,14 +59,6 @@ def test_deductions_in_small_portions_reach_the_same(monkeypatch: pytest.MonkeyP
     assert answers(np.inf) == whole
     # A portion is too small to refute anything; time is up after the first.
     assert not any(answers(0.0)[4:])
-
-
-def test_code_compiled_from_another_source_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    destructive.compile_deductions()
-    assert destructive.is_compiled()
-    compiled: Any = propagate.shave
-    monkeypatch.setattr(compiled._cache._cache_file, "_source_stamp", ("another", 0))
-    assert not destructive.is_compiled()
 
 
 def test_an_infeasible_deadline_is_refuted_whatever_the_makespan() -> None:

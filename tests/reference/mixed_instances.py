@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.instance import Instance, Ints, Tariffs
+from optbench.model.instance import Instance, Ints
 from optbench.plugins.discovery import load_problem
-from tests.reference.random_instances import in_fine_ticks, tiny_instance
+from tests.reference.random_instances import in_whole_seconds, tiny_instance
 
 Rng = np.random.Generator
 SHAPES = ("layered", "fork_join", "chains", "random", "independent", "batch", "pipeline", "data_parallel")
@@ -17,11 +17,11 @@ KINDS = 8
 
 
 def mixed_instance(seed: int) -> Instance:
-    """The instance of this seed: tiny ones (in ticks, in seconds), shops, projects, and task graphs of every shape."""
+    """The instance of this seed: tiny ones (of coarse and of fine ticks), shops, projects, and task graphs of every shape."""
     rng = np.random.default_rng([seed, 3])
     kind = seed % KINDS
     if kind < 2:
-        return _tiny(seed, continuous=kind == 1)
+        return _tiny(seed, fine=kind == 1)
     if kind == 2:
         return load_problem(f"jobshop:jobs={rng.integers(2, 7)},machines={rng.integers(2, 6)}").instance(seed)
     if kind == 3:
@@ -34,14 +34,14 @@ def mixed_instance(seed: int) -> Instance:
     return _task_graph(rng, seed, kind)
 
 
-def _tiny(seed: int, continuous: bool) -> Instance:
+def _tiny(seed: int, fine: bool) -> Instance:
     instance = tiny_instance(seed)
-    both = in_fine_ticks(instance)
-    return both[1] if continuous and both is not None else instance
+    both = in_whole_seconds(instance)
+    return both[1] if fine and both is not None else instance
 
 
 def _task_graph(rng: Rng, seed: int, kind: int) -> Instance:
-    """A GPU task graph with everything that can be switched on; kinds 6 and 7 in seconds, kind 7 of individual devices."""
+    """A GPU task graph with everything that can be switched on; kinds 6 and 7 in nanoseconds, kind 7 of individual devices."""
     params: dict[str, Any] = {
         "tasks": int(rng.integers(4, 16)),
         "gpus": int(rng.integers(3, 7)),
@@ -60,23 +60,22 @@ def _task_graph(rng: Rng, seed: int, kind: int) -> Instance:
     release: Any = rng.integers(0, 60, n) * (rng.random(n) < 0.3)
     instance = replace(instance, tasks=replace(tasks, release=release.astype(np.asarray(tasks.release).dtype)))
     if kind != 5:
-        instance = in_seconds(instance, rng)
+        instance = in_nanoseconds(instance, rng)
     return instance
 
 
-def in_seconds(instance: Instance, rng: Rng) -> Instance:
-    """The same work in continuous time, with odd times, a fixed horizon far out, and preemption allowed."""
-    step, n = instance.tick_s, instance.num_tasks
+def in_nanoseconds(instance: Instance, rng: Rng) -> Instance:
+    """The same work in ticks of 1 ns, with odd times, a fixed horizon far out, and preemption allowed."""
+    finer, n = round(instance.tick_s * 1e9), instance.num_tasks
     tasks, tariffs = instance.tasks, instance.tariffs
-    release = np.asarray(tasks.release, dtype=float) * step + rng.random(n) * (np.asarray(tasks.release) > 0)
+    release = tasks.release * finer + rng.integers(0, 10**9, n) * (tasks.release > 0)
     return replace(
         instance,
-        domain="seconds",
-        tick_s=1.0,
-        horizon=1e5,
+        tick_s=1e-9,
+        horizon=10**14,
         preemptive=True,
-        tasks=replace(tasks, release=release, deadline=tasks.deadline * step),
-        tariffs=None if tariffs is None else Tariffs(tariffs.times * step, tariffs.price_usd_per_kwh, tariffs.carbon_g_per_kwh),
+        tasks=replace(tasks, release=release, deadline=tasks.deadline * finer),
+        tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * finer),
     )
 
 

@@ -20,7 +20,7 @@ from optbench.model.verify import verify
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import check_supported
-from optbench.sim.warm import load_kernel
+from optbench.sim.kernel_table import prepare
 
 Params = Mapping[str, Any]
 
@@ -82,7 +82,7 @@ def play(cluster: Cluster, options: AuditOptions, policy: str, params: Params, b
         raise UnsupportedError(f"{policy!r} solves offline and cannot decide as runs arrive; give a policy")
     instance = cluster.instance
     check_supported(solver, name, instance)
-    load_kernel()
+    prepare(solver.kernels(instance))
     began = time.perf_counter()
     trace = solver.play(instance, np.random.default_rng(options.seed))
     wall_s = time.perf_counter() - began

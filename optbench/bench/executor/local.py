@@ -28,6 +28,7 @@ from optbench.bench.records import Reason
 from optbench.bench.sandbox.tree import MAX_KILL_S
 from optbench.bench.study.declared import Study
 from optbench.errors import OptbenchError
+from optbench.sim.compile_meter import announce
 
 START = "import sys, json; told = json.loads(sys.argv[2]); sys.path[:] = told['path']; \
 from optbench.bench.executor.zygote import main; main(int(sys.argv[1]), told)"
@@ -41,11 +42,12 @@ CPU_SHARE, CPU_S = 1.1, 1.0
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the zygote has loaded; ``threads`` are those it should not have, by their names."""
+    """What the zygote has loaded, and compiled before; ``threads`` are those it should not have, by their names."""
 
     modules: int
     seconds: float
     threads: tuple[str, ...] = ()
+    compile_s: float = 0.0
 
 
 @dataclass
@@ -236,6 +238,8 @@ class LocalExecutor:
                 self.ready, self.loaded = True, Loaded(**message["ready"])
                 if self.on_loaded is not None:
                     self.on_loaded(self.loaded)
+            elif "said" in message:
+                announce(str(message["said"]))
             elif "slot" in message:
                 slot = self.slots[message["slot"]]
                 slot.pid, slot.sent_at = message["pid"], time.monotonic()  # what it was sent has waited for the libraries

@@ -7,6 +7,7 @@ for its cells to do.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import re
@@ -15,7 +16,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from optbench.bench.sandbox.trial_import import is_own
-from optbench.plugins.discovery import Kind, located
+from optbench.bounds.destructive import KERNELS as BOUNDING
+from optbench.plugins.discovery import Kind, PluginError, kernels_of, located
+from optbench.sim.kernel_table import kernels_used_by, prepare
 from optbench.workspace import FOLDERS
 
 LIBRARIES = {
@@ -42,34 +45,33 @@ LIBRARIES = {
 LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
 # Whatever a cell does, it needs these.
 ALWAYS = ("optbench.bench.executor.tasks", "optbench.sim.compiled")
+# What a policy runs whose class comes from ``import optbench as ob``.
+POLICIES = {"rules", "decisions"}
 IMPORT = re.compile(r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.M)
 NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
-# Modules with compiled code: whether it is in the cache, and how to load it. All but the kernel can be done without.
-KERNELS = (
-    ("optbench.sim.warm", None, "load_kernel"),
-    ("optbench.sim.sampling", "is_compiled", "compile_ahead"),
-    ("optbench.sim.primal", "is_compiled", "compile_ahead"),
-    ("optbench.bounds.destructive", "is_compiled", "compile_deductions"),
-    ("optbench.plugins.solvers._lp_warm", "is_compiled", "compile_ahead"),
-)
-KERNEL_USERS = {
-    "optbench.sim.warm": "optbench.sim.kernel",
-    "optbench.plugins.solvers._lp_warm": "optbench.plugins.solvers.lp_guided",
-}
 
 
 def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
-    """Load what these plug-ins need; names of what was loaded."""
+    """Load what these plug-ins need, and compile what no process has compiled before; names of what was loaded."""
     modules = [*ALWAYS, *_of_plugins("solver", solvers), *_of_plugins("problem", problems)]
     wanted = reached(modules, _user_files(solvers, problems))
     done = [name for name in wanted if _import(name)]
-    for name, is_compiled, load in KERNELS:
-        user = KERNEL_USERS.get(name, name)
-        if any(each == user or each.startswith(f"{user}.") for each in done):
-            module = importlib.import_module(name)
-            if is_compiled is None or getattr(module, is_compiled)():
-                getattr(module, load)()
+    prepare(_needed(solvers, problems))
     return done
+
+
+def _needed(solvers: Iterable[str], problems: Iterable[str]) -> set[str]:
+    """Kernels that optbench's own solvers declare; of a user's plug-in, which is not imported here, those that it imports the
+    callers of. Instances are bounded in cells of their own."""
+    needed = set(BOUNDING)
+    for name in solvers:
+        path = _file("solver", name)
+        if path is not None and is_own(path):
+            with contextlib.suppress(PluginError):  # its cells will say so
+                needed |= kernels_of(name)
+    files = _user_files(solvers, problems)
+    needed |= kernels_used_by(reached(_of_plugins("problem", problems), files))
+    return needed | (POLICIES if files else set())
 
 
 def _of_plugins(kind: Kind, names: Iterable[str]) -> list[str]:

@@ -21,6 +21,7 @@ from optbench.bench.executor.slot import run_slot
 from optbench.bench.executor.wire import Wire
 from optbench.bench.sandbox import tree
 from optbench.bench.sandbox.calls import IS_LINUX, PR_SET_CHILD_SUBREAPER, prctl
+from optbench.sim.compile_meter import announcing, compiled_s
 
 # Slots end by themselves when the runner is gone, killing their cells; so long they may take.
 SLOTS_END_S = 5.0
@@ -50,12 +51,17 @@ class Zygote:
     def prepare(self, solvers: list[str], problems: list[str], load: bool) -> None:
         """Load, and say so."""
         began = time.monotonic()
-        with self._ending_with_the_runner():
+        with self._ending_with_the_runner(), announcing(self._say):
             loaded = preload(solvers, problems) if load else []
         gc.disable()
         gc.freeze()  # collections in cells leave what is shared alone
         threads = _threads()
-        self.wire.send({"ready": {"modules": len(loaded), "seconds": round(time.monotonic() - began, 3), "threads": threads}})
+        spent = {"seconds": round(time.monotonic() - began, 3), "compile_s": round(compiled_s(), 3)}
+        self.wire.send({"ready": {"modules": len(loaded), "threads": threads, **spent}})
+
+    def _say(self, words: str) -> None:
+        """For the runner to say."""
+        self.wire.send({"said": words})
 
     @contextlib.contextmanager
     def _ending_with_the_runner(self) -> Iterator[None]:

@@ -78,6 +78,7 @@ def _bound(args: argparse.Namespace) -> int:
     from optbench import api
     from optbench.cli.report import best_bounds
     from optbench.cli.work import interruptible
+    from optbench.sim.compile_meter import compiled_s
 
     instance = instance_of(args.target, args.format, args.seed)
 
@@ -96,6 +97,7 @@ def _bound(args: argparse.Namespace) -> int:
                 "objective": instance.objective.label,
                 "bounds": [bound.to_dict() for bound in found],
                 "best": values[0] if len(values) == 1 else values,
+                "compile_s": round(compiled_s(), 3),
             }
         )
     else:

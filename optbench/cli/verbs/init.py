@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from optbench.cli import exits
@@ -10,11 +11,15 @@ from optbench.cli.output import DIM, GOOD, emit_json, escape, show
 
 SUMMARY = "make a workspace: problems/, solvers/, studies/ with a working example"
 DESCRIPTION = "Make a folder a workspace: your own plug-ins live there beside the built-in ones. Nothing is overwritten."
-EXAMPLES = ("optbench init", "optbench init my-lab")
+EXAMPLES = ("optbench init", "optbench init my-lab --compile")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", nargs="?", default=".", help="the folder (default: this one)")
+    parser.add_argument(
+        "--compile", action=argparse.BooleanOptionalAction,
+        help="compile solvers now, about a minute, once per machine (default: a terminal is asked, elsewhere the first use does)",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,13 +27,43 @@ def run(args: argparse.Namespace) -> int:
 
     written = init(args.dir)
     if args.json:
-        emit_json({"workspace": str(Path(args.dir).resolve()), "files": [str(path) for path in written]})
+        compile_s = compile_where_wanted(args.compile)
+        files = [str(path) for path in written]
+        emit_json({"workspace": str(Path(args.dir).resolve()), "files": files, "compile_s": round(compile_s, 3)})
         return exits.DONE
+    show_made(args, written)
+    compile_where_wanted(args.compile)
+    return exits.DONE
+
+
+def compile_where_wanted(wanted: bool | None) -> float:
+    """Compile everything if the option says so, or the terminal; seconds of compiling."""
+    from optbench.cli.verbs.compiling import compile_now
+
+    if wanted is None:
+        wanted = sys.stdin.isatty() and sys.stderr.isatty() and has_to_compile() and asked()
+    return compile_now([]) if wanted else 0.0
+
+
+def has_to_compile() -> bool:
+    from optbench.sim.kernel_table import KERNELS, are_compiled
+
+    return not are_compiled(KERNELS)
+
+
+def asked() -> bool:
+    """What somebody at the terminal answers."""
+    sys.stderr.write("compile the solvers now? It takes about a minute, once per machine; otherwise the first use does [Y/n] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
+
+def show_made(args: argparse.Namespace, written: list[Path]) -> None:
+    """For people."""
     if not written:
         show(f"{escape(args.dir)} is a workspace already; nothing to write")
-        return exits.DONE
+        return
     show(f"[{GOOD}]made a workspace[/] in [bold]{escape(args.dir)}[/]:")
     show("\n".join(f"  {escape(str(path))}" for path in written))
     enter = "" if Path(args.dir).resolve() == Path.cwd() else f"cd {escape(args.dir)}; "
     show(f"[{DIM}]next: {enter}optbench list; optbench new solver my_rule[/]")
-    return exits.DONE

@@ -68,12 +68,10 @@ def workspace() -> tuple[Path, bool]:
 
 
 def compile_first() -> None:
-    """`make` has done it; after a plain pip install every cell would spend its two seconds on compiling."""
-    from optbench import ahead
+    """`make` has done it; after a plain pip install the study would wait for it."""
+    from optbench.sim.kernel_table import KERNELS, prepare
 
-    if not ahead.is_ready():
-        sys.stderr.write("optbench: compiling the event kernel and the searches, once; a minute or two\n")
-        ahead.compile_missing()
+    prepare(KERNELS)
 
 
 def show_next(root: Path) -> None:

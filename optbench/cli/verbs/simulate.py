@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli import exits
@@ -24,6 +25,8 @@ EXAMPLES = (
 # What DESIGN.md promises of every family, whether or not this one has it.
 ELSEWHERE = ("reference", "regret")
 DAY_S = 86_400.0
+# A wait that is shorter than this is not worth a word.
+FELT_S = 0.1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from optbench.cli.work import interruptible
+    from optbench.sim.compile_meter import compiled_s
     from optbench.simulation import simulate
 
     instance = instance_with(args)
@@ -54,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     def work(_: threading.Event) -> Simulation:
         return simulate(instance, args.policy, seed=args.seed, threads=args.threads, horizon_s=args.horizon, params=params)
 
-    done = interruptible(work, keeps=False)
+    done = replace(interruptible(work, keeps=False), compile_s=round(compiled_s(), 3))
     if args.json:
         emit_json(document(done))
     else:
@@ -64,8 +68,6 @@ def run(args: argparse.Namespace) -> int:
 
 def instance_with(args: argparse.Namespace) -> Instance:
     """The instance of the target; a problem may be given its arrivals and, where it watches for some days, how long."""
-    from dataclasses import replace
-
     from optbench.bench.study.grids import spec_text
     from optbench.plugins import discovery, specs
     from optbench.simulation import names_problem
@@ -114,9 +116,10 @@ ENDS = {"complete": "everything done", "horizon": "stopped at the horizon", "dea
 
 def show_simulation(done: Simulation, num_tasks: int) -> None:
     """For people."""
+    compiled = f", compiled for {length(done.compile_s)} before, once per machine" if done.compile_s >= FELT_S else ""
     show(
         f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, {escape(done.policy)}, seed {done.seed}[/]",
-        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}",
+        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}{compiled}",
     )
     for violation in done.violations:
         show(f"[{BAD}]violates[/] {escape(violation)}")

@@ -94,6 +94,7 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench.cli.work import interruptible
     from optbench.model.files import read_schedule
     from optbench.plugins.discovery import load_solver
+    from optbench.sim.compile_meter import compiled_s
     from optbench.workspace import bank_file
 
     _, solver = load_solver(args.solver, settings_of(args.param))
@@ -116,7 +117,8 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
                 bank=bank_file() if args.bank else None,
             )
 
-        return replace(interruptible(work), solver=name)
+        # Making the instance may have needed compiled code too.
+        return replace(interruptible(work), solver=name, compile_s=round(compiled_s(), 3))
 
 
 def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result) -> Result:

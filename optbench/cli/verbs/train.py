@@ -86,6 +86,9 @@ def run(args: argparse.Namespace) -> int:
     if args.output.is_dir():
         inside = str(args.output / "mine.safetensors")
         raise UsageError(f"--output {str(args.output)!r} is a folder; give a file, such as {inside!r}")
+    from optbench.sim.kernel_table import prepare
+
+    compile_s = prepare(solver.needs_in_training or solver.needs)
     settings = specs.build(solver.settings, f"training of {name}", settings_of(args.param))
     with Progress(name, quiet=args.quiet or args.json) as progress:
 
@@ -105,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         tracked = track_training(name, done.about, done.history, args.output)
     told = {
         **done.about, "checkpoint": str(args.output), "curves": str(curves), "interrupted": done.interrupted,
-        "mlflow_run": tracked,
+        "mlflow_run": tracked, "compile_s": round(compile_s, 3),
     }  # fmt: skip
     if args.json:
         emit_json(told)

@@ -27,6 +27,7 @@ VALUES = (
     "metrics",
     "bounds",
     "wall_s",
+    "compile_s",
     "time_to_first_s",
     "peak_memory_mb",
     "trajectory",

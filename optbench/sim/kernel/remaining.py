@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from optbench.model.instance import Ints
-from optbench.sim.compiled import njit
+from optbench.sim.compiled import inner, njit
 from optbench.sim.kernel.plant import Plant
 from optbench.sim.kernel.spans import duration
 from optbench.sim.kernel.state import NONE, State
@@ -43,7 +43,7 @@ def ticks_left(plant: Plant, state: State, task: int, mode: int) -> float:
     return float(least_length(lengths[:found], durations[:found], int(whole)))
 
 
-@njit(cache=True)
+@inner()
 def add_part(lengths: Ints, durations: Ints, found: int, length: int, whole: int) -> int:
     """Add a part to those of its duration; how many different durations there are then."""
     for j in range(found):
@@ -54,7 +54,7 @@ def add_part(lengths: Ints, durations: Ints, found: int, length: int, whole: int
     return found + 1
 
 
-@njit(cache=True)
+@inner()
 def least_length(lengths: Ints, durations: Ints, whole: int) -> int:
     """The least L of the module's docstring; durations are positive and all different."""
     count, share = len(lengths), 0.0
@@ -76,7 +76,7 @@ def least_length(lengths: Ints, durations: Ints, whole: int) -> int:
     return length
 
 
-@njit(cache=True)
+@inner()
 def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]:
     """Q, D Q − D S (zero where that is negative), and room for one more product, in limbs."""
     count = len(durations)
@@ -102,7 +102,7 @@ def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]
     return product, need, term
 
 
-@njit(cache=True)
+@inner()
 def reaches(product: Ints, need: Ints, scratch: Ints, length: int) -> bool:
     """Whether L Q ≥ D Q − D S."""
     scratch[:] = product
@@ -110,7 +110,7 @@ def reaches(product: Ints, need: Ints, scratch: Ints, length: int) -> bool:
     return not less(scratch, need)
 
 
-@njit(cache=True)
+@inner()
 def multiply(number: Ints, factor: int) -> None:
     """number ← number · factor, for a factor below 2^53."""
     low, high = factor & (LIMB - 1), factor >> LIMB_BITS
@@ -123,7 +123,7 @@ def multiply(number: Ints, factor: int) -> None:
         carry = value >> LIMB_BITS
 
 
-@njit(cache=True)
+@inner()
 def add(number: Ints, other: Ints) -> None:
     carry = 0
     for k in range(len(number)):
@@ -132,7 +132,7 @@ def add(number: Ints, other: Ints) -> None:
         carry = value >> LIMB_BITS
 
 
-@njit(cache=True)
+@inner()
 def subtract(number: Ints, other: Ints) -> None:
     """number ← number − other, which is not larger."""
     borrow = 0
@@ -142,7 +142,7 @@ def subtract(number: Ints, other: Ints) -> None:
         number[k] = value + borrow * LIMB
 
 
-@njit(cache=True)
+@inner()
 def less(number: Ints, other: Ints) -> bool:
     for k in range(len(number) - 1, -1, -1):
         if number[k] != other[k]:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from optbench.model.instance import Floats, Ints
-from optbench.sim.compiled import njit
+from optbench.sim.compiled import inner, njit
 from optbench.sim.kernel.plant import POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.site_view import PRICE_W, WIDEST, G, O, S, SiteView, look_around, site_view_at
 from optbench.sim.kernel.sites import Steering, go_on, open_sites, send, steering_at
@@ -74,7 +74,7 @@ def run_pilot(
         send(plant, state, steering, task, a // view.shape[WIDEST], a % view.shape[WIDEST] + 1, view.clock[a])
 
 
-@njit(cache=True)
+@inner()
 def follow(view: SiteView, dual: Floats, latency_s: float) -> None:
     """One step of the signed dual on the logarithm of the price; one job moves it by a few gains at most."""
     error = max(-1.0, min(MOST_ERROR, (latency_s - dual[BUDGET_S]) / dual[BUDGET_S]))
@@ -87,7 +87,7 @@ def work_size(pools: int, widest: int, net: Ints) -> int:
     return 4 * net[HIDDEN] + pools + widest
 
 
-@njit(cache=True)
+@inner()
 def choose_option(
     plant: Plant, view: SiteView, net: Ints, theta: Any, row: Any, mask: Any, work: Any, score: Floats, draw: float
 ) -> int:
@@ -103,7 +103,7 @@ def choose_option(
     return pick(score, mask, net[GREEDY], draw)
 
 
-@njit(cache=True)
+@inner()
 def pick(score: Floats, mask: Any, greedy: int, draw: float) -> int:
     """The best legal option, or one drawn from the softmax."""
     top, best = -math.inf, 0
@@ -126,7 +126,7 @@ def pick(score: Floats, mask: Any, greedy: int, draw: float) -> int:
     return best
 
 
-@njit(cache=True)
+@inner()
 def add_layer(theta: Any, at: int, inputs: Any, outputs: Any) -> int:
     """outputs += inputs W, with W at this place of theta; where W ends."""
     width = len(outputs)
@@ -139,7 +139,7 @@ def add_layer(theta: Any, at: int, inputs: Any, outputs: Any) -> int:
     return at + len(inputs) * width
 
 
-@njit(cache=True)
+@inner()
 def set_bias(theta: Any, at: int, outputs: Any) -> int:
     bias = theta[at : at + len(outputs)]
     for j in range(len(outputs)):
@@ -147,7 +147,7 @@ def set_bias(theta: Any, at: int, outputs: Any) -> int:
     return at + len(outputs)
 
 
-@njit(cache=True)
+@inner()
 def rectify(values: Any) -> None:
     for j in range(len(values)):
         values[j] = max(values[j], np.float32(0.0))
@@ -270,7 +270,7 @@ def roll(
             look_around(plant, state, steering, view, asked[b], rows[b, t + 1], masks[b, t + 1])
 
 
-@njit(cache=True)
+@inner()
 def take_step(
     plant: Plant, state: State, steering: Steering, view: SiteView, asked: Ints, b: int, a: int, until: float, told: Floats
 ) -> None:

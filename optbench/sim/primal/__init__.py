@@ -15,8 +15,6 @@ import numpy as np
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
-from optbench.sim.compiled import in_cache
-from optbench.sim.primal import genetic, tabu
 from optbench.sim.primal.project import ProjectSearch, is_project
 from optbench.sim.primal.shop import ShopSearch, is_shop, list_schedule
 
@@ -29,20 +27,11 @@ def is_searchable(instance: Instance) -> bool:
     return is_shop(instance) or is_project(instance)
 
 
-def is_compiled() -> bool:
-    """Whether an earlier process has left the searches, compiled from this very source, in numba's cache: it takes 10 to 20 s."""
-    return in_cache(tabu.search, genetic.evolve)
-
-
-def compile_ahead() -> None:
-    """Compile the searches into the cache: a set-up step may do so, so that no run has to."""
-    from optbench.model.formats.registry import parse
-
-    shop = parse("2 2\n0 1 1 2\n1 2 0 1\n", "warm", "jobshop")
-    search = ShopSearch(shop, 0)
-    search.begin(*list_schedule(shop, shop.order))
-    search.step(1)
-    ProjectSearch(shop, 0).step(1)
+def search_kernels(instance: Instance) -> frozenset[str]:
+    """What of the kernel table the heuristic for this instance is compiled from."""
+    if is_shop(instance):
+        return frozenset({"shop_search"})
+    return frozenset({"project_search"}) if is_project(instance) else frozenset()
 
 
 class Improver:

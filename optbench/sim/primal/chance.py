@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from optbench.sim.compiled import njit
+from optbench.sim.compiled import inner
 
 # Where a search's state array keeps the generator, 1 to MODULUS - 1.
 RANDOM = 0
 MODULUS = 2147483647
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def pick(state, n):  # type: ignore[no-untyped-def]
     """A pseudo-random number below n."""
     state[RANDOM] = state[RANDOM] * 48271 % MODULUS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optbench.sim.compiled import njit
+from optbench.sim.compiled import inner, njit
 from optbench.sim.primal.chance import pick
 
 BIG = 1 << 60
@@ -19,7 +19,7 @@ BEST, TARGET, TRIED, SINCE = range(1, 5)
 PATIENCE = 60
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def earliest(used, room, demand, begin, length):  # type: ignore[no-untyped-def]
     """Earliest time from ``begin`` on at which the pools have room for the whole length."""
     t = begin
@@ -33,7 +33,7 @@ def earliest(used, room, demand, begin, length):  # type: ignore[no-untyped-def]
     return t
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def decode(ptr, before, release, rows, order, row, start, used):  # type: ignore[no-untyped-def]
     """The serial scheme along ``order``, each task after those in ``before``; returns the makespan."""
     duration, demand, room = rows
@@ -54,7 +54,7 @@ def decode(ptr, before, release, rows, order, row, start, used):  # type: ignore
     return makespan
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def justify(graph, rows, order, row, start, used, rank, makespan):  # type: ignore[no-untyped-def]
     """Shift right, then left: lists by latest end, then by earliest start. Ties keep the order they had."""
     n = len(order)
@@ -75,7 +75,7 @@ def justify(graph, rows, order, row, start, used, rank, makespan):  # type: igno
     return decode(graph[0], graph[1], graph[4], rows, order, row, start, used)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-untyped-def]
     """A list by long tails with noise, rows at random."""
     n = len(order)
@@ -106,7 +106,7 @@ def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-un
                 size += 1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def cross(mother, father, row_m, row_f, row_ptr, order, row, state):  # type: ignore[no-untyped-def]
     """Ends from the mother, the middle in the father's order; a row changes here and there."""
     n = len(order)
@@ -134,7 +134,7 @@ def cross(mother, father, row_m, row_f, row_ptr, order, row, state):  # type: ig
             row[i] = row_ptr[i] + pick(state, row_ptr[i + 1] - row_ptr[i])
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def mutate(graph, order, state):  # type: ignore[no-untyped-def]
     """Swap neighbours in the list that no edge joins, one in twenty."""
     for k in range(len(order) - 1):
@@ -147,7 +147,7 @@ def mutate(graph, order, state):  # type: ignore[no-untyped-def]
                 order[k], order[k + 1] = j, i
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def fingerprint(start):  # type: ignore[no-untyped-def]
     """A number that schedules of different starts hardly share."""
     out = 7

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optbench.sim.compiled import njit
+from optbench.sim.compiled import inner, njit
 from optbench.sim.primal.chance import pick
 
 NONE = -1
@@ -23,7 +23,7 @@ VALUE, TIES, FOUND, REFUSED, KIND, TASK, ANCHOR, ROW = range(8)
 BEHIND, BEFORE, ELSEWHERE = range(3)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def tail_by_job(shop, q, i):  # type: ignore[no-untyped-def]
     """Longest tail among a task's successors."""
     best = 0
@@ -33,7 +33,7 @@ def tail_by_job(shop, q, i):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def evaluate(shop, sol, r, q, order, degree):  # type: ignore[no-untyped-def]
     """Heads, tails and makespan; -1 when the sequences close a cycle."""
     n = len(r)
@@ -70,7 +70,7 @@ def evaluate(shop, sol, r, q, order, degree):  # type: ignore[no-untyped-def]
     return makespan
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def is_pushed(shop, sol, r, i):  # type: ignore[no-untyped-def]
     """Whether another task ends right when this one starts."""
     a = sol[0][i]
@@ -83,7 +83,7 @@ def is_pushed(shop, sol, r, i):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def critical_path(shop, sol, r, q, makespan, path, state):  # type: ignore[no-untyped-def]
     """A random critical path; its number of tasks."""
     size = seen = 0
@@ -108,7 +108,7 @@ def critical_path(shop, sol, r, q, makespan, path, state):  # type: ignore[no-un
     return size
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def head_by_job(shop, sol, r, i):  # type: ignore[no-untyped-def]
     """Earliest start of a task by its release and its predecessors alone."""
     best = shop[4][i]
@@ -119,7 +119,7 @@ def head_by_job(shop, sol, r, i):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def estimate_sequence(shop, sol, r, q, seq, size, first_before, last_after, heads):  # type: ignore[no-untyped-def]
     """Longest path through consecutive tasks of one machine in a new order, between fixed neighbours."""
     length = sol[3]
@@ -144,7 +144,7 @@ def estimate_sequence(shop, sol, r, q, seq, size, first_before, last_after, head
     return worst
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def forward_ok(shop, sol, q, u, v):  # type: ignore[no-untyped-def]
     """Whether u may go right behind v: no successor of u leads to v."""
     for e in range(shop[2][u], shop[2][u + 1]):
@@ -154,7 +154,7 @@ def forward_ok(shop, sol, q, u, v):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def backward_ok(shop, sol, r, u, v):  # type: ignore[no-untyped-def]
     """Whether v may go right before u: no predecessor of v is reached from u."""
     for e in range(shop[0][v], shop[0][v + 1]):
@@ -164,7 +164,7 @@ def backward_ok(shop, sol, r, u, v):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def unlink(sol, first, i):  # type: ignore[no-untyped-def]
     a, b = sol[0][i], sol[1][i]
     if a >= 0:
@@ -175,7 +175,7 @@ def unlink(sol, first, i):  # type: ignore[no-untyped-def]
         sol[0][b] = a
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def link(sol, first, i, machine, a):  # type: ignore[no-untyped-def]
     """Put task i on a machine right behind a (NONE: at the front)."""
     b = first[machine] if a < 0 else sol[1][a]
@@ -188,7 +188,7 @@ def link(sol, first, i, machine, a):  # type: ignore[no-untyped-def]
         sol[0][b] = i
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def offer(choice, state, value, is_tabu, kind, task, anchor, row):  # type: ignore[no-untyped-def]
     """Keep the move of least estimate that is allowed, ties at random; a refused one only for want of any other."""
     if state[WILD] > 0:
@@ -209,7 +209,7 @@ def offer(choice, state, value, is_tabu, kind, task, anchor, row):  # type: igno
     choice[KIND], choice[TASK], choice[ANCHOR], choice[ROW] = kind, task, anchor, row
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def offer_behind(shop, sol, r, q, path, x, y, work, tabu, state, choice):  # type: ignore[no-untyped-def]
     """Task path[x] right behind path[y] of its block."""
     u, v, m = path[x], path[y], y - x + 1
@@ -224,7 +224,7 @@ def offer_behind(shop, sol, r, q, path, x, y, work, tabu, state, choice):  # typ
     offer(choice, state, value, is_tabu, BEHIND, u, v, NONE)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def offer_before(shop, sol, r, q, path, x, y, work, tabu, state, choice):  # type: ignore[no-untyped-def]
     """Task path[y] right before path[x] of its block."""
     u, v, m = path[x], path[y], y - x + 1
@@ -239,7 +239,7 @@ def offer_before(shop, sol, r, q, path, x, y, work, tabu, state, choice):  # typ
     offer(choice, state, value, is_tabu, BEFORE, v, u, NONE)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice):  # type: ignore[no-untyped-def]
     """Every N6 move of every block."""
     a = 0
@@ -259,7 +259,7 @@ def offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice):  
         a = b + 1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
     """Whether v may stand between two tasks of another machine: 0 yes, 1 not yet, 2 neither here nor further behind."""
     if prev >= 0:
@@ -275,7 +275,7 @@ def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  # type: ignore[no-untyped-def]
     """Task v in its other rows, in every gap of their machines."""
     head, tail = head_by_job(shop, sol, r, v), tail_by_job(shop, q, v)
@@ -303,7 +303,7 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
             prev, following = following, sol[1][following]
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def apply(rows, sol, first, choice, tabu, tabu_machine, until):  # type: ignore[no-untyped-def]
     """Make the chosen move and forbid the way back for a while."""
     task, anchor = choice[TASK], choice[ANCHOR]
@@ -329,14 +329,14 @@ def apply(rows, sol, first, choice, tabu, tabu_machine, until):  # type: ignore[
         sol[3][task], sol[4][task] = rows[2][row], row
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def copy(source, source_first, target, target_first):  # type: ignore[no-untyped-def]
     for t in range(5):
         target[t][:] = source[t]
     target_first[:] = source_first
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: ignore[no-untyped-def]
     """Back to the best solution, and a few wild steps from there: more of them each time in vain."""
     copy(best, best_first, sol, first)

@@ -1,0 +1,44 @@
+"""``optbench compile``: compile now, so that no first use of a solver has to wait for it."""
+
+from __future__ import annotations
+
+import argparse
+
+from optbench.cli import exits
+from optbench.cli.output import DIM, GOOD, emit_json, escape, length, show
+
+SUMMARY = "compile the event kernel and the searches now, once per machine"
+DESCRIPTION = (
+    "Compile what solvers, policies and bounds run, into the user's cache folder ($OPTBENCH_CACHE, or the platform's). Without "
+    "this the first use of each does it, before its clock starts. What is compiled already is left alone."
+)
+EXAMPLES = ("optbench compile", "optbench compile random_rules cpsat")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", metavar="SOLVER", nargs="*", default=[], help="only what these need (default: everything)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    compile_s = compile_now(args.names)
+    from optbench.sim.kernel_cache import kernels_folder
+
+    if args.json:
+        emit_json({"compile_s": round(compile_s, 3), "folder": str(kernels_folder())})
+    elif compile_s:
+        show(f"[{GOOD}]compiled[/] in {length(compile_s)}; [{DIM}]{escape(str(kernels_folder()))}[/]")
+    else:
+        show(f"everything was compiled already; [{DIM}]{escape(str(kernels_folder()))}[/]")
+    return exits.DONE
+
+
+def compile_now(solvers: list[str]) -> float:
+    """Everything, or what these solvers need, with the bounds; seconds of compiling."""
+    from optbench.bounds.destructive import KERNELS as BOUNDING
+    from optbench.plugins.discovery import kernels_of
+    from optbench.sim.kernel_table import KERNELS, prepare
+
+    if not solvers:
+        return prepare(KERNELS)
+    return prepare(BOUNDING.union(*(kernels_of(name) for name in solvers)))

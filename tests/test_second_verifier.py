@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -29,15 +28,6 @@ FOLDER = Path(__file__).parent / "second_verifier"
 PAGE = Path(__file__).parents[1] / "docs" / "formats.md"
 BY_SCALE = pytest.mark.parametrize("scale", SCALES, ids=[scale.name for scale in SCALES])
 NIGHTLY_SEEDS, NIGHTLY_TRIES = 60, 600
-
-
-# Differences that were found and are not mended yet: each has a test of its own that must fail, and
-# goes with it.
-AWAITED = ("queue_mean: ", "optimal schedule: queue_mean: ")
-
-
-def settled(lines: Iterable[str]) -> list[str]:
-    return [line for line in lines if not line.partition(": ")[2].startswith(AWAITED)]
 
 
 def imported(path: Path) -> set[str]:
@@ -90,7 +80,7 @@ def test_verdicts_and_metrics_agree(scale: Scale, part: int) -> None:
             else [schedule, *(perturbed(data, schedule, rng) for _ in range(4))]
         ):
             wrong += [f"{data['name']}: {line}" for line in disagreements(made, data, tried)[1]]
-    assert settled(wrong) == []
+    assert wrong == []
 
 
 def test_the_slice_meets_every_verdict() -> None:
@@ -115,14 +105,8 @@ def test_the_slice_meets_every_verdict() -> None:
 
 @BY_SCALE
 def test_brute_force_exact_solvers_and_bounds_agree(scale: Scale) -> None:
-    assert (
-        settled(
-            line
-            for seed in range(200, 203)
-            for line in compare(seed, scale, time_limit_s=2.0).wrong
-        )
-        == []
-    )
+    wrong = [line for seed in range(200, 203) for line in compare(seed, scale, time_limit_s=2.0).wrong]
+    assert wrong == []
 
 
 @pytest.mark.slow
@@ -130,7 +114,7 @@ def test_brute_force_exact_solvers_and_bounds_agree(scale: Scale) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_all_of_it_at_night(scale: Scale, part: int) -> None:
     seeds = range(2000 + NIGHTLY_SEEDS * part, 2000 + NIGHTLY_SEEDS * (part + 1))
-    assert settled(line for seed in seeds for line in compare(seed, scale).wrong) == []
+    assert [line for seed in seeds for line in compare(seed, scale).wrong] == []
 
 
 @pytest.mark.parametrize("family", families(), ids=lambda family: family.name)
@@ -245,12 +229,6 @@ def test_verdicts_by_hand(rows: list[tuple[int, int, int, int]], violated: set[s
     assert judge(by_hand(), schedule_of(rows)).violated == violated
 
 
-def awaited(reason: str) -> pytest.MarkDecorator:
-    """A fault that the second verifier found; the mark goes when it is mended."""
-    return pytest.mark.xfail(reason=reason, strict=True)
-
-
-@awaited("what waits before the opening is counted over a window that begins with it")
 def test_tasks_that_wait_before_the_opening_are_not_in_the_mean_queue() -> None:
     data = by_hand()
     assert (
@@ -258,7 +236,6 @@ def test_tasks_that_wait_before_the_opening_are_not_in_the_mean_queue() -> None:
     )
 
 
-@awaited("a task of length 0 at the horizon, released there, is completed without being an arrival")
 def test_what_comes_at_the_horizon_is_no_arrival() -> None:
     modes: list[Json] = [{}, {"kind": 1, "time_per_unit_s": 0.0}]
     data = instance(
@@ -276,7 +253,6 @@ def test_what_comes_at_the_horizon_is_no_arrival() -> None:
     )
 
 
-@awaited("of two segments with one start, the later row counts as the last")
 def test_a_transfer_is_priced_when_the_last_segment_ends() -> None:
     modes: list[Json] = [
         {"time_per_unit_s": 0.0},
@@ -312,7 +288,6 @@ def test_a_transfer_is_priced_when_the_last_segment_ends() -> None:
     assert disagreements(instance_of(data), data, schedule_of(rows))[1] == []
 
 
-@awaited("the mean price is a difference of two integrals that cancel")
 def test_cost_keeps_its_digits_where_prices_fall_to_nothing() -> None:
     mode = {"time_per_unit_s": 4e8, "energy_per_unit_j": 1.2e15, "power_w": 3e6}
     prices = {
@@ -327,7 +302,6 @@ def test_cost_keeps_its_digits_where_prices_fall_to_nothing() -> None:
     )
 
 
-@awaited("fluid_lp charges a task of length 0 as if it could not wait for the last tariff period")
 def test_a_task_of_no_length_may_wait_for_a_cheap_tariff() -> None:
     """At second 4 carbon is 0: rest 4 s · 100 W, 0.1 g/kWh, is all there is; the fluid programme
     said more.

@@ -1,7 +1,7 @@
 """Combinatorial bounds: what critical paths, pool loads and cheapest choices say about one level of the objective.
 
-A weighted sum of metrics is at least the weighted sum of their lower bounds. Times are
-exact, sums of floats are lowered by more than their rounding error.
+A weighted sum of metrics is at least the weighted sum of their lower bounds. Times are exact, sums of floats are lowered by more
+than their rounding error.
 """
 
 from __future__ import annotations
@@ -64,10 +64,6 @@ def recomputed(instance: Instance, source: str, makespan: int | None, time_limit
 def _relaxed(instance: Instance) -> tuple[Relaxation, list[tuple[float, str]]] | None:
     """The relaxation with the cheap bounds on the makespan; None where nothing finite holds of every schedule."""
     if instance.is_open:  # everything below takes all work to be done
-        return None
-    # The floors of other metrics take a task to run in one piece.
-    alone = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
-    if instance.preemptive and not alone:
         return None
     relaxation = relax(merge_pools(instance).instance)
     # An edge between tasks that no link joins makes heads infinite: nothing finite bounds an infeasible instance.

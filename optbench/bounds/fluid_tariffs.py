@@ -51,7 +51,8 @@ def add_tariffs(fluid: Fluid) -> None:
     for name in wanted:
         rates = tariffs.price_usd_per_kwh if name == "cost_usd" else tariffs.carbon_g_per_kwh
         _rest(fluid, name, rates, top)
-        _cost(fluid, name, rates[:, :periods], merged)
+        # A task of no length may stand at the very end, where the next period begins.
+        _cost(fluid, name, rates[:, :periods], merged, rates[:, : int((tariffs.times <= top).sum())].min(axis=1))
 
 
 def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
@@ -121,7 +122,8 @@ def _lower_hull(x: Floats, y: Floats) -> list[int]:
     return hull
 
 
-def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints) -> None:
+def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints, lowest: Floats) -> None:
+    """``lowest`` is the lowest rate of each pool up to the last possible makespan."""
     instance, groups = fluid.instance, fluid.groups
     power = mean_power(instance, groups.mode, groups.duration, groups.energy_j)
     primary = instance.modes.primary
@@ -133,7 +135,7 @@ def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints) -> None:
     price = np.minimum.reduceat(price, merged, axis=1)
     left = groups.energy_j - power[groups.mode] * groups.duration
     left = np.maximum(0.0, left - MARGIN * groups.energy_j)
-    beyond = np.where(placed, own.min(axis=1), 0.0)[groups.mode] * left
+    beyond = np.where(placed, lowest[np.maximum(primary, 0)], 0.0)[groups.mode] * left
     beyond = beyond - MARGIN * np.abs(beyond) - MARGIN * groups.energy_j * np.abs(own).max(axis=1)[groups.mode]
     fluid.rows.add(name, 0.0, (0, fluid.metric[name], J_PER_KWH), (0, fluid.rest[name], -1.0),
                    (0, fluid.slot, -price.ravel()), (0, fluid.share, -beyond))

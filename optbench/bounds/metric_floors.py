@@ -22,6 +22,7 @@ import numpy as np
 from optbench.bounds.relaxation import PoolSet, Relaxation
 from optbench.bounds.tariff_floor import tariff_floor
 from optbench.model.instance import Floats, Instance
+from optbench.model.metrics import J_PER_KWH
 from optbench.model.windows import task_pools
 
 # Sums of floats are lowered by this much of the sum of their magnitudes: thousands of times the worst rounding error.
@@ -31,6 +32,8 @@ SUM_MARGIN = 1e-12
 def metric_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
     """A lower bound on every metric an objective or a limit may name, given one on the makespan."""
     instance = relaxation.instance
+    if instance.preemptive:
+        return interrupted_floors(relaxation, makespan)
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
     floors = {"makespan": makespan, "makespan_s": makespan * instance.tick_s}
     if "energy_j" in wanted:
@@ -43,6 +46,40 @@ def metric_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
         if metric in wanted:
             floors[metric] = tariff_floor(relaxation, metric, makespan)
     return floors
+
+
+def interrupted_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
+    """The same where tasks may be interrupted, change modes, and run on after they are complete.
+
+    The shares of task i add up to 1 at least, so that it draws min_k e_ik at least and takes min_k D_ik ticks at least. The rest
+    that its devices are spared may be more than that of one mode run once, unless no mode draws less than their rest.
+    """
+    instance, pairs = relaxation.instance, relaxation.instance.pairs
+    tasks, known = instance.tasks, relaxation.windows
+    replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
+    above = pairs.energy_j - replaced - SUM_MARGIN * (pairs.energy_j + replaced)
+    energy = [*least_per_task(instance, pairs.energy_j).tolist(), *transfer_floor(instance).tolist()]
+    energy_j = low_sum(energy)
+    if (above >= 0).all():
+        energy_j = max(energy_j, energy_floor(instance, makespan))
+    flow = tasks.weight * (known.head + known.shortest - tasks.release)
+    floors = {
+        "makespan": makespan, "makespan_s": makespan * instance.tick_s, "energy_j": energy_j,
+        "flow_time_s": low_sum(flow.tolist()) * instance.tick_s, "tardiness_s": tardiness_floor(relaxation),
+    }  # fmt: skip
+    for metric in ("cost_usd", "carbon_g"):
+        floors[metric] = low_sum(_least_prices(instance, metric).tolist())
+    return floors
+
+
+def _least_prices(instance: Instance, metric: str) -> Floats:
+    """Per task, the energy of its cheapest mode at the lowest rate of that mode's pool."""
+    tariffs, primary = instance.tariffs, instance.modes.primary[instance.pairs.mode]
+    if tariffs is None:
+        return np.zeros(instance.num_tasks)
+    rates = tariffs.price_usd_per_kwh if metric == "cost_usd" else tariffs.carbon_g_per_kwh
+    lowest = np.where(primary >= 0, rates.min(axis=1)[np.maximum(primary, 0)], 0.0)
+    return least_per_task(instance, instance.pairs.energy_j * lowest / J_PER_KWH)
 
 
 def low_sum(terms: Iterable[float]) -> float:

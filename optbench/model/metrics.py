@@ -101,7 +101,7 @@ def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Flo
 
 def first_and_last(instance: Instance, schedule: Schedule) -> tuple[Ints, Ints]:
     """Rows of each task's first and last segment."""
-    order = np.lexsort((schedule.start, schedule.task))
+    order = np.lexsort((schedule.end, schedule.start, schedule.task))
     task = schedule.task[order]
     begins = np.flatnonzero(np.concatenate(([True], task[1:] != task[:-1])))
     ends = np.concatenate((begins[1:], [len(task)])) - 1
@@ -134,10 +134,10 @@ def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates:
     for p in range(instance.num_pools):
         here = primary == p
         total += float((energy[here] * mean_rate(times, rates[p], start[here], end[here])).sum())
-        paid = integral(times, rates[p], np.asarray([instance.opens, last]))
-        whole = float(paid[1] - paid[0]) * float(instance.pools.count[p])
+        watched = between(times, rates[p], np.asarray([float(instance.opens)]), np.asarray([last]))
+        whole = float(watched[0]) * float(instance.pools.count[p])
         mine = row[pool == p]
-        busy = (integral(times, rates[p], until[mine]) - integral(times, rates[p], since[mine])) * count[pool == p]
+        busy = between(times, rates[p], since[mine], until[mine]) * count[pool == p]
         total += float(instance.pools.rest_w[p]) * instance.tick_s * (whole - float(busy.sum()))
         at = sender == p
         total += float((sent_j[at] * rate_at(times, rates[p], sent_at[at])).sum())
@@ -159,8 +159,22 @@ def integral(times: Any, rates: Floats, t: Floats) -> Floats:
 def mean_rate(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
     """Mean rate over [start, end]; the rate at the start where that is empty."""
     length = end - start
-    mean = (integral(times, rates, end) - integral(times, rates, start)) / np.where(length > 0, length, 1.0)
+    mean = between(times, rates, start, end) / np.where(length > 0, length, 1.0)
     return np.where(length > 0, mean, rate_at(times, rates, start))
+
+
+def between(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
+    """∫ of the rate over each [start, end], period by period: a difference of two long integrals would lose short ones."""
+    total = np.zeros(len(start))
+    if len(start) == 0:
+        return total
+    edges = np.append(np.asarray(times, dtype=float), np.inf)
+    first, last = np.searchsorted(edges, (start.min(), end.max()), side="right") - 1
+    for period in range(max(0, int(first)), min(int(last), len(rates) - 1) + 1):
+        if rates[period] != 0.0:
+            inside = np.minimum(end, edges[period + 1]) - np.maximum(start, edges[period])
+            total += np.maximum(inside, 0.0) * rates[period]
+    return total
 
 
 def peak_power(instance: Instance, schedule: Schedule, place: int) -> Peak:

@@ -28,11 +28,12 @@ def stream_metrics(instance: Instance, schedule: Schedule, found: Progress, ener
     tick_s, release = instance.tick_s, np.asarray(instance.tasks.release, dtype=float)
     end = float(instance.end_of_time) if instance.is_open else float(found.last.max(initial=0.0))
     here = release < end if instance.is_open else np.ones(len(release), dtype=bool)
+    completed_here = found.complete & here
     present = np.minimum(found.finish(instance), end)[here] - release[here]
-    sojourn = (found.last - release)[found.complete]
+    sojourn = (found.last - release)[completed_here]
     begun = np.isfinite(found.first)
-    running = begun & ~found.complete & (found.last >= end)
-    arrivals, completed, in_progress = int(here.sum()), int(found.complete.sum()), int(running.sum())
+    running = begun & ~found.complete & here & (found.last >= end)
+    arrivals, completed, in_progress = int(here.sum()), int(completed_here.sum()), int(running.sum())
     units = float(found.units_done(instance).sum())
     times = sojourn if len(sojourn) else present if len(present) else np.zeros(1)
     percentiles = np.percentile(times, PERCENTILES) * tick_s
@@ -52,11 +53,21 @@ def stream_metrics(instance: Instance, schedule: Schedule, found: Progress, ener
         "sojourn_mean_s": float(times.mean()) * tick_s,
         **{f"sojourn_p{p}_s": float(value) for p, value in zip(PERCENTILES, percentiles, strict=True)},
         "sojourn_censored_s": float(present.sum()) / max(1, arrivals) * tick_s,
-        "service_mean_s": float(found.work[found.complete].mean()) * tick_s if completed else 0.0,
-        "queue_mean": float((present - found.work[here]).sum()) / span if span > 0 else 0.0,
+        "service_mean_s": float(found.work[completed_here].mean()) * tick_s if completed else 0.0,
+        "queue_mean": _waiting_ticks(instance, schedule, found, end) / span if span > 0 else 0.0,
         "slo_violation": float(late.mean()) if len(late) else 0.0,
         **_queue_by_day(instance, schedule, found),
     }
+
+
+def _waiting_ticks(instance: Instance, schedule: Schedule, found: Progress, end: float) -> float:
+    """Ticks within [opens, end] in which tasks are there and not at work, over all tasks."""
+    begin = float(instance.opens)
+    last = max(begin, end)
+    there = np.clip(np.asarray(instance.tasks.release, dtype=float), begin, last)
+    gone = np.clip(found.finish(instance), begin, last)
+    at_work = np.clip(schedule.end.astype(float), begin, last) - np.clip(schedule.start.astype(float), begin, last)
+    return float(np.maximum(gone - there, 0.0).sum() - at_work.sum())
 
 
 def _queue_by_day(instance: Instance, schedule: Schedule, found: Progress) -> dict[str, float]:

@@ -103,10 +103,8 @@ def test_times_near_the_horizon_of_every_instance() -> None:
     # Two at a time: the longest with the shortest, (1 + 10/7) 2^48 against (8/7 + 9/7) 2^48: 17/7
     # both.
     assert result.objective == pytest.approx(17 / 7 * 2.0**48 * 1e-9, rel=1e-12)
-    assert (
-        isinstance(result.bound, float)
-        and result.objective * (1 - 1e-10) <= result.bound <= result.objective
-    )
+    assert isinstance(result.objective, float) and isinstance(result.bound, float)
+    assert result.objective * (1 - 1e-10) <= result.bound <= result.objective
 
 
 def test_varying_prices_are_not_coarsened() -> None:

@@ -68,7 +68,8 @@ def coarsened(known: Windows, coarse: int) -> Windows:
     """Windows in coarse ticks, rounded down."""
     if coarse == 1:
         return known
-    return Windows(*(np.floor(column / coarse) for column in (known.shortest, known.longest, known.head, known.tail, known.edge_lag)))
+    columns = (known.shortest, known.longest, known.head, known.tail, known.edge_lag)
+    return Windows(*(np.floor(column / coarse) for column in columns))
 
 
 @dataclass(eq=False)

@@ -4,12 +4,15 @@
     x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other stands in for
     e_i = s_i + Σ_k p_ik x_ik                    end
 
-**Coarse times.** With more ticks than CP-SAT is at ease with, the model is a relaxation in ticks that are ``coarse`` = g times as long:
-s' = floor(s/g), durations, lags, ways in, deadlines and the end rounded down. It holds every schedule: floor(s/g) + floor(p/g) ≤
-floor((s + p)/g) keeps precedence, deadlines and the end, and what runs together at coarse tick t ran together at tick g (t + 1) − 1,
-so that pools hold, and power caps as far as modes do not draw less than rest (resources.py). Metrics are those of the true energies
-and of g e' ≤ e, so that a bound of the model is one of the instance. A solution is an order and modes; ``CpsatView.schedule``
-starts tasks in that order as early as the true times allow.
+**Coarse times.** With more ticks than MAX_TICKS_EXPONENT allows, the model is a relaxation in ticks that are ``coarse`` = g
+times as long: s' = floor(s/g); durations, lags, ways in, deadlines and the end are rounded down. It holds every schedule:
+
+- floor(s/g) + floor(p/g) ≤ floor((s + p)/g) keeps precedence, deadlines and the end;
+- what runs together at coarse tick t ran together at tick g (t + 1) − 1, which keeps pools, and power caps as far as modes do
+  not draw less than rest (resources.py).
+
+Metrics are those of the true energies and of g e' ≤ e, so that a bound of the model is one of the instance. A solution is an
+order and modes: ``CpsatView.schedule`` starts tasks in that order as early as the true times allow.
 
 Every further variable is a function of these, and is registered with that function, so that a schedule becomes a complete
 hint. A literal that is always true is written None.
@@ -32,8 +35,10 @@ from optbench.model.instance import Instance
 from optbench.model.windows import Windows, time_horizon, windows
 from optbench.views.cpsat.scaling import guard
 
-# CP-SAT does not keep its time limit with times far beyond this.
-MAX_TICKS_EXPONENT = 42
+# Times stay below 2^31, as coefficients do (scaling.py): where a product of two coefficients left 64 bits,
+# the probing of CP-SAT 9.15 cut off optima (durations of 2^39 ticks beside a limit with coefficients of
+# 2^29), and its time limit did not hold.
+MAX_TICKS_EXPONENT = 31
 # OR-Tools' own stubs reject sums of its expressions.
 Expression = Any
 # A Boolean variable; None always holds.
@@ -63,7 +68,8 @@ def coarsened(known: Windows, coarse: int) -> Windows:
     """Windows in coarse ticks, rounded down."""
     if coarse == 1:
         return known
-    return Windows(*(np.floor(column / coarse) for column in (known.shortest, known.longest, known.head, known.tail, known.edge_lag)))
+    columns = (known.shortest, known.longest, known.head, known.tail, known.edge_lag)
+    return Windows(*(np.floor(column / coarse) for column in columns))
 
 
 @dataclass(eq=False)
@@ -118,8 +124,8 @@ class Draft:
         coarse = coarseness(last)
         if coarse > 1 and ("tariffs" in instance.features or inner):
             raise UnsupportedError(
-                f"the CP model of {instance.name!r} needs {last:,} ticks, more than 2^{MAX_TICKS_EXPONENT}, and prices that vary cannot be "
-                "coarsened with a valid bound; use a longer tick_s, or -s lp_guided"
+                f"the CP model of {instance.name!r} needs {last:,} ticks, more than 2^{MAX_TICKS_EXPONENT}, "
+                "and prices that vary cannot be coarsened with a valid bound; use a longer tick_s, or -s lp_guided"
             )
         draft = cls(instance, inner, coarsened(windows(instance), coarse), last // coarse, coarse)
         for task in range(instance.num_tasks):

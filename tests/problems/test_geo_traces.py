@@ -50,9 +50,9 @@ def test_a_record_of_ones_own_is_read_as_it_stands(tmp_path: Path) -> None:
     found = imported(OWN, tmp_path, ",days=0.5")
     instance, stream = found.instance, found.instance.stream
     assert stream is not None and instance.num_tasks == 2 and instance.tasks.names == ("a", "b")
-    assert instance.tasks.release.tolist() == [10.5, 20.0] and instance.tasks.units.tolist() == [4000.0, 300.0]
+    assert instance.tasks.release.tolist() == [10_500_000_000, 20_000_000_000] and instance.tasks.units.tolist() == [4000.0, 300.0]
     assert [stream.ingress_names[g] for g in stream.ingress] == ["gw-us-west", "gw-us-east"]
-    assert stream.sent_to.tolist() == [1, -1] and instance.opens == 10.5
+    assert stream.sent_to.tolist() == [1, -1] and instance.opens == 10_500_000_000
     assert found.report.format == "CSV of arrivals"
     assert found.report.read["rows"] == 3 and found.report.read["inference jobs"] == 1
     assert said(found, "dropped") == {"arrives after the horizon (43,200 s of the record)": 1}
@@ -81,7 +81,10 @@ def test_durations_become_units_of_the_reference_site(tmp_path: Path) -> None:
 
 def test_a_window_of_a_record_is_taken_at_another_pace(tmp_path: Path) -> None:
     found = imported(OWN, tmp_path, ",begin_days=0.0002,pace=2")
-    assert found.instance.tasks.release.tolist() == pytest.approx([(20 - 17.28) / 2, (86_400 - 17.28) / 2])
+    instance = found.instance
+    # A week is 6e14 ns, more than 2^48: ticks of 1e-8 s.
+    assert instance.tick_s == 1e-8
+    assert (instance.tasks.release * instance.tick_s).tolist() == pytest.approx([(20 - 17.28) / 2, (86_400 - 17.28) / 2])
     assert said(found, "dropped") == {"arrives before begin_days (17 s)": 1}
     assert "arrivals come 2 times as fast as on record; their work is that on record" in said(found, "assumed")
     with pytest.raises(FileFormatError, match=r"no job arrives in the 604,800 s from 864,000 s on; the record goes from 10 s to"):

@@ -143,10 +143,10 @@ def test_a_cluster_of_1500_gpus_stays_small(options: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "seed", "begin"),
     [
-        ("gpu_dag", 0, "13e125868c1d8e05"),
-        ("gpu_dag:tasks=300", 0, "361d3e2b31e87922"),
-        ("gpu_dag:shape=fork_join,hard=yes,power_cap=0.6", 1, "d3d3dbd9dd7ddf24"),
-        ("gpu_dag:shape=random,transfers=no,gang=4,gpus=9", 2, "e0e04c8b37dd1f69"),
+        ("gpu_dag", 0, "a9ae83f399be1174"),
+        ("gpu_dag:tasks=300", 0, "c75c1390194a145d"),
+        ("gpu_dag:shape=fork_join,hard=yes,power_cap=0.6", 1, "86baaae38ecf8703"),
+        ("gpu_dag:shape=random,transfers=no,gang=4,gpus=9", 2, "807ccb820d8748e5"),
     ],
 )
 def test_instances_that_results_refer_to_stay_what_they_are(spec: str, seed: int, begin: str) -> None:

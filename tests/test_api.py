@@ -102,16 +102,16 @@ def test_a_warm_start_must_be_feasible() -> None:
     m = two_clocks()
     m.minimize(energy_j=1)
     instance = m.build()
-    late = ob.Schedule(np.array([0]), np.array([0]), np.array([0]), np.array([3]), np.array([1.0]))
-    with pytest.raises(ParameterError, match="duration: task x runs from 0 to 3, its units take 2"):
+    late = ob.Schedule(np.array([0]), np.array([0]), np.array([0]), np.array([4]))
+    with pytest.raises(ParameterError, match="duration: task x runs from 0 to 4, in mode 0 it takes 2"):
         ob.solve(instance, "cpsat", warm_start=late)
 
 
 def test_features_a_solver_lacks_are_refused_by_name() -> None:
-    m = ob.Model("float", time="seconds")
+    m = ob.Model("pieces", preemptive=True)
     m.task(modes=[m.mode(m.pool("p"), 1.5)])
     m.minimize(makespan_s=1)
-    with pytest.raises(UnsupportedError, match=r"solver 'cpsat' cannot run 'float' \(seconds: continuous time\)"):
+    with pytest.raises(UnsupportedError, match=r"solver 'cpsat' cannot run 'pieces' \(preemption: "):
         ob.solve(m.build(), "cpsat")
 
 

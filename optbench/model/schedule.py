@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optbench.errors import ModelError
 from optbench.model.instance import Instance, Ints
 
 
@@ -32,8 +33,17 @@ class Schedule:
 
     @classmethod
     def of(cls, instance: Instance, mode: Any, start: Any) -> Schedule:
-        """One segment per task, in task order, from each task's mode and start in whole ticks."""
+        """One segment per task, in task order, from each task's mode and start in whole ticks (floats too, if they are whole)."""
         task = np.arange(instance.num_tasks)
         mode = np.asarray(mode, dtype=np.int64)
-        start = np.asarray(start, dtype=np.int64)
+        start = _whole(np.asarray(start))
         return cls(task, mode, start, start + instance.duration(mode, instance.tasks.units))
+
+
+def _whole(start: Any) -> Ints:
+    """Starts as integers; a fraction of a tick is a mistake, and never cut off in silence."""
+    out: Ints = start.astype(np.int64)
+    if start.dtype.kind == "f" and (out != start).any():
+        row = int(np.flatnonzero(out != start)[0])
+        raise ModelError(f"start[{row}] is {start[row]}; it must be whole ticks (Instance.to_ticks makes them of seconds)")
+    return out

@@ -83,7 +83,7 @@ def play_routes(
     """Run an index router from time 0. ``how`` are bits of ``kernel.site_moves``: what may change while it runs, at a power cap
     down to the columns ``low_clock`` by (kind, pool).
 
-    ``update`` is asked after each ``every``, and once early on, after a tenth of that.
+    ``update`` is asked after each ``every`` ticks, and once early on, after a tenth of that.
     """
     instance = grid.instance
     plant = plant_of(instance, faults)

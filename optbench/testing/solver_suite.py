@@ -158,4 +158,4 @@ def _slack(value: float) -> float:
 def _same(a: Schedule | None, b: Schedule | None) -> bool:
     if a is None or b is None:
         return a is b
-    return all(np.array_equal(getattr(a, column), getattr(b, column)) for column in ("task", "mode", "start", "end", "units"))
+    return all(np.array_equal(getattr(a, column), getattr(b, column)) for column in ("task", "mode", "start", "end"))

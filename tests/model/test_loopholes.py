@@ -61,7 +61,7 @@ def test_a_cap_holds_however_thin_the_slices_are() -> None:
     """Fault 4: every slice lost the tolerance at its end, and 120,000 of them drew 0 W."""
     verdict = verify(*sliced(3000))
     assert named(verdict) == ["power_cap"] and verdict.metrics["peak_power_w"] == 200
-    assert "draws 200 W at 0, the cap is 100 W" in verdict.violations[0].message
+    assert "draws 200 W at 0 s, the cap is 100 W" in verdict.violations[0].message
 
 
 def test_slices_one_after_the_other_keep_the_cap() -> None:
@@ -255,3 +255,12 @@ def test_columns_of_small_or_unsigned_integers_do_not_wrap_around() -> None:
         assert verify(instance, small).metrics == verify(instance, good).metrics
         swapped = replace(small, start=small.end, end=small.start)
         assert "duration" in named(verify(instance, swapped))
+
+
+def test_a_fraction_of_a_tick_is_no_start() -> None:
+    instance = sender_of_data()
+    assert Schedule.of(instance, [0, 2], [0.0, 5e9]).start.tolist() == [0, 5 * 10**9]
+    with pytest.raises(ModelError, match=r"start\[1\] is 1\.5; it must be whole ticks"):
+        Schedule.of(instance, [0, 2], [0.0, 1.5])
+    with pytest.raises(ModelError, match=r"start\[0\] is nan"), np.errstate(invalid="ignore"):
+        Schedule.of(instance, [0, 2], [np.nan, 0.0])

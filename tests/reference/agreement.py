@@ -44,10 +44,10 @@ def compare(
     seed: int,
     solvers: Sequence[str],
     variants: Sequence[str] = (),
-    continuous: Sequence[str] = (),
+    fine: Sequence[str] = (),
     make: Callable[[int], Instance] = tiny_instance,
 ) -> Outcome:
-    """Compare on the instance of a seed. Variants may refuse an instance; ``continuous`` ones solve it in fine ticks too."""
+    """Compare on the instance of a seed. Variants may refuse an instance; ``fine`` ones solve it in finer ticks too."""
     instance = make(seed)
     began = time.perf_counter()
     best = brute_force(instance)
@@ -61,14 +61,14 @@ def compare(
         if _takes(spec, instance):
             _solve(outcome, instance, spec, best)
     _bound(outcome, instance, best)
-    both = in_fine_ticks(instance) if continuous else None
+    both = in_fine_ticks(instance) if fine else None
     if both is not None:
-        ticks, seconds = both
-        best = brute_force(ticks)
-        for spec in continuous:
-            if _takes(spec, seconds):
-                _solve(outcome, seconds, spec, best, ", fine ticks")
-        _bound(outcome, seconds, best, ", fine ticks")
+        coarse_ticks, fine_ticks = both
+        best = brute_force(coarse_ticks)
+        for spec in fine:
+            if _takes(spec, fine_ticks):
+                _solve(outcome, fine_ticks, spec, best, ", fine ticks")
+        _bound(outcome, fine_ticks, best, ", fine ticks")
     return outcome
 
 

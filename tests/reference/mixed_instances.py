@@ -9,7 +9,7 @@ import numpy as np
 
 from optbench.model.instance import Instance, Ints
 from optbench.plugins.discovery import load_problem
-from tests.reference.random_instances import in_whole_seconds, tiny_instance
+from tests.reference.random_instances import in_fine_ticks, tiny_instance
 
 Rng = np.random.Generator
 SHAPES = ("layered", "fork_join", "chains", "random", "independent", "batch", "pipeline", "data_parallel")
@@ -36,7 +36,7 @@ def mixed_instance(seed: int) -> Instance:
 
 def _tiny(seed: int, fine: bool) -> Instance:
     instance = tiny_instance(seed)
-    both = in_whole_seconds(instance)
+    both = in_fine_ticks(instance)
     return both[1] if fine and both is not None else instance
 
 

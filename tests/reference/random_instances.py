@@ -68,10 +68,10 @@ def in_fine_ticks(instance: Instance, factor: float = 1e9) -> tuple[Instance, In
     differences of whole coarse ticks and every metric is linear in them, so that some optimal start is a whole coarse tick. A
     limit on a metric that depends on several starts may cut between two: such instances are left out.
     """
-    sums = {"flow_time_s", "tardiness_s", "cost_usd", "carbon_g"} & set(instance.limits.metric_max)
-    if sums and "tariffs" in instance.features:
+    limited = set(instance.limits.metric_max)
+    if limited & {"flow_time_s", "tardiness_s", "cost_usd", "carbon_g"} and "tariffs" in instance.features:
         return None
-    if "makespan" in instance.objective.metrics | set(instance.limits.metric_max):
+    if "makespan" in instance.objective.metrics | limited:
         return None
     tick: Any = instance.tick_s
     tasks, modes, links, edges = instance.tasks, instance.modes, instance.links, instance.edges
@@ -92,7 +92,7 @@ def in_fine_ticks(instance: Instance, factor: float = 1e9) -> tuple[Instance, In
         whole,
         tick_s=tick / factor,
         horizon=None if whole.horizon is None else int(whole.horizon * factor),
-        tasks=replace(whole.tasks, release=(np.asarray(tasks.release) * factor).astype(np.int64), deadline=tasks.deadline * factor),
+        tasks=replace(whole.tasks, release=(tasks.release * factor).astype(np.int64), deadline=tasks.deadline * factor),
         tariffs=None if tariffs is None else replace(tariffs, times=(tariffs.times * factor).astype(np.int64)),
     )
     return validate(whole), validate(fine)

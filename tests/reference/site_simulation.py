@@ -2,7 +2,8 @@
 
 One list of what is to come, sorted at every step; at one time ends come first, then jobs that were sent or held, then arrivals,
 then outages, each of them in the order of the tasks. Only the numbers of an instance are read, and the ranks by which the kernel
-breaks ties among tasks that began at one time on devices that vanish. Times are whole ticks; what is left of a task is a fraction.
+breaks ties among tasks that began at one time on devices that vanish. Times are whole ticks, what is
+left of a task is a fraction.
 """
 
 from __future__ import annotations

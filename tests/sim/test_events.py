@@ -178,10 +178,9 @@ def test_interrupted_work_ends_in_the_first_tick_that_completes_it(seed: int) ->
     if schedule is None:
         return
     assert progress(instance, schedule).complete.all()
-    last = np.full(instance.num_tasks, -1)
-    for row in np.lexsort((schedule.end,)).tolist():
-        last[schedule.task[row]] = row
-    long = last[(schedule.end > schedule.start)[last]]
+    order = np.argsort(schedule.end, kind="stable")
+    last = dict(zip(schedule.task[order].tolist(), order.tolist(), strict=True))
+    long = [row for row in last.values() if schedule.end[row] > schedule.start[row]]
     end = schedule.end.copy()
     end[long] -= 1
     assert not progress(instance, replace(schedule, end=end)).complete[schedule.task[long]].any()

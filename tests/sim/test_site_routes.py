@@ -208,9 +208,9 @@ def test_an_update_changes_the_prices_while_it_runs() -> None:
     instance = two_sites([0.0, 30.0, 60.0, 90.0])
 
     def dear(now: float, state: Any, routes: Routes) -> None:
-        routes.device_w[:] = [1e6, 0.0] if now >= 40.0 else [0.0, 0.0]
+        routes.device_w[:] = [1e6, 0.0] if now >= 40 * NS else [0.0, 0.0]
 
     grid = grid_of(instance)
-    schedule = play_routes(grid, routes_of(grid), update=dear, every=40.0).schedule
+    schedule = play_routes(grid, routes_of(grid), update=dear, every=40.0 * NS).schedule
     assert schedule is not None
     assert where(instance, schedule) == ["thrifty", "thrifty", "fast", "fast"]

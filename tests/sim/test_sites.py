@@ -28,8 +28,7 @@ from tests.reference.site_simulation import Segment, Sites
 HORIZON = 12.0
 seeds = st.integers(0, 1_000_000)
 # Modes take one to four ticks a unit, everything else happens at even ones: times coincide.
-TICK_S = 0.25
-STEP = 2
+TICK_S, STEP = 0.25, 2
 
 
 def small_instance(seed: int, *, drained: bool | None = None, clean: bool = False) -> Instance:
@@ -189,8 +188,7 @@ def same(instance: Instance, trace: Trace, sites: Sites) -> None:
     made: list[Segment] = sites.cut() if instance.is_open else sites.segments
     schedule = trace.schedule if instance.is_open else partial_schedule(instance, trace.plant, trace.state)
     assert schedule is not None
-    columns = (schedule.task, schedule.mode, schedule.start, schedule.end)
-    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == sorted(made)
+    assert sorted(map(tuple, np.array([schedule.task, schedule.mode, schedule.start, schedule.end]).T.tolist())) == sorted(made)
     if trace.schedule is not None:
         verdict = verify(instance, schedule)
         assert verdict.feasible or not made, verdict.violations
@@ -375,8 +373,7 @@ def test_a_site_that_never_comes_back_leaves_its_work_undone_and_nothing_else() 
     trace = play_sites(lost, steering_of(grid_of(lost), pools=np.array([0, 1])))
     made = partial_schedule(lost, trace.plant, trace.state)
     assert trace.schedule is None
-    columns = (made.task, made.start, made.end)
-    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == [(0, 1, 2), (1, 3, 7)]
+    assert sorted(zip(made.task.tolist(), made.start.tolist(), made.end.tolist(), strict=True)) == [(0, 1, 2), (1, 3, 7)]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ class ByMeanSize(RulePolicy):
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         large = instance.tasks.units > instance.tasks.units.mean()
         return list_rule(
-            instance, base=np.where(large, 1e9, 0.0) + instance.tasks.release, end_weight=1.0
+            instance, base=np.where(large, 1e9 / instance.tick_s, 0.0) + instance.tasks.release, end_weight=1.0
         )
 
 
@@ -35,7 +35,7 @@ class ByNumberOfKinds(RulePolicy):
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         return list_rule(
-            instance, energy_weight=float((instance.tasks.kind == 0).mean() > 0.5), end_weight=1e-3
+            instance, energy_weight=float((instance.tasks.kind == 0).mean() > 0.5), end_weight=1e-3 * instance.tick_s
         )
 
 
@@ -44,8 +44,8 @@ class ByLastArrival(RulePolicy):
     """Saves energy where the last arrival comes within six hours."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
-        end = float(instance.tasks.release.max())
-        return list_rule(instance, energy_weight=float(end < 6 * 3600.0), end_weight=1e-3)
+        end = float(instance.tasks.release.max()) * instance.tick_s
+        return list_rule(instance, energy_weight=float(end < 6 * 3600.0), end_weight=1e-3 * instance.tick_s)
 
 
 @dataclass

@@ -28,7 +28,7 @@ SHOP = "jobshop:jobs=3,machines=3"
 class Serial(ob.Solver):
     """One task after the other; from seed ``late`` on it wastes 100 time units at the beginning."""
 
-    supports: ClassVar[frozenset[str]] = frozenset({"ticks", "pooled", "modes", "precedence", "limits"})
+    supports: ClassVar[frozenset[str]] = frozenset({"pooled", "modes", "precedence", "limits"})
     late: int = 1000
 
     def solve(self, instance: ob.Instance, run: ob.Run) -> ob.Schedule | None:

@@ -21,7 +21,7 @@ from optbench.testing.cases import INFEASIBLE, sequence
 from tests.reference.brute_force import brute_force
 
 CASE = {case.name: case for case in CASES}
-# Brute force knows integer time and no preemption; the others are checked on schedules written by hand.
+# Brute force tries every tick and knows no preemption; the others are checked on schedules written by hand.
 BY_HAND = {"in_seconds", "interrupted", "taken_away", "never_closed"}
 
 
@@ -36,28 +36,30 @@ def test_the_infeasible_case_has_no_schedule() -> None:
     assert brute_force(INFEASIBLE.instance) is None
 
 
-def test_the_continuous_case_reaches_its_optimum() -> None:
-    assert verify(CASE["in_seconds"].instance, Schedule.of(CASE["in_seconds"].instance, [0, 1], [0.0, 1.5])).objective == 3.75
+def value(name: str, *rows: tuple[int, int, float, float]) -> Any:
+    """The objective of (task, mode, start, end) in a case, times in seconds."""
+    instance = CASE[name].instance
+    task, mode, start, end = np.array(rows).T
+    columns = task.astype(np.int64), mode.astype(np.int64), instance.to_ticks(start), instance.to_ticks(end)
+    return verify(instance, Schedule(*columns)).objective
+
+
+def test_the_case_in_seconds_reaches_its_optimum() -> None:
+    assert value("in_seconds", (0, 0, 0.0, 1.5), (1, 1, 1.5, 3.75)) == pytest.approx(3.75, rel=1e-12)
 
 
 def test_the_preemptive_case_reaches_its_optimum() -> None:
-    columns: list[Any] = [[0, 1, 0], [0, 1, 0], [0.0, 1.0, 2.0], [1.0, 2.0, 5.0], [0.25, 1.0, 0.75]]
-    task, mode, start, end, units = (np.asarray(column) for column in columns)
-    assert verify(CASE["interrupted"].instance, Schedule(task, mode, start, end, units)).objective == 6.0
+    rows = (0, 0, 0.0, 1.0), (1, 1, 1.0, 2.0), (0, 0, 2.0, 5.0)
+    assert value("interrupted", *rows) == pytest.approx(6.0, rel=1e-12)
 
 
 def test_work_stands_still_while_its_device_is_away() -> None:
-    columns: list[Any] = [[0, 0], [0, 0], [0.0, 3.0], [1.0, 6.0], [0.25, 0.75]]
-    task, mode, start, end, units = (np.asarray(column) for column in columns)
-    assert verify(CASE["taken_away"].instance, Schedule(task, mode, start, end, units)).objective == 6.0
+    assert value("taken_away", (0, 0, 0.0, 1.0), (0, 0, 3.0, 6.0)) == pytest.approx(6.0, rel=1e-12)
 
 
 def test_the_open_case_reaches_its_optimum_with_everything_done() -> None:
-    instance = CASE["never_closed"].instance
-    assert verify(instance, Schedule.of(instance, [0, 0], [0.0, 3.0])).objective == CASE["never_closed"].optimum
-    columns: list[Any] = [[0], [0], [0.0], [3.0], [3.0]]
-    one = Schedule(*(np.asarray(column) for column in columns))
-    assert verify(instance, one).objective == 65.0 / 3.0
+    assert value("never_closed", (0, 0, 0.0, 3.0), (1, 0, 3.0, 6.0)) == pytest.approx(80.0 / 6.0, rel=1e-12)
+    assert value("never_closed", (0, 0, 0.0, 3.0)) == pytest.approx(65.0 / 3.0, rel=1e-12)
 
 
 def test_between_them_the_cases_use_every_feature() -> None:
@@ -68,7 +70,7 @@ def test_between_them_the_cases_use_every_feature() -> None:
 class Serial(Solver):
     """One task after the other in its first mode that fits: right for the simplest instances only."""
 
-    supports: ClassVar[frozenset[str]] = frozenset({"ticks", "pooled", "modes"})
+    supports: ClassVar[frozenset[str]] = frozenset({"pooled", "modes"})
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         mode = instance.pairs.mode[instance.pairs.ptr[:-1]]
@@ -113,13 +115,14 @@ class Boastful(Serial):
 class Greedy(Serial):
     """Says it can do what it cannot."""
 
-    supports: ClassVar[frozenset[str]] = frozenset({"ticks", "power_levels"})
+    supports: ClassVar[frozenset[str]] = frozenset({"pooled", "power_levels"})
 
 
 class Nothing(Serial):
-    """Supports nothing at all."""
+    """Refuses everything."""
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    def refuse(self, instance: Instance) -> str | None:
+        return "there is always a reason"
 
 
 def suite(method: Solver, exact: bool = False) -> SolverConformance:
@@ -143,7 +146,7 @@ def suite(method: Solver, exact: bool = False) -> SolverConformance:
 
 def test_an_honest_solver_passes() -> None:
     tried = suite(Serial())
-    assert {case.name for case in tried.supported()} == {"sequence", "two_devices"}
+    assert {case.name for case in tried.supported()} == {"sequence", "two_devices", "in_seconds"}
     tried.test_it_is_documented()
     tried.test_it_runs_on_something()
     tried.test_it_refuses_what_it_does_not_support()

@@ -135,7 +135,7 @@ def test_a_module_is_known_by_what_it_calls() -> None:
 class Warmed(ob.Solver):
     """Has code of its own to load."""
 
-    supports = frozenset({"ticks", "precedence", "modes", "multi_resource", "pooled"})
+    supports = frozenset({"precedence", "modes", "multi_resource", "pooled"})
 
     def __init__(self) -> None:
         self.done: list[str] = []

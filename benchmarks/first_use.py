@@ -171,8 +171,8 @@ def report(before: list[tuple[Use, Use]], now: list[tuple[Use, Use]], fixed: tup
         "# First use of compiled solvers", "",
         f"`optbench solve TARGET -s SOLVER --time-limit {LIMIT_S:g}s` from a wheel, in an empty folder with an empty cache.",
         "\"Own clock\" is the solver's, which its limit is for; \"process\" is the whole command; \"processor\" its processor",
-        "time, imports and solving included, which depends less on what else the machine does. Before, a solver that was short of time",
-        "did without what was not compiled, and found less: cpsat has no heuristics and no destructive bounds there.", "",
+        "time, imports and solving included, which depends less on what else the machine does. Before, a solver that was short",
+        "of time did without what was not compiled, and found less: cpsat has no heuristics and no destructive bounds there.", "",
     ]  # fmt: skip
     for number, (target, solver) in enumerate(CASES):
         lines += [f"## {target}, {solver}", "", *head]

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache as remembered
+from pathlib import Path
 from typing import Any
 
 from optbench.errors import UnknownNameError
 from optbench.sim.compile_meter import announce, announcing, compiled_s, metered, say_nothing
 
+# How long a process waits for another that compiles, and between two looks at its lock.
+MOST_WAITING_S, LOOK_S = 180.0, 0.1
 # Threads of one process.
 _LOCK = threading.Lock()
 # Tables of pointers cross from Python as rows of addresses; tables of many environments as a matrix.
@@ -251,28 +253,30 @@ def _listed(words: list[str]) -> str:
 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """A second process waits for what the first compiles, where the platform has such locks, and then finds it in the cache.
+    """A second process waits for what the first compiles from the same source, and then finds it in the cache.
 
-    Nothing depends on it: files of the cache appear whole.
+    Nothing depends on it, since files of the cache appear whole: where there are no locks, or the first takes too long (it may be
+    stopped), both compile.
     """
+    from optbench.sim.compiled import stamp_of
     from optbench.sim.kernel_cache import kernels_folder, remove_unused
 
-    handle = None
-    try:
-        import fcntl
+    with contextlib.ExitStack() as stack:
+        # No such module, a folder that cannot be written, a file system without locks.
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
 
-        folder = kernels_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_unused()
-        handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    except (ImportError, OSError):  # a folder that cannot be written, a file system without locks
-        pass
-    try:
+            folder = kernels_folder()
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_unused()
+            lock = stack.enter_context((folder / f"{stamp_of(Path(__file__).parent / 'kernel')}.lock").open("w"))
+            give_up = time.monotonic() + MOST_WAITING_S
+            while time.monotonic() < give_up:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(LOOK_S)
         yield
-    finally:
-        if handle is not None:
-            os.close(handle)
 
 
 @remembered

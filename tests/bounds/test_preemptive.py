@@ -53,7 +53,7 @@ def tiny(seed: int, *, fixed: bool, tick_s: float, idle: int = 4) -> Instance:
     pools = [m.pool(f"p{k}", count=count, idle_w=float(rng.integers(0, idle))) for k, count in enumerate(counts)]
     kinds = []
     for _ in range(int(rng.integers(1, 3))):
-        modes = []
+        modes: list[Any] = []
         for pool, count in zip(pools, counts, strict=True):
             for n in range(1, count + 1):
                 if not modes or rng.random() < 0.5:

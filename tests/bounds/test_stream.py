@@ -342,7 +342,7 @@ def test_deadlines_never_make_a_bound_weaker(seed: int, slot_s: float) -> None:
     if not free.is_open:
         metric = str(rng.choice(["energy_j", "flow_time_s", "makespan_s"]))
         free = free.with_objective(Objective.weighted({metric: 1.0, "energy_j": 0.5}))
-    due = free.tasks.release + free.to_ticks(rng.uniform(1, 9, free.num_tasks))
+    due = (free.tasks.release + free.to_ticks(rng.uniform(1, 9, free.num_tasks))).astype(float)
     due = np.where(rng.random(free.num_tasks) < 0.6, due, np.inf)
     hard = np.full(free.num_tasks, not free.is_open)
     tight = replace(free, tasks=replace(free.tasks, deadline=due, deadline_hard=hard))

@@ -66,7 +66,7 @@ def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, boo
     for share in (0, 1, 2):
         chosen = [low + width * share // 2 for _, low, width, _ in terms]
         point = {var.index: value(Decision([], chosen, [])) for var, value in draft.values if var.name[0] in "v"}
-        true = 5 + sum(Fraction(value) * point[key] for key, value in total.coefficient.items())
+        true = 5 + sum((Fraction(value) * Fraction(int(point[key])) for key, value in total.coefficient.items()), Fraction(0))
         found = sum(integers.get(key, 0) * point[key] for key in point) - numbers.least
         assert found >= 0, (found, numbers)
         assert numbers.bound(found) <= max(true, 0)

@@ -166,8 +166,8 @@ def test_the_model_is_the_restated_one(make: Callable[[], Instance], text: str) 
 
 def test_constants_and_scales() -> None:
     first, second = build(transfers()).numbers, build(tariffs()).numbers
-    assert (first.constant, first.scale, first.charge, first.loss) == (105.0, Fraction(1, 2), ZERO, ZERO)
-    assert (second.constant, second.scale, second.charge, second.loss) == (9.5, Fraction(2), ZERO, ZERO)
+    assert (first.constant, first.scale, first.charge, first.loss) == (Fraction(105), Fraction(1, 2), ZERO, ZERO)
+    assert (second.constant, second.scale, second.charge, second.loss) == (Fraction(19, 2), Fraction(2), ZERO, ZERO)
 
 
 def test_the_optima() -> None:

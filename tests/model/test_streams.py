@@ -131,7 +131,7 @@ def test_a_pool_without_a_way_cannot_be_used() -> None:
     whole: Rows = [ROWS[0], [1, FAR, 5, 11]]
     verdict = verify(replace(made, preemptive=False), schedule(whole))
     assert [violation.constraint for violation in verdict.violations] == ["access"]
-    assert "starts in far at 10, which it cannot reach" in verdict.violations[0].message
+    assert "starts in far at 5 s, which it cannot reach" in verdict.violations[0].message
 
 
 @pytest.mark.parametrize(

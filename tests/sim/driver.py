@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from optbench.model.instance import Floats, Ints
 from optbench.sim.compiled import njit
 from optbench.sim.kernel.events import advance, begin, close_accounts, interrupt, pass_time, start
 from optbench.sim.kernel.moments import LISTED, choose, desk_at, list_fresh, list_options
 from optbench.sim.kernel.plant import CAPS, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.queues import pop_event, put, sift_up, take
+from optbench.sim.kernel.remaining import add_part, least_length
 from optbench.sim.kernel.spans import duration, lag, whole_ticks
 from optbench.sim.kernel.state import DONE, NOW, NUM_DONE, NUM_FRESH, READY, RUNNING, TROUBLE, State, state_at
 
@@ -16,6 +19,17 @@ from optbench.sim.kernel.state import DONE, NOW, NUM_DONE, NUM_FRESH, READY, RUN
 def whole_ticks_of(values: Floats, out: Floats) -> None:
     for i in range(len(values)):
         out[i] = whole_ticks(values[i])
+
+
+@njit(cache=True)
+def lengths_left(ptr: Ints, length: Ints, duration: Ints, whole: Ints, out: Ints) -> None:
+    """For each history, whose parts are rows ``ptr[i]`` to ``ptr[i + 1]``, the ticks left in a mode that takes ``whole[i]``."""
+    for i in range(len(whole)):
+        parts = ptr[i + 1] - ptr[i]
+        lengths, durations_, found = np.zeros(parts, dtype=np.int64), np.zeros(parts, dtype=np.int64), 0
+        for row in range(ptr[i], ptr[i + 1]):
+            found = add_part(lengths, durations_, found, length[row], duration[row])
+        out[i] = least_length(lengths[:found], durations_[:found], whole[i])
 
 
 @njit(cache=True)

@@ -60,7 +60,7 @@ def test_durations_and_lags_are_the_instance_s_bit_for_bit(tick_s: float) -> Non
     ))  # fmt: skip
     out = np.empty(n)
     for _ in range(20):
-        units = rng.choice([0.1, 0.5, 1.0, 3.0, 1e3], tasks) * rng.integers(1, 1000, tasks).astype(float)
+        units: Any = rng.choice([0.1, 0.5, 1.0, 3.0, 1e3], tasks) * rng.integers(1, 1000, tasks)
         instance = replace(instance, tasks=replace(instance.tasks, units=units))
         plant = plant_of(instance)
         task, mode = rng.integers(0, tasks, n // 20), rng.integers(0, instance.num_modes, n // 20)

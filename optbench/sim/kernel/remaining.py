@@ -105,7 +105,8 @@ def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]
 @inner()
 def reaches(product: Ints, need: Ints, scratch: Ints, length: int) -> bool:
     """Whether L Q ≥ D Q − D S."""
-    scratch[:] = product
+    for k in range(len(product)):  # an assignment of slices compiles a message for unequal lengths, a second of it
+        scratch[k] = product[k]
     multiply(scratch, length)
     return not less(scratch, need)
 

@@ -69,7 +69,7 @@ def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, boo
         true = 5 + sum((Fraction(value) * Fraction(int(point[key])) for key, value in total.coefficient.items()), Fraction(0))
         found = sum(integers.get(key, 0) * point[key] for key in point) - numbers.least
         assert found >= 0, (found, numbers)
-        assert numbers.bound(found) <= max(true, 0)
+        assert numbers.bound(found) <= max(true, Fraction(0))
         assert true <= Fraction(numbers.bound(found)) + Fraction(numbers.error) + Fraction(1, 10**9) * abs(true)
         assert found >= numbers.floor(float(true)) - 1  # the float of the true value may itself be rounded up
 

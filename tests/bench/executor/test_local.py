@@ -327,7 +327,7 @@ def test_the_time_of_a_job_does_not_begin_while_libraries_are_loaded(tmp_path: P
 def test_compiled_code_of_a_plugin_is_kept_for_its_next_cell(root: Path) -> None:
     """Cells cannot write beside the source: they keep it in a folder of the plug-in's own, per state of its code."""
     lines = (
-        "with LocalExecutor(1) as executor:",
+        "with LocalExecutor(1, ['compiles']) as executor:",
         "    for outcome in executor.run([job('compiles'), job('compiles')]): print(json.dumps([outcome.output.strip()]))",
     )
     assert said(program(root, *lines)) == [["loaded 0, compiled 1"], ["loaded 1, compiled 0"]]

@@ -70,7 +70,7 @@ def _unwrapped(function: Any) -> dict[str, Any]:
 
 
 def _metered(dispatcher: Any) -> Any:
-    """Compiling is timed and, of optbench's own code, announced; a constant argument is one of its type, and no reason to compile again."""
+    """Compiling is timed and, of optbench's own code, announced; constant arguments are no reason to compile again."""
     compile_anew, own = dispatcher.compile, Path(dispatcher.py_func.__code__.co_filename).is_relative_to(PACKAGE)
     is_inner = bool(dispatcher.targetoptions.get("no_cpython_wrapper"))
     takes_tables = bool(_unwrapped(dispatcher.py_func))

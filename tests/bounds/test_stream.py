@@ -337,7 +337,7 @@ def test_never_above_brute_force(seed: int) -> None:
 @pytest.mark.parametrize("seed", [250, 281, 311, 325])
 @pytest.mark.parametrize("slot_s", [0.5, 4.0])
 def test_deadlines_never_make_a_bound_weaker(seed: int, slot_s: float) -> None:
-    """Repaired duals pay for errors where a deadline makes prices fall: 2.414999 with deadlines, 2.415000 without; or prove nothing."""
+    """Repaired duals pay for errors where a deadline makes prices fall: 2.414999, 2.415000 without; or prove nothing."""
     free, rng = small(seed, drained=seed % 2 == 0), np.random.default_rng(seed)
     if not free.is_open:
         metric = str(rng.choice(["energy_j", "flow_time_s", "makespan_s"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -243,11 +243,11 @@ def test_more_time_never_costs_more_and_finer_slots_never_less() -> None:
     assert one.value <= values[-1] * (1 + 1e-9)
 
 
-def small(seed: int, *, drained: bool = False) -> Instance:
+def small(seed: int, *, drained: bool = False, tick_s: float | Literal["auto"] = "auto") -> Instance:
     """Up to 20 tasks of up to two kinds, up to three pools and ways in, half of them with outages."""
     rng = np.random.default_rng([seed, 77])
     fails = bool(rng.random() < 0.5)
-    m = ob.Model(f"small-{seed}", time="seconds", preemptive=fails, horizon_s=None if drained else 12.0)
+    m = ob.Model(f"small-{seed}", tick_s=tick_s, preemptive=fails, horizon_s=None if drained else 12.0)
     counts = rng.integers(1, 5, rng.integers(1, 4)).tolist()
     pools = [m.pool(f"p{k}", count=c, sleep_w=float(rng.integers(0, 3)), sleeps=True) for k, c in enumerate(counts)]
     kinds = int(rng.integers(1, 3))

@@ -164,8 +164,9 @@ def week(by_rule: bool) -> dict[str, float]:
     m.minimize(energy_j=1.0)
     small, rng, n = m.build(), np.random.default_rng(0), WEEK_JOBS
     tasks = Tasks(
-        kind=rng.integers(WEEK_POOLS, size=n), units=rng.lognormal(5.5, 0.7, n), release=small.to_ticks(np.sort(rng.uniform(0, WEEK_S, n))),
-        deadline=np.full(n, math.inf), deadline_hard=np.ones(n, dtype=bool), weight=np.ones(n), memory_gb=np.zeros(n),
+        kind=rng.integers(WEEK_POOLS, size=n), units=rng.lognormal(5.5, 0.7, n),
+        release=small.to_ticks(np.sort(rng.uniform(0, WEEK_S, n))), deadline=np.full(n, math.inf),
+        deadline_hard=np.ones(n, dtype=bool), weight=np.ones(n), memory_gb=np.zeros(n),
     )  # fmt: skip
     instance = replace(small, tasks=tasks)
     rule = list_rule(instance, base=rng.uniform(0.005, 0.2, n) / instance.tick_s, end_weight=1.0, strict=True)

@@ -1,8 +1,9 @@
 """The linear programme over a stream: time averages of any schedule, per slot of time.
 
 Time is cut at b_0 < ... < b_S, where b_0 is when the first task is there. x_cks is how many units of class c (``stream_traffic``)
-mode k processes in slot s, q_cs the units that are there and undone at its end. With A_cs the units that come in slot s, n_kq the devices of pool q in mode k, t_k and e_k time
-and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts (1, a price, an intensity) and C_qs the devices:
+mode k processes in slot s, q_cs the units that are there and undone at its end. With A_cs the units that come in slot s, n_kq the
+devices of pool q in mode k, t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts
+(1, a price, an intensity) and C_qs the devices:
 
     min    Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks + Σ_q r_q count_q ∫ρ_q        (+ weight · flow time, makespan)
     s.t.   q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0                          nothing is done before it has come

@@ -109,10 +109,11 @@ def test_a_bound_above_another_solvers_objective_fails_its_cell_and_names_both()
     assert words.guilty is not None and words.guilty.label == "liar"
 
 
-def test_a_bound_within_the_tolerance_is_no_contradiction() -> None:
+@pytest.mark.parametrize(("excess", "contradictions"), [(2.0**-41, 0), (2.0**-39, 1)])
+def test_only_a_bound_within_the_relative_tolerance_is_no_contradiction(excess: float, contradictions: int) -> None:
     plan = study_of(["x", "y"], ["a"])
-    given = {("x", "a-0"): (100.0, 100.0 + 1e-9), ("y", "a-0"): (100.0, None)}
-    assert table(plan, records_of(plan, given)).contradictions == ()
+    given = {("x", "a-0"): (100.0, 100.0 * (1 + excess)), ("y", "a-0"): (100.0, None)}
+    assert len(table(plan, records_of(plan, given)).contradictions) == contradictions
 
 
 def test_a_shared_bound_above_an_objective_is_struck_out() -> None:

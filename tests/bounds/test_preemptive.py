@@ -15,6 +15,7 @@ from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream
 from optbench.model.verify import verify
+from tests.bounds import test_stream
 from tests.bounds.preemptive_search import choices, least, whole_ticks
 
 TICKS = 6
@@ -125,3 +126,24 @@ def test_a_beaten_mode_that_draws_less_than_rest_leaves_no_bound() -> None:
     assert once == pytest.approx(400 - 3, rel=1e-3) and all_along == pytest.approx(400 - 75, rel=1e-3)
     # The programme's value would be 400 + 4 less the 8 J that whole ticks can hide.
     assert stream_bound(instance) is None and lower_bounds(instance) == []
+
+
+@pytest.mark.parametrize("drained", [False, True])
+def test_interrupted_streams_in_coarse_ticks_are_bounded_below_the_best_policy(drained: bool) -> None:
+    """Devices that come and go, in ticks of half a second: many tasks take a quarter of a second less than their whole ticks."""
+    bounded = 0
+    for seed in range(40):
+        instance = test_stream.small(seed, drained=drained, tick_s=0.5)
+        if not instance.preemptive:
+            continue
+        found = lower_bounds(instance)
+        if waste_could_pay(instance):
+            assert found == [], seed
+            continue
+        runs = [ob.simulate(instance, policy) for policy in test_stream.POLICIES]
+        assert all(run.verified for run in runs), seed
+        reached = [run.objective for run in runs if isinstance(run.objective, float) and run.units_done > 0]
+        if found and reached:
+            assert found[0].value <= min(reached) * (1 + 2.0**-40), seed
+            bounded += 1
+    assert bounded >= 5

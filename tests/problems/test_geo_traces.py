@@ -50,7 +50,8 @@ def test_a_record_of_ones_own_is_read_as_it_stands(tmp_path: Path) -> None:
     found = imported(OWN, tmp_path, ",days=0.5")
     instance, stream = found.instance, found.instance.stream
     assert stream is not None and instance.num_tasks == 2 and instance.tasks.names == ("a", "b")
-    assert instance.tasks.release.tolist() == [10_500_000_000, 20_000_000_000] and instance.tasks.units.tolist() == [4000.0, 300.0]
+    assert instance.tasks.release.tolist() == [10_500_000_000, 20_000_000_000]
+    assert instance.tasks.units.tolist() == [4000.0, 300.0]
     assert [stream.ingress_names[g] for g in stream.ingress] == ["gw-us-west", "gw-us-east"]
     assert stream.sent_to.tolist() == [1, -1] and instance.opens == 10_500_000_000
     assert found.report.format == "CSV of arrivals"

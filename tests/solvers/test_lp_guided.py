@@ -161,13 +161,13 @@ def test_what_is_left_keeps_running_tasks_to_their_modes() -> None:
     late = m.task(units=2.0, modes=[m.mode(pool, time_s=2.0)], release_s=1.0)
     m.minimize(makespan=1.0)
     instance = m.build()
-    state = run_rule(instance, list_rule(instance, end_weight=1.0), until=1.0).state
-    assert state.total[NOW] == 1.0 and late is not None
+    state = run_rule(instance, list_rule(instance, end_weight=1.0), until=1e9).state
+    assert state.total[NOW] == 1e9 and late is not None
     rest = rest_of(instance, plant_of(instance), state)
     assert sorted(rest.task.tolist()) == [0, 1, 2, 3]
     running = rest.instance.pairs.duration[np.isin(rest.instance.pairs.task, rest.running)]
-    assert running.tolist() == [3.0, 3.0]
-    assert rest.instance.tasks.release.tolist() == [0.0, 0.0, 0.0, 0.0]
+    assert running.tolist() == [3_000_000_000] * 2
+    assert rest.instance.tasks.release.tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(("field", "value"), [("roundings", -1), ("steps", -5), ("resolve_every", 0.0), ("resolve_every", -1.0)])

@@ -83,8 +83,8 @@ def test_three_tasks_that_start_together_are_three_at_a_time() -> None:
     none = np.zeros(0, dtype=np.int64)
     inst = replace(
         base, edges=Edges(none, none, np.zeros(0)),
-        tasks=Tasks(np.zeros(3, dtype=np.int64), np.ones(3), np.zeros(3, dtype=np.int64), np.full(3, np.inf), np.zeros(3, dtype=bool),
-                    np.ones(3), np.zeros(3)),
+        tasks=Tasks(np.zeros(3, dtype=np.int64), np.ones(3), np.zeros(3, dtype=np.int64), np.full(3, np.inf),
+                    np.zeros(3, dtype=bool), np.ones(3), np.zeros(3)),
         modes=Modes(("a",), np.asarray([0, 1]), np.ones(1), np.ones(1), np.ones(1), np.full(1, np.nan), np.asarray([0, 1]),
                     np.asarray([0]), np.asarray([1])),
     )

@@ -114,7 +114,8 @@ def test_an_impossible_row_survives_both_targets() -> None:
     deadline = inst.tasks.deadline.copy()
     deadline[0] = 0.0
     hard = np.ones(inst.num_tasks, dtype=bool)
-    inst = replace(inst, tasks=replace(inst.tasks, deadline=deadline, deadline_hard=hard, release=np.ones(inst.num_tasks, dtype=np.int64)))
+    release = np.ones(inst.num_tasks, dtype=np.int64)
+    inst = replace(inst, tasks=replace(inst.tasks, deadline=deadline, deadline_hard=hard, release=release))
     for form in ("time_indexed", "disjunctive"):
         arrays = formulate(inst, form)[0].arrays
         block = arrays.block("nothing")

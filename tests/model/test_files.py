@@ -229,8 +229,8 @@ def test_result_keys() -> None:
     data = result_to_dict(result(bound=float("-inf")))
     assert list(data)[2:23] == [
         "instance", "instance_hash", "problem", "solver", "seed", "threads", "status", "termination", "objective", "bound",
-        "gap", "verified", "violations", "metrics", "bounds", "wall_s", "compile_s", "time_to_first_s", "peak_memory_mb", "trajectory",
-        "schedule_file",
+        "gap", "verified", "violations", "metrics", "bounds", "wall_s", "compile_s", "time_to_first_s",
+        "peak_memory_mb", "trajectory", "schedule_file",
     ]
     assert data["bound"] is None
     assert data["bounds"] == [{"value": 8.0, "source": "load", "proof": "combinatorial", "level": 0}]

@@ -214,8 +214,8 @@ def test_random_schedules_that_were_blurred_are_repaired_or_left(seed: int, piec
     assert found.largest_move == moved.max() <= reach_of(instance)
     assert found.segments_moved == (moved > 0).sum()
     assert found.verdict == verify(instance, found.schedule)
-    if not found.verdict.feasible:
-        assert found.schedule is given
+    # Of whole tasks, the schedule 50 ticks later is feasible, and no farther than the reach of 100 from what was given.
+    assert found.verdict.feasible or (pieces and found.schedule is given)
 
 
 def test_most_blurred_schedules_are_repaired() -> None:

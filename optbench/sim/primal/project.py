@@ -16,7 +16,7 @@ from optbench.sim.primal.genetic import BEST, BIG, TARGET, TRIED, evolve
 from optbench.sim.primal.shop import MAKESPANS, adjacency
 
 # What a project may have: anything else changes when a task can run or what is minimised.
-FEATURES = frozenset({"ticks", "precedence", "releases", "modes", "multi_resource", "pooled"})
+FEATURES = frozenset({"precedence", "releases", "modes", "multi_resource", "pooled"})
 # Tables of usage per tick stay below this, and decoding a list quick.
 MAX_TICKS = 20_000
 MAX_TASKS = 3000

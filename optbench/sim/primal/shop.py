@@ -13,7 +13,7 @@ from optbench.sim.primal.chance import RANDOM, seeded
 from optbench.sim.primal.tabu import BEST, BIG, LOCAL, NONE, TARGET, TENURE, search
 
 # What a shop may have: anything else changes when a task can run or what is minimised.
-FEATURES = frozenset({"ticks", "precedence", "releases", "modes"})
+FEATURES = frozenset({"precedence", "releases", "modes"})
 MAKESPANS = {"makespan", "makespan_s"}
 # Square tables of precedence that may not be repeated stay below this.
 MAX_TASKS = 3000

@@ -141,8 +141,8 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
 class Scaled:
     """A model with its columns in other units, and its rows divided by powers of two: nothing is rounded.
 
-    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch rows on and off are 1e9 and more:
-    with those HiGHS 1.14.0 proved bounds above the optimum.
+    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch rows on and off are 1e9 and
+    more: with those HiGHS 1.14.0 proved bounds above the optimum.
     """
 
     cost: Floats
@@ -168,7 +168,7 @@ class Scaled:
 
 
 def column_units(formulation: Formulation) -> Floats:
-    """What one unit of each column is passed on as: for times a power of two of ticks in which the end is at most LARGEST_TIME."""
+    """What one unit of each column is passed on as: for times a power of two of ticks; the end is at most LARGEST_TIME."""
     out = np.ones(formulation.arrays.num_columns)
     unit = float(np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1]))))
     for block in formulation.arrays.columns:
@@ -311,7 +311,8 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
     - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is harmless.
 
     Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they sum to one per task), the
-    number of edges over ``send``, and the sum of the ranges, in the units that HiGHS is given (``column_units``), otherwise. Rounding in sums is covered by ``safe_bound``.
+    number of edges over ``send``, and the sum of the ranges otherwise, in the units that HiGHS is given
+    (``column_units``). Rounding in sums is covered by ``safe_bound``.
     """
     reach, instance, units = 0.0, formulation.instance, column_units(formulation)
     for block in formulation.arrays.columns:

@@ -87,7 +87,8 @@ class Watch:
         value, title = self._reached[instance]
         if instance in self._denied:
             denier = self._denied.pop(instance)
-            return f"false claim: {denier} says that it is infeasible, but {title} reached {value!r} and the verifier confirmed it"
+            reached = f"{title} reached {value!r} and the verifier confirmed it"
+            return f"false claim: {denier} says that it is infeasible, but {reached}"
         lows = {record.cell.title: record.bound, "the instance's bounding": self._bounds.get(instance)}
         for who, low in lows.items():
             if isinstance(low, float) and exceeds(low, value):

@@ -4,8 +4,8 @@
     net_qk   = power_k [primary_k under q] − Σ_{r under q} rest_r n_kr        own power less the rest of the devices it takes
 
 so that the power at q is base_q plus net_qk of everything that runs. The verifier adds the declared numbers up as fractions;
-``net_power_w`` and ``resting_power_w`` are rounded once (``fsum``): integer models scale them exactly, and a difference in the last
-place would cost them a factor of the scale.
+``net_power_w`` and ``resting_power_w`` are rounded once (``fsum``): integer models scale them exactly, and a difference in the
+last place would cost them a factor of the scale.
 """
 
 from __future__ import annotations

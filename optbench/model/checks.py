@@ -163,7 +163,10 @@ def _duration(instance: Instance, s: Schedule, found: list[Violation]) -> None:
         "duration",
         wrong,
         np.abs(length - whole),
-        lambda r: f"task {name(s.task[r])} runs from {clock(s.start[r])} to {clock(s.end[r])}, in mode {s.mode[r]} it takes {clock(whole[r])}",
+        lambda r: (
+            f"task {name(s.task[r])} runs from {clock(s.start[r])} to {clock(s.end[r])}, "
+            f"in mode {s.mode[r]} it takes {clock(whole[r])}"
+        ),
     )
 
 

@@ -166,7 +166,7 @@ class _Devices:
         return zip(self.modes.req_pool[rows].tolist(), self.modes.req_count[rows].tolist(), strict=True)
 
     def first_start(self, mode: int, begins: int, latest: int) -> int:
-        """The first time from ``begins`` on at which the devices of a mode are free; later than ``latest`` where there is none."""
+        """The first time from ``begins`` on at which the devices of a mode are free; after ``latest`` where there is none."""
         for pool, count in self._needs(mode):
             ends = self.ends[pool]
             while ends and ends[0][0] <= begins:

@@ -1,10 +1,10 @@
 """What an instance with arrivals from outside adds: ways in, outages, and a window after which work may stay undone.
 
-Task j reaches pool p at release_j + up(latency[ingress_j, p] / tick_s), and no segment of it begins there earlier. Devices that an
-outage takes are there for nobody until they come back.
+Task j reaches pool p at release_j + up(latency[ingress_j, p] / tick_s), and no segment of it begins there earlier. Devices
+that an outage takes cannot be used until they come back.
 
-An *open* instance is watched from ``opens`` to the fixed horizon H. Everything stops at H: what runs then counts with the progress
-it has made, what waits counts as undone. Resting power is paid over [opens, H].
+An *open* instance is watched from ``opens`` to the fixed horizon H. Everything stops at H: what runs then counts with the
+progress it has made, what waits counts as undone. Resting power is paid over [opens, H].
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 A schedule is feasible when each of CONSTRAINTS holds; a violation names the constraint, the place and the amount.
 Energy is the sum of the segments' energy data, of the transfers, and of resting power over the horizon:
 
-    E = Σ_s share_s u_i(s) e_k(s) + Σ_edges transfer_j + Σ_pools rest_w · (count · (H − O) − Σ_s n_s · |[start_s, end_s] ∩ [O, H]|)
+    E = Σ_s share_s u_i(s) e_k(s) + Σ_edges transfer_j + Σ_pools rest_w (count (H − O) − Σ_s n_s |[start_s, end_s] ∩ [O, H]|)
 
-with share_s = (end_s − start_s) / D, O the opening (0 where none is given) and H the fixed horizon, or the makespan. Cost and carbon weigh the same power with the pool's tariff at the time: a
-segment draws its energy evenly over its length, a transfer draws at the sender the moment the producer ends.
+with share_s = (end_s − start_s) / D, O the opening (0 where none is given) and H the fixed horizon, or the makespan. Cost and
+carbon weigh the same power with the pool's tariff at the time: a segment draws its energy evenly over its length, a transfer
+draws at the sender the moment the producer ends.
 """
 
 from __future__ import annotations

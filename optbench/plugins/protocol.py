@@ -244,6 +244,8 @@ def check_supported(solver: Solver, name: str, instance: Instance) -> None:
     unknown = set(solver.supports) - set(FEATURES)
     if unknown:
         first = sorted(unknown)[0]
+        if unknown <= {"ticks", "seconds"}:
+            raise UnsupportedError(f"solver {name!r} declares support for {first!r}: time is always whole ticks; leave it out")
         raise UnsupportedError(f"solver {name!r} declares support for {first!r}, which is no feature; {nearest(first, FEATURES)}")
     missing = sorted(instance.features - set(solver.supports))
     if missing:

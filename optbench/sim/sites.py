@@ -233,7 +233,8 @@ class SiteRun:
     def hold(self, task: int, until: float) -> None:
         """Ask again at a later time."""
         if not self.now < until < math.inf or until != int(until):
-            raise ParameterError(f"{self._named(task)} is held until {until!r}; it must be a whole number of ticks after {self.now:g}")
+            allowed = f"a whole number of ticks after {self.now:g}"
+            raise ParameterError(f"{self._named(task)} is held until {until!r}; it must be {allowed}")
         hold_until(self._rows[0], self._rows[1], task, until)
 
     def _can_go(self, task: int, pool: int, widest: int) -> bool:

@@ -135,8 +135,8 @@ def recorded(instance: Instance, mode: Ints, start_s: Floats) -> Schedule:
 def tasks_of(log: Log, kind: Ints, units: Floats, tick_s: float) -> Tasks:
     n = log.num_runs
     return Tasks(
-        kind=kind, units=units, release=to_ints(grid_up(log.release / tick_s)), deadline=np.full(n, np.inf), deadline_hard=np.zeros(n, dtype=bool),
-        weight=np.ones(n), memory_gb=np.zeros(n), names=tuple(log.jobs),
+        kind=kind, units=units, release=to_ints(grid_up(log.release / tick_s)), deadline=np.full(n, np.inf),
+        deadline_hard=np.zeros(n, dtype=bool), weight=np.ones(n), memory_gb=np.zeros(n), names=tuple(log.jobs),
     )  # fmt: skip
 
 

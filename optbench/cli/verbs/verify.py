@@ -12,8 +12,8 @@ from optbench.cli.targets import add_target, instance_of
 
 SUMMARY = "check a schedule: every constraint by name, every metric recomputed"
 DESCRIPTION = (
-    "Check a schedule against its instance, as it stands: no tolerance in time, capacity or work. The exit code is 0 only if it is "
-    "feasible, 4 if it is not. With --repair, starts and ends may first move by 1 µs, or by one tick where that is coarser."
+    "Check a schedule against its instance, as it stands: no tolerance in time, capacity or work. The exit code is 0 only if it "
+    "is feasible, 4 if it is not. With --repair, starts and ends may first move by 1 µs, or by one tick where that is coarser."
 )
 EXAMPLES = ("optbench verify jobshop:jobs=6,machines=4 schedule.json", "optbench verify instance.json rounded.json --repair")
 
@@ -21,7 +21,7 @@ EXAMPLES = ("optbench verify jobshop:jobs=6,machines=4 schedule.json", "optbench
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser, "instance")
     parser.add_argument("schedule", metavar="SCHEDULE", help="a schedule file, as written by `optbench solve -o`")
-    parser.add_argument("--repair", action="store_true", help="first move starts and ends by up to 1 µs (or one tick) to mend rounding")
+    parser.add_argument("--repair", action="store_true", help="first mend rounding, by 1 µs or one tick at most")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="where the instance is generated (default 0)")
 
 

@@ -39,9 +39,10 @@ HEADROOM = 1.5
 @njit(cache=True)
 def may_change(plant: Plant, state: State, steering: Steering, task: int) -> bool:
     """Whether a task runs, is not about to end, and there is room to change it."""
+    nearly_done = NEARLY_DONE_S / plant.scalar[TICK_S]
     return bool(
         plant.size[PREEMPTIVE] and steering.moves[MOVES_LEFT] > 0 and task < plant.size[TASKS]
-        and state.status[task] == RUNNING and state.start[task] < state.total[NOW] < state.end[task] - NEARLY_DONE_S / plant.scalar[TICK_S]
+        and state.status[task] == RUNNING and state.start[task] < state.total[NOW] < state.end[task] - nearly_done
     )  # fmt: skip
 
 

@@ -28,11 +28,11 @@ class State(NamedTuple):
     """``left``, ``right`` and ``key`` hold one heap of ready tasks per queue: queue p of pool p, the last of the whole plant.
 
     ``fresh`` lists tasks that have become ready and stand in no queue yet, ``touched`` the queues in which something can
-    have become possible. ``part_*`` are finished parts of interrupted tasks, chained by ``last_part[task]`` and ``part_before[part]``;
-    ``remaining`` is what is left of a task's units, rounded, for those who decide: how long it takes is ``kernel.remaining``'s
-    to say. ``end`` of a ready task is the time of the
-    event it waits for. ``total[OVERDUE]`` is how late hard deadlines were met, ``total[LOST_J]`` what interrupted work drew in
-    vain, above the rest of its devices; both in the units of their metrics, and outside of every metric.
+    have become possible. ``part_*`` are finished parts of interrupted tasks, chained by ``last_part[task]`` and
+    ``part_before[part]``; ``remaining`` is what is left of a task's units, rounded, for rules and policies: how long it takes
+    is computed by ``kernel.remaining``. ``end`` of a ready task is the time of the event it waits for.
+    ``total[OVERDUE]`` is how late hard deadlines were met, ``total[LOST_J]`` what interrupted work drew in vain, above the rest
+    of its devices; both in the units of their metrics, and outside of every metric.
     """
 
     tally: Ints

@@ -210,8 +210,7 @@ class _Solving:
             best = run.best if run.best is not None else best
             if run.best is None or run.verdict is None or run.crash is not None:
                 break
-            metric, weight = self.instance.objective.levels[k][0]
-            level_instance = level_instance.with_limits(**{metric: run.verdict.objectives[0] / weight})
+            level_instance = level_instance.with_limits(**self.instance.objective.held(k, run.verdict.objectives[0]))
         return self._assemble(best)
 
     def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:

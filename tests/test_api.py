@@ -66,6 +66,16 @@ def test_objectives_in_order_give_vectors() -> None:
     assert {bound.level for bound in result.bounds} == {0, 1}
 
 
+@pytest.mark.parametrize("solver", ["cpsat", "highs"])
+def test_a_weight_before_another_level_costs_no_tick(solver: str) -> None:
+    """1.1 · 15 / 1.1 is a little less than 15: the second level was held at 14 ticks, and nothing was feasible there."""
+    m = ob.Model()
+    m.task(modes=[m.mode(m.pool("gpu", idle_w=1.0), time_s=15, energy_j=5.0)])
+    m.minimize_in_order({"makespan": 1.1}, "energy_j")
+    found = ob.solve(m.build(), solver, time_limit_s=5)
+    assert found.status == "optimal" and found.objective == (16.5, 5.0) and found.bound == pytest.approx((16.5, 5.0))
+
+
 def test_a_bound_above_a_verified_objective_is_a_contradiction() -> None:
     m = two_clocks()
     m.minimize(energy_j=1)

@@ -187,8 +187,7 @@ def level_of(instance: Instance, k: int, objectives: tuple[float, ...]) -> Insta
         return None
     out = instance
     for j in range(k):
-        metric, weight = instance.objective.levels[j][0]
-        out = out.with_limits(**{metric: objectives[j] / weight})
+        out = out.with_limits(**instance.objective.held(j, objectives[j]))
     return out.with_objective(instance.objective.level(k))
 
 

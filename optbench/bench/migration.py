@@ -5,7 +5,7 @@ native format and hashed anew; every kept schedule is put on the grid, verified 
 rounding stands in the way) and its objective and metrics computed again; cells get the keys that belong to the new hashes and to
 the solver's code as it is now, so that nothing is run again whose schedule still verifies. What does not verify is left out and
 listed, and so are the bounds of instances, which were kept without a certificate: both are run again. The file of records as it
-was stays beside the new one.
+was stays beside the new one, and so do the files of the cells that were left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.validate import validate
 
 MARKER, FORMAT = "format", "2"
-OLD_RECORDS = "results.version1.jsonl"
+OLD_RECORDS, OLD_CELLS = "results.version1.jsonl", "cells.version1"
 # What a damaged file, or one that is none of ours, raises when it is read.
 UNREADABLE = (OptbenchError, OSError, ValueError, TypeError, LookupError, AttributeError, pickle.UnpicklingError, EOFError)
 
@@ -48,6 +48,7 @@ class Migrated:
     bounds_dropped: int = 0
     changed: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
+    moved: set[str] = field(default_factory=set)
 
     def lines(self) -> list[str]:
         """For people."""
@@ -86,7 +87,7 @@ def migrate(folder: Path) -> Migrated:
         shutil.copy2(folder / "results.jsonl", folder / OLD_RECORDS)
     write_whole(folder / "results.jsonl", b"".join(lines))
     for old_key in old_records.keys() - new_keys:
-        shutil.rmtree(folder / "cells" / old_key, ignore_errors=True)
+        _put_away(folder, old_key, moved=old_key in done.moved)
     for old_hash, instance in new_hash.items():
         if old_hash != instance.hash:
             (folder / "instances" / f"{old_hash}.pickle").unlink(missing_ok=True)
@@ -193,7 +194,18 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
         if not _same(old.objective, record.objective):
             done.changed.append(f"{cell.title}: objective {old.objective} is now {record.objective}")
     done.kept += 1
+    done.moved.add(old.key)
     return record
+
+
+def _put_away(folder: Path, key: str, *, moved: bool) -> None:
+    """The files of a cell under its old key: copied to the new one, else kept aside, since nothing can make them again."""
+    files, kept = folder / "cells" / key, folder / OLD_CELLS / key
+    if moved or kept.exists():
+        shutil.rmtree(files, ignore_errors=True)
+    elif files.exists():
+        kept.parent.mkdir(exist_ok=True)
+        os.replace(files, kept)
 
 
 def _verified(path: Path, instance: Instance) -> Repaired | None:

@@ -34,7 +34,7 @@ from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.checks import missing_devices
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
-from optbench.model.timegrid import widened
+from optbench.model.timegrid import ulp, widened
 
 # Rounding errors of sums of a million floats stay far below this share.
 MARGIN = 1e-9
@@ -67,6 +67,11 @@ class Slots:
     @property
     def width(self) -> Floats:
         return np.diff(self.edges)
+
+    @property
+    def slip(self) -> Floats:
+        """More than the rounding of the edges can take off a width, or add: much of a short slot late in a long horizon."""
+        return np.asarray(4.0 * ulp(self.edges[1:]), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +213,9 @@ class _Builder:
         row = np.arange(pools * count).reshape(pools, count)
         terms: list[tuple[Any, Any, Any]] = [(row[pool, slot[entry]], x[entry], -need)]
         devices = devices_in(instance, slots)
-        right = np.zeros(pools * count)
+        right = -(devices * slots.slip[None, :]).ravel()
         if used is None:
-            right = -(devices * slots.width[None, :] * (1 + MARGIN)).ravel()
+            right = -(devices * (slots.width + slots.slip)[None, :] * (1 + MARGIN)).ravel()
         else:
             terms.append((row, np.broadcast_to(used, (pools, count)), devices))
         rows.add("devices", right, *terms)
@@ -227,9 +232,9 @@ class _Builder:
             draw = (slot, x, -(net[mode] * time - ROUNDING * np.abs(net[mode]) * time))
             which = np.full(slots.count, number)
             if used is None:
-                rows.add("watts", -left * slots.width, draw, of=which)
+                rows.add("watts", -left * (slots.width + slots.slip), draw, of=which)
             else:
-                rows.add("watts", np.zeros(slots.count), draw, (s, used, left), of=which)
+                rows.add("watts", -left * slots.slip, draw, (s, used, left), of=which)
 
     def _used(self, columns: Columns, rows: Rows) -> Ints:
         """Seconds of each slot that are used: all of them before the least makespan, none before all of the slot before."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import J_PER_KWH, integral, mode_uses
+from optbench.model.metrics import J_PER_KWH, between, mode_uses
 
 # Rounding errors of a difference or a product of a few floats stay far below this share of their magnitude.
 ROUNDING = 1e-14
@@ -67,9 +67,11 @@ def rates_of(instance: Instance, edges: Floats, fixed: bool) -> Rates:
     low = np.stack([rate[:, a : b + 1].min(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
     high = np.stack([rate[:, a : b + 1].max(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
     resting = pools.rest_w * pools.count
-    end = float(instance.horizon) * instance.tick_s if fixed and instance.horizon is not None else float(edges[0])
-    ends = np.array([instance.opens * instance.tick_s, end])
-    paid = np.array([np.diff(integral(times, each, ends))[0] for each in rate])
+    end = float(instance.horizon) if fixed and instance.horizon is not None else float(edges[0]) / instance.tick_s
+    # In ticks, and over the window alone: what is before it may be a million times as long.
+    opens, until = np.array([float(instance.opens)]), np.array([end])
+    turns = np.zeros(1) if tariffs is None else tariffs.times
+    paid = np.array([between(turns, each, opens, until)[0] for each in rate]) * instance.tick_s
     constant = float((resting * paid).sum()) * (1 - 100 * ROUNDING)
     return Rates(instance, base, low, high, (resting @ low) * (1 - ROUNDING), constant, _hidden(instance, rate))
 

@@ -21,6 +21,7 @@ import numpy as np
 from optbench.bounds.linear_program import Columns, Rows
 from optbench.bounds.stream_traffic import Traffic
 from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.timegrid import ulp
 
 # Units of the tasks of one group differ by this factor, or by what makes so many groups of a class.
 RATIO, MOST_GROUPS = 1.5, 12
@@ -75,9 +76,9 @@ def add_waiting(
     by_class = of[:, None] * count + np.arange(count)
     rows.add("by_group", np.zeros(work.num_classes * count), (cell, x, 1.0), (by_class, g, -1.0), equal=True)
     ends = np.flatnonzero(np.isfinite(width))
-    w = width[ends]
+    w, slip = width[ends], 8.0 * ulp(edges[1:][ends])  # rounding of the edges, and of the times between them
     h = columns.add(groups * len(ends), 0.0, (w * total[:, ends] * 2).ravel()).reshape(groups, len(ends))
-    early = np.maximum(come[:, ends] * w - area[:, ends], 0.0) + 3 * MARGIN * w * total[:, ends]
+    early = np.maximum(come[:, ends] * w - area[:, ends], 0.0) + (3 * MARGIN * w + slip) * total[:, ends]
     row = np.arange(groups * len(ends)).reshape(groups, len(ends))
     rows.add("waiting", -early.ravel(), (row, h, 1.0), (row, q[:, ends], -w))
     return Waiting(h.ravel(), np.repeat(of, len(ends)), np.nextafter(np.repeat(1.0 / largest, len(ends)), 0.0))

@@ -77,7 +77,7 @@ def check(instance: Instance, schedule: Schedule) -> list[Violation]:
 
 def _form(instance: Instance, s: Schedule) -> str | None:
     columns = {"task": s.task, "mode": s.mode, "start": s.start, "end": s.end}
-    n = len(s.task)
+    n = s.task.size
     for name, column in columns.items():
         if column.ndim != 1 or len(column) != n:
             return f"column {name!r} has shape {column.shape}, expected ({n},)"

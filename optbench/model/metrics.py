@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,24 +125,43 @@ def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates:
     times = instance.tariffs.times
     # What starts before time 0 is a violation, and no index of a period.
     start, end = (np.maximum(t, 0).astype(float) for t in (schedule.start, schedule.end))
-    last = max(horizon, instance.opens)
-    since, until = np.clip(start, instance.opens, last), np.clip(end, instance.opens, last)
     primary = instance.modes.primary[schedule.mode]
     energy = segment_energy_j(instance, schedule)
-    row, pool, count = requirements(instance, schedule.mode)
     sender, sent_at, sent_j = transfers(instance, schedule)
-    total = 0.0
+    total = _resting_total(instance, schedule, int(horizon), rates)
     for p in range(instance.num_pools):
         here = primary == p
         total += float((energy[here] * mean_rate(times, rates[p], start[here], end[here])).sum())
-        watched = between(times, rates[p], np.asarray([float(instance.opens)]), np.asarray([last]))
-        whole = float(watched[0]) * float(instance.pools.count[p])
-        mine = row[pool == p]
-        busy = between(times, rates[p], since[mine], until[mine]) * count[pool == p]
-        total += float(instance.pools.rest_w[p]) * instance.tick_s * (whole - float(busy.sum()))
         at = sender == p
         total += float((sent_j[at] * rate_at(times, rates[p], sent_at[at])).sum())
     return total / J_PER_KWH
+
+
+def _resting_total(instance: Instance, schedule: Schedule, horizon: int, rates: Floats) -> float:
+    """Resting energy at its price, period by period: where no device rests, it is 0 and not what rounding leaves of it."""
+    assert instance.tariffs is not None
+    times, pools = instance.tariffs.times, instance.pools
+    row, pool, count = requirements(instance, schedule.mode)
+    edges = [*times.tolist(), math.inf]
+    last = max(horizon, instance.opens)
+    terms = []
+    for p in range(instance.num_pools):
+        mine = pool == p
+        start, end, devices = schedule.start[row[mine]], schedule.end[row[mine]], count[mine]
+        for period in np.flatnonzero(rates[p] * pools.rest_w[p] > 0).tolist():
+            low, high = max(edges[period], instance.opens), min(edges[period + 1], last)
+            if low >= high:
+                continue
+            length = np.minimum(end, high) - np.maximum(start, low)
+            idle = int(pools.count[p]) * (high - low) - _device_ticks(devices, np.maximum(length, 0))
+            terms.append(float(rates[p, period]) * float(pools.rest_w[p]) * float(idle))
+    return rounded_sum(terms) * instance.tick_s
+
+
+def _device_ticks(devices: Ints, length: Ints) -> int:
+    """Σ devices · length, exactly."""
+    high, low = devices @ (length >> HALF_BITS), devices @ (length & ((1 << HALF_BITS) - 1))
+    return (int(high) << HALF_BITS) + int(low)
 
 
 def rate_at(times: Any, rates: Floats, t: Floats) -> Floats:
@@ -151,9 +171,13 @@ def rate_at(times: Any, rates: Floats, t: Floats) -> Floats:
 
 def integral(times: Any, rates: Floats, t: Floats) -> Floats:
     """∫ of the rate over [0, t]."""
-    cumulated = np.concatenate(([0.0], np.cumsum(np.diff(times) * rates[:-1])))
     period = np.searchsorted(times, t, side="right") - 1
-    return np.asarray(cumulated[period] + (t - times[period]) * rates[period], dtype=float)
+    return np.asarray(cumulated(times, rates)[period] + (t - times[period]) * rates[period], dtype=float)
+
+
+def cumulated(times: Any, rates: Floats) -> Floats:
+    """∫ of the rate from 0 to the begin of each period."""
+    return np.concatenate(([0.0], np.cumsum(np.diff(times) * rates[:-1])))
 
 
 def mean_rate(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:

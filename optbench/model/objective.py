@@ -71,6 +71,12 @@ class Objective:
         """The k-th level as an objective of its own."""
         return Objective((self.levels[k],))
 
+    def held(self, k: int, value: float) -> dict[str, float]:
+        """Level k at this value, as a limit on its metric; a makespan in ticks stays whole, though value / weight may round."""
+        metric, weight = self.levels[k][0]
+        limit = value / weight
+        return {metric: float(round(limit)) if metric == "makespan" and math.isfinite(limit) else limit}
+
     def values(self, metrics: Mapping[str, float]) -> tuple[float, ...]:
         """The value of each level, from a schedule's metrics."""
         return tuple(rounded_sum(weight * metrics[name] for name, weight in level) for level in self.levels)

@@ -18,6 +18,7 @@ import numpy as np
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.progress import ticks_left
 from optbench.model.schedule import Schedule
+from optbench.model.timegrid import grid_down
 from optbench.model.verify import Verdict, verify
 
 REACH_S = 1e-6
@@ -45,7 +46,7 @@ class Repaired:
 
 def reach_of(instance: Instance) -> int:
     """Ticks by which a start or an end may be moved."""
-    return max(1, round(REACH_S / instance.tick_s))
+    return max(1, int(grid_down(REACH_S / instance.tick_s)))
 
 
 def worth_trying(instance: Instance, verdict: Verdict) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.bench.migration import OLD_RECORDS
+from optbench.bench.migration import OLD_CELLS, OLD_RECORDS
 from optbench.bench.store import Store
 from optbench.bench.study.snapshots import load_plan
 from optbench.model.files import schedule_from_dict
@@ -65,6 +65,8 @@ def test_a_schedule_that_no_longer_verifies_is_dropped_and_named(folder: Path, c
     kept = [record.cell for record in store.records().values() if record.cell.target.startswith("jobshop")]
     assert {cell.label for cell in kept} == {"fcfs", "greedy"}
     assert "dropped: cpsat | jobshop-3x2-0 | 0: duration" in capsys.readouterr().err
+    # Its files are out of the way, and not lost.
+    assert not path.exists() and json.loads((folder / OLD_CELLS / row["key"] / "schedule.json").read_text()) == schedule
 
 
 def test_plans_name_the_new_cells(folder: Path) -> None:

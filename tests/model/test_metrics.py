@@ -121,3 +121,17 @@ def test_an_infeasible_schedule_has_no_objective() -> None:
     verdict = verify(instance, Schedule.of(instance, [0, 1], [0, 7]))
     assert not verdict.feasible and verdict.objective is None and verdict.objectives == ()
     assert [v.constraint for v in verdict.violations] == ["transfer"]
+
+
+def test_devices_that_never_rest_cost_nothing_for_it() -> None:
+    """An hour of work in 1,000 pieces of no energy: the price of rest was once what rounding left of two large numbers."""
+    rng = np.random.default_rng(1)
+    m = Model(tick_s=1e-3, preemptive=True)
+    m.tariff(price_usd_per_kwh=rng.random(60).tolist(), every_s=60.0)
+    m.task(modes=[m.mode(m.pool("gpu", idle_w=123.4), time_s=3600.0)])
+    m.minimize(cost_usd=1.0)
+    m.limit(cost_usd=0.0)
+    cuts = np.sort(rng.choice(np.arange(1, 3_600_000), 999, replace=False))
+    zeros, start, end = np.zeros(1000, dtype=np.int64), np.append(0, cuts), np.append(cuts, 3_600_000)
+    verdict = verify(m.build(), Schedule(zeros, zeros, start, end))
+    assert verdict.feasible and verdict.objective == 0.0

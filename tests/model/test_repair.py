@@ -47,7 +47,7 @@ def test_floats_go_to_the_nearest_tick() -> None:
     assert all(column.dtype == np.int64 for column in (schedule.task, schedule.mode, schedule.start, schedule.end))
 
 
-@pytest.mark.parametrize(("tick_s", "reach"), [(1e-9, 1000), (1e-7, 10), (1e-6, 1), (1e-3, 1), (3600.0, 1)])
+@pytest.mark.parametrize(("tick_s", "reach"), [(1e-9, 1000), (1e-7, 10), (1e-6, 1), (6e-7, 1), (3e-7, 3), (1e-3, 1), (3600.0, 1)])
 def test_the_reach_is_a_microsecond_or_a_tick(tick_s: float, reach: int) -> None:
     assert reach_of(replace(line(), tick_s=tick_s)) == reach
 

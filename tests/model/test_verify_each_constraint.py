@@ -240,6 +240,7 @@ def test_a_limit_on_every_metric_is_checked_and_named(metric: str) -> None:
     ("edit", "said"),
     [
         (lambda s: replace(s, task=s.task[:-1]), r"'mode' has shape \(4,\), expected \(3,\)"),
+        (lambda s: replace(s, task=np.array(0)), r"'task' has shape \(\), expected \(1,\)"),
         (lambda s: replace(s, task=np.array([0, 1, 2, 9])), r"task\[3\] is 9, expected 0 to 3"),
         (lambda s: replace(s, mode=np.array([0, 0, -1, 2])), r"mode\[2\] is -1, expected 0 to 2"),
         (lambda s: replace(s, mode=s.mode.astype(float)), "'mode' holds float64"),

@@ -129,9 +129,11 @@ def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
     (tmp_path / "studies").mkdir()
     for study, text in SHORT_STUDIES.items():
         (tmp_path / "studies" / f"{study}.toml").write_text(text)
-    # What a reader brings along: a log and a profile.
+    # What a reader brings along: a log, a profile and a bank of bounds.
     (tmp_path / "march.sacct").write_text(sacct_text())
     (tmp_path / "mine.json").write_bytes((resources.files("optbench.power") / "data" / "L4.json").read_bytes())
+    banked = "optbench solve jobshop:jobs=3,machines=3 -s fcfs --time-limit 5s --bank"
+    subprocess.run(["bash", "-c", banked], cwd=tmp_path, env=env, capture_output=True, timeout=120, check=True)
     failed = {}
     for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", *ALONE))):
         for example in VERBS[name].EXAMPLES:

@@ -15,7 +15,10 @@ DESCRIPTION = (
     "Check a schedule against its instance, as it stands: no tolerance in time, capacity or work. The exit code is 0 only if it "
     "is feasible, 4 if it is not. With --repair, starts and ends may first move by 1 µs, or by one tick where that is coarser."
 )
-EXAMPLES = ("optbench verify jobshop:jobs=6,machines=4 schedule.json", "optbench verify instance.json rounded.json --repair")
+EXAMPLES = (
+    "optbench verify jobshop:jobs=6,machines=4 schedule.json",
+    "optbench verify jobshop:jobs=6,machines=4 schedule.json --repair",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optbench.model.objective import METRICS
 from optbench.sim.compiled import njit
-from optbench.sim.kernel.plant import PERIODS, POOLS, SENDS, TICK_S, Plant
+from optbench.sim.kernel.plant import HORIZON, PERIODS, POOLS, SENDS, TICK_S, Plant
 from optbench.sim.kernel.spans import duration
 from optbench.sim.kernel.state import (
     BUSY_J,
@@ -31,11 +31,12 @@ NUM_METRICS = len(METRICS)
 
 @njit(cache=True)
 def accrue(plant: Plant, state: State, t: float) -> None:
-    """Let time pass until t: devices that are not busy draw power."""
-    total = state.total
-    total[REST_J] += total[REST_W] * (t - total[NOW]) * plant.scalar[TICK_S]
+    """Let time pass until t: devices that are not busy draw power, which is paid for up to a fixed horizon."""
+    total, horizon = state.total, plant.scalar[HORIZON]
+    since, until = min(total[NOW], horizon), min(t, horizon)
+    total[REST_J] += total[REST_W] * (until - since) * plant.scalar[TICK_S]
     if plant.size[PERIODS] > 0:
-        rest_at_a_price(plant, state, total[NOW], t)
+        rest_at_a_price(plant, state, since, until)
     total[NOW] = t
 
 
@@ -64,6 +65,7 @@ def rest_of_pool(plant: Plant, state: State, pool: int, watts: float, before: in
 @njit(cache=True)
 def rest_after_all(plant: Plant, state: State, mode: int, since: float, t: float) -> None:
     """Devices that were busy with work that is lost count as resting, since no schedule shows that work."""
+    since, t = min(since, plant.scalar[HORIZON]), min(t, plant.scalar[HORIZON])
     state.total[REST_J] += plant.mode_rest_w[mode] * (t - since) * plant.scalar[TICK_S]
     if plant.size[PERIODS] > 0:
         before, after = period_of(plant, since), period_of(plant, t)

@@ -193,7 +193,7 @@ def pass_time(plant: Plant, state: State, t: float) -> None:
 
 @njit(cache=True)
 def close_accounts(plant: Plant, state: State) -> None:
-    """Once everything has ended: rest up to a fixed horizon; understated where the end is beyond it, which is infeasible."""
+    """Once everything has ended: rest up to a fixed horizon."""
     horizon, now = plant.scalar[HORIZON], state.total[NOW]
     if horizon < math.inf:
         accrue(plant, state, horizon)

@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.exact_check import certificate, proven_bound, round_down
-from optbench.bounds.stream import path_bound, path_metrics, slots_of, slotted_bound, stream_bound, stream_bounds
+from optbench.bounds.stream import path_bound, path_metrics, slots_of, slotted_bound, stream_bound
 from optbench.bounds.stream_duals import repaired, solve_scaled
 from optbench.bounds.stream_program import Demand, stream_program, undominated
 from optbench.bounds.stream_traffic import traffic
-from optbench.errors import ModelError, ParameterError
+from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective import Objective
-from optbench.model.schedule import Schedule
 from optbench.model.streams import outages_in_seconds, with_stream
-from optbench.model.verify import verify
 from optbench.plugins.problems.geo_dc import GeoDc
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_with_ways
@@ -396,41 +394,3 @@ def test_beaten_modes_are_left_out() -> None:
 def test_what_cannot_be_asked(call: Any, value: str) -> None:
     with pytest.raises(ParameterError, match=value):
         call(farm([5], [0], 1000.0))
-
-
-def test_a_stream_out_of_reach_is_refused_before_any_bound() -> None:
-    with pytest.raises(ModelError, match="'t0' comes in at 'in0'"):
-        farm([5], [0], 1000.0, way_s=math.inf)
-
-
-@pytest.mark.parametrize("window_s", [1.0, 1e-2, 1e-6])
-def test_a_short_window_late_in_a_week_pays_for_its_own_rest(window_s: float) -> None:
-    """The rest of 1,000 devices in the last moment of a week: as a difference of two integrals it was up to 6e-5 too much."""
-    week, rng = 7 * 86400, np.random.default_rng(1)
-    m = ob.Model(tick_s=1e-9, horizon_s=float(week))
-    gpu = m.pool("gpu", count=1000, idle_w=100.0)
-    m.tariff(price_usd_per_kwh=rng.random(week // 600).tolist(), every_s=600.0)
-    m.task(modes=[m.mode(gpu, time_s=window_s / 2, energy_j=50 * window_s)], release_s=week - window_s)
-    m.minimize(cost_usd=1.0)
-    built = m.build()
-    instance = with_stream(built, opens=week * 10**9 - round(window_s * 1e9))
-    objective = verify(instance, Schedule.of(instance, [0], built.tasks.release[:1])).objectives[0]
-    found = stream_bounds(instance, 5.0)
-    assert found and all(objective * (1 - 1e-4) <= bound.value <= objective for bound in found)
-
-
-@pytest.mark.parametrize("ticks", [2, 1000])
-def test_slots_are_as_long_as_they_are_whatever_the_time_of_day(ticks: int) -> None:
-    """Seven tasks fill the last 7 · ticks of a week: in seconds, rounding makes that less, and they did not fit."""
-    week, tick_s = 7 * 86400.0, 1e-8
-    opens = round(week / tick_s) - 7 * ticks
-    m = ob.Model(tick_s=tick_s, horizon_s=week)
-    cheap, dear = m.pool("cheap", idle_w=10.0), m.pool("dear", idle_w=10.0)
-    modes = [m.mode(cheap, time_s=ticks * tick_s, energy_j=1.0), m.mode(dear, time_s=ticks * tick_s, energy_j=100.0)]
-    m.tasks(np.ones(7), modes=modes, release_s=opens * tick_s)
-    m.minimize(energy_j=1.0)
-    instance = with_stream(m.build(), opens=opens)
-    verdict = verify(instance, Schedule.of(instance, np.zeros(7), opens + ticks * np.arange(7)))
-    assert verdict.feasible
-    floor = path_bound(instance, 7.0)
-    assert floor is not None and floor.energy_j <= verdict.metrics["energy_j"]

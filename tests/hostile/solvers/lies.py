@@ -68,7 +68,7 @@ def _spoil_results(**values: Any) -> None:
 
 def _believe_everything() -> None:
     """Inside this process the verifier finds nothing."""
-    for name in ("optbench.api", "optbench.model.verify", "optbench.plugins.protocol"):
+    for name in ("optbench.api", "optbench.model.verify", "optbench.model.repair"):
         module: Any = import_module(name)
         module.verify = _approves(module.verify)
 

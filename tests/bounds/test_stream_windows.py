@@ -7,9 +7,11 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.stream import path_bound, stream_bounds
+from optbench.errors import ModelError
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream
 from optbench.model.verify import verify
+from tests.bounds.test_stream import farm
 
 
 @pytest.mark.parametrize("window_s", [1.0, 1e-2, 1e-6])

@@ -183,7 +183,8 @@ class _Search(cp_model.CpSolverSolutionCallback):
             return
         if run.best is not None:
             view.hint(run.best)
-        if run.bound is not None:
+        # In coarse ticks the sum of a schedule may lie below what is known of its objective: a floor would cut off the best.
+        if run.bound is not None and view.draft.coarse == 1:
             view.model.add(view.total >= view.floor(run.bound))
 
     def _conclude(self) -> None:

@@ -16,6 +16,9 @@ from optbench.plugins.protocol import Run
 from optbench.plugins.solvers.cpsat import CpSat
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
+from tests.reference.second_agreement import drawn
+from tests.reference.two_verifiers import instance_of
+from tests.second_verifier.generator import SCALES
 
 
 def cooler_at_work() -> Instance:
@@ -154,3 +157,12 @@ def test_where_no_scale_is_exact_the_error_is_stated_and_small() -> None:
     error = result.info.get("scaling_error", 0.0)
     assert 0 <= result.objective - result.bound <= error + 2.0**-40 * result.objective
     assert error <= 1e-6 * result.objective
+
+
+def test_a_known_bound_cuts_nothing_off_in_coarse_ticks() -> None:
+    """Seed 118 of the second verifier at 1e9 ticks: the floor of a bound proved before left only sums above the optimum."""
+    scale = next(scale for scale in SCALES if scale.name == "1e9 ticks")
+    instance = instance_of(drawn(118, scale))
+    result = ob.solve(instance, "cpsat", time_limit_s=5)
+    assert isinstance(result.objective, tuple) and isinstance(result.bound, tuple)
+    assert result.objective[2] == 1241666666.9 >= result.bound[2]

@@ -107,9 +107,15 @@ def charge(plant: Plant, state: State, pool: int, energy_j: float, begin: float,
 
 @njit(cache=True)
 def start_accounts(plant: Plant, state: State, task: int, mode: int, end: float) -> None:
-    """A task's run in a mode is paid for when it begins."""
-    run_accounts(plant, state, task, mode, state.start[task], end, 1.0)
-    if plant.size[SENDS] > 0 and state.last_part[task] == NONE:
+    """A task's run in a mode is paid for when it begins: all of its energy, or what the rest of it takes."""
+    if state.last_part[task] != NONE:
+        run_accounts(plant, state, task, mode, state.start[task], end, 1.0)
+        return
+    energy_j = plant.units[task] * plant.energy_j[mode]
+    state.total[BUSY_J] += energy_j
+    if plant.size[PERIODS] > 0:
+        charge(plant, state, plant.primary[mode], energy_j, state.start[task], end)
+    if plant.size[SENDS] > 0:
         send_accounts(plant, state, task, mode, 1.0)
 
 

@@ -256,7 +256,11 @@ def is_queued(plant: Plant, state: State, task: int) -> bool:
 def start(plant: Plant, state: State, task: int, mode: int) -> None:
     """Begin a ready task that stands in no queue; what ``can_start`` asks for must hold."""
     now = state.total[NOW]
-    end = now + ticks_left(plant, state, task, mode)
+    # Calls that take whole tables cost more than what they do: one for the few tasks that have been interrupted.
+    if state.last_part[task] == NONE:
+        end = now + whole_ticks(plant.units[task] * plant.ticks_per_unit[mode])
+    else:
+        end = now + ticks_left(plant, state, task, mode)
     state.status[task], state.mode[task], state.queue[task] = RUNNING, mode, NONE
     state.start[task], state.end[task] = now, end
     state.tally[NUM_RUNNING] += 1

@@ -10,18 +10,22 @@ from optbench.sim.kernel.state import NONE, State
 
 # The constants of ``model.timegrid``; a test compares both sides.
 GUARD_ULPS, GUARD_TICKS = 8.0, 0.25
+# Floats from here on are whole, and adding it to a smaller one rounds that to a whole number; an ulp as a share of its value.
+HALF_BEYOND, LARGEST_ULP = 2.0**52, 2.0**-52
 
 
 @njit(cache=True)
 def whole_ticks(value: float) -> float:
     """``timegrid.grid_up`` of one finite number, not negative."""
-    whole = math.floor(value + 0.5) if value < 4503599627370496.0 else value
-    if whole - value == 0.5:  # halves go to the even side, as in numpy
-        whole = 2.0 * math.floor(0.5 * whole)
-    ulp = math.ldexp(1.0, max(math.frexp(value)[1] - 53, -1074))
-    if abs(value - whole) <= min(GUARD_ULPS * ulp, GUARD_TICKS):
+    if value >= HALF_BEYOND:
+        return value
+    whole = (value + HALF_BEYOND) - HALF_BEYOND  # rounds halves to the even side, as numpy does
+    off = abs(value - whole)
+    # An ulp is at most 2^-52 of the value: mostly that settles it, and there is no need for the exact one.
+    near = off <= GUARD_TICKS and off <= GUARD_ULPS * LARGEST_ULP * value
+    if near and off <= GUARD_ULPS * math.ldexp(1.0, max(math.frexp(value)[1] - 53, -1074)):
         return whole
-    return math.ceil(value)
+    return whole if whole >= value else whole + 1.0
 
 
 @njit(cache=True)

@@ -182,9 +182,8 @@ def steering_of(
         coming=np.zeros(p, dtype=np.int64),
         fit=flat(grid.fit), levels=flat((~np.isnan(grid.clocks)).sum(axis=2)), column=flat(grid.column),
         moves=np.array([how, moves], dtype=np.int64), scratch=np.zeros(n, dtype=np.int64),
-        turn=order_of_classes.copy(), rank=order_of_classes.copy(),
-        fastest=fastest_of(instance),
-        num_seen=np.zeros(num_classes), seen_s=np.zeros(num_classes),
+        serving=np.concatenate((order_of_classes, order_of_classes)),
+        seen=np.concatenate((np.zeros(2 * num_classes), fastest_of(instance))),
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from optbench.sim.kernel.sites import Steering
 
 # Entries of ``Steering.shape``.
-WIDEST, CLOCKS = 0, 1
+WIDEST, CLOCKS, CLASSES = 0, 1, 2
 # Entries of ``moves``; bits of HOW.
 HOW, MOVES_LEFT = range(2)
 URGENT, ELASTIC, UNIFORM, SINGLY = 1, 2, 4, 8
@@ -78,7 +78,7 @@ def latest_of_others(plant: Plant, state: State, steering: Steering, pool: int, 
     for event in range(state.tally[EVENTS]):
         task = state.event_code[event]
         if may_change(plant, state, steering, task) and plant.primary[state.mode[task]] == pool:
-            other = steering.rank[steering.class_of[plant.kind[task]]] > first
+            other = steering.serving[steering.shape[CLASSES] + steering.class_of[plant.kind[task]]] > first
             if other and (best == NONE or (state.start[task], task) > (state.start[best], best)):
                 best = task
     return best

@@ -29,7 +29,7 @@ from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import J_PER_KWH, period_of
 from optbench.sim.kernel.plant import MODES, PERIODS, POOLS, TICK_S, WAYS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites import CLASSES, CLOCKS, WIDEST, Steering, go_on, hold, open_sites, send, steering_at
+from optbench.sim.kernel.sites import CLASSES, CLOCKS, WIDEST, Steering, go_on, hold, open_sites, rank_of, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
 # Entries of ``option``, of ``weight``, of ``memory``.
@@ -202,7 +202,7 @@ def best_pool(
 def expected_wait(plant: Plant, state: State, steering: Steering, kind: int, units: float, pool: int, mode: int) -> float:
     """Work that stands before a job over the devices there are; the most urgent class waits for the next end only."""
     ahead = units
-    if steering.shape[CLASSES] == 1 or steering.rank[steering.class_of[kind]] > 0:
+    if steering.shape[CLASSES] == 1 or rank_of(steering, steering.class_of[kind]) > 0:
         ahead += steering.waiting_units[pool]
     devices = plant.pool_count[pool] - state.gone[pool]
     return ahead * plant.devices[mode] * plant.time_s[mode] / max(0.001, devices)

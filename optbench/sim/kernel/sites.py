@@ -57,8 +57,11 @@ class Steering(NamedTuple):
     counts the clocks of a kind at a pool, ``column`` is the clock of a mode, ``coming`` counts devices that jobs on their way
     want. ``moves`` says what may change while it runs (``site_moves``).
 
-    Classes are served in the order ``turn``, of which ``rank`` is the inverse. With SHORT_FIRST that order follows what
-    has come so far: the class whose jobs take the least time on the average, on their fastest modes, comes first.
+    ``serving`` lists the classes in the order in which they are served, and behind that the rank of each (``rank_of``). With
+    SHORT_FIRST that order follows what has come so far: the class whose jobs take the least time on the average, on their
+    fastest modes, comes first. ``seen`` is how many jobs of each class have come, their mean time, and the seconds per unit of
+    the fastest mode of each kind. Few long columns, since each is an argument of every call that is not inlined: five more made
+    the reference week twice as slow.
     """
 
     shape: Ints
@@ -86,11 +89,8 @@ class Steering(NamedTuple):
     column: Ints
     moves: Ints
     scratch: Ints
-    turn: Ints
-    rank: Ints
-    fastest: Floats
-    num_seen: Floats
-    seen_s: Floats
+    serving: Ints
+    seen: Floats
 
 
 steering_at = table_at(Steering)
@@ -121,8 +121,8 @@ def open_sites(plant: Plant, state: State, steering: Steering) -> None:
             steering.arm_count[arm], steering.arm_mean[arm] = 0.0, 0.0
     steering.shape[SELECTIONS] = 0
     for rank in range(steering.shape[CLASSES]):
-        steering.turn[rank], steering.rank[rank] = rank, rank
-        steering.num_seen[rank], steering.seen_s[rank] = 0.0, 0.0
+        steering.serving[rank], steering.serving[steering.shape[CLASSES] + rank] = rank, rank
+        steering.seen[rank], steering.seen[steering.shape[CLASSES] + rank] = 0.0, 0.0
 
 
 @njit(cache=True)
@@ -167,18 +167,24 @@ def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
 def learn_order(plant: Plant, state: State, steering: Steering, task: int) -> None:
     """Classes in the order of the mean least time of their jobs that have come; of equal ones the first."""
     kind, classes = plant.kind[task], steering.shape[CLASSES]
-    mine = steering.class_of[kind]
-    steering.num_seen[mine] += 1.0
-    seconds = state.remaining[task] * steering.fastest[kind]
-    steering.seen_s[mine] += (seconds - steering.seen_s[mine]) / steering.num_seen[mine]
+    mine, turn, seen = steering.class_of[kind], steering.serving, steering.seen
+    seen[mine] += 1.0
+    seconds = state.remaining[task] * seen[2 * classes + kind]
+    seen[classes + mine] += (seconds - seen[classes + mine]) / seen[mine]
     for k in range(1, classes):
-        moved, at = steering.turn[k], k
-        while at > 0 and (steering.seen_s[steering.turn[at - 1]], steering.turn[at - 1]) > (steering.seen_s[moved], moved):
-            steering.turn[at] = steering.turn[at - 1]
+        moved, at = turn[k], k
+        while at > 0 and (seen[classes + turn[at - 1]], turn[at - 1]) > (seen[classes + moved], moved):
+            turn[at] = turn[at - 1]
             at -= 1
-        steering.turn[at] = moved
+        turn[at] = moved
     for k in range(classes):
-        steering.rank[steering.turn[k]] = k
+        turn[classes + turn[k]] = k
+
+
+@njit(cache=True)
+def rank_of(steering: Steering, of_class: int) -> int:
+    """At which place a class is served."""
+    return int(steering.serving[steering.shape[CLASSES] + of_class])
 
 
 @njit(cache=True)
@@ -255,7 +261,7 @@ def hold(plant: Plant, state: State, task: int, until: float) -> None:
 def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
     """Begin, or wait; nobody overtakes a job of its class."""
     of_class = steering.class_of[plant.kind[task]]
-    rank, first = steering.rank[of_class], steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
+    rank, first = rank_of(steering, of_class), steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
     if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
         make_way(plant, state, steering, pool, rank)
     if not (first and begin_job(plant, state, steering, task, pool)):
@@ -296,7 +302,7 @@ def serve_site(plant: Plant, state: State, steering: Steering, pool: int) -> Non
     """Begin queued jobs while a device is free."""
     classes = steering.shape[CLASSES]
     for turn in range(classes):
-        queue = pool * classes + steering.turn[turn]
+        queue = pool * classes + steering.serving[turn]
         while state.free[pool] > 0 and steering.head[queue] != NONE:
             task = steering.head[queue]
             if not begin_job(plant, state, steering, task, pool):

@@ -99,10 +99,10 @@ def exact_scale(values: Iterable[float]) -> Fraction | None:
 
     With b the least value and every v/b = p_v/q_v in lowest terms, it is lcm(q_v) / (b gcd(p_v lcm
     / q_v)). """
-    sizes = {abs(value) for value in values}
+    sizes: list[float] = [abs(value) for value in values]
     noise = Fraction(NEAR) * Fraction(max(sizes)) / 2
     # A float stands for a decimal: 0.3 for 3/10, whose scale is 10 and not 1/0.3.
-    numbers = sorted(_simplest(value, noise) for value in sizes if value > noise)
+    numbers = sorted({_simplest(value, noise) for value in {*sizes} if value > noise})
     base, common = numbers[0], 1
     ratios = []
     for number in numbers:
@@ -143,7 +143,7 @@ def to_int(
 def _near(value: float | Fraction, scale: Fraction, largest: float) -> int | None:
     product = Fraction(value) * scale
     nearest = round(product)
-    noise = Fraction(NEAR) * max(abs(nearest), Fraction(largest) * scale)
+    noise = Fraction(NEAR) * max(Fraction(abs(nearest)), Fraction(largest) * scale)
     return nearest if abs(product - nearest) <= noise else None
 
 

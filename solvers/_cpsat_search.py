@@ -26,6 +26,8 @@ POLL_S = 0.05
 PLAIN_SHARE, UNSHARED_SHARE, MIXED_SHARE = 0.4, 0.15, 0.65
 # Finer scales than the coarse one get this share of what is left, the finest all of it.
 STAGE_SHARE = 0.3
+# A search of no more than this work (in CP-SAT's deterministic time) is repeated at once in the first scale that leaves no gap.
+QUICK_WORK = 0.5
 # Source of the bounds of the whole model.
 WHOLE = "cpsat"
 MIXED = ("default_lp", "lb_tree_search")
@@ -69,7 +71,8 @@ def search(
     interleaved: bool = False,
 ) -> bool:
     """Search within what is left of the budget; whether nothing is left to search."""
-    status = _Search(view, run, workers=workers, interleaved=interleaved).run(seconds, work_share)
+    searching = _Search(view, run, workers=workers, interleaved=interleaved)
+    status = searching.run(seconds, work_share)
     if status == cp_model.INFEASIBLE:
         run.report_infeasible(WHOLE)
         return True
@@ -80,22 +83,29 @@ def search(
     if run.best is None:  # rounding admitted schedules that the verifier rejects
         _Search(build(view.instance, inner=True), run, proves=False).run()
     if run.best is not None and view.numbers.error > 0:
-        sharpen(view.instance, run, work_share)
+        sharpen(view.instance, run, view.numbers.error, work_share, searching.work <= QUICK_WORK)
     return True
 
 
-def sharpen(instance: Instance, run: Run, work_share: float = 1.0) -> None:
+def sharpen(
+    instance: Instance, run: Run, error: float = math.inf, work_share: float = 1.0, quick: bool = False
+) -> None:
     """A finished search again in finer integers, while rounding leaves a gap; only what is no worse matters now.
 
+    ``error``: what the scale of that search may leave. Scales that may leave as much are passed over, and after a ``quick``
+    search all that may leave a gap, but for the last.
     Where the last optimum still breaks a limit by less than the rounding, a search among schedules that surely keep it follows.
     """
     for stage in range(1, len(FINER) + 1):
         if is_sharp(instance, run):
             return
         view = build(instance, stage=stage, cutoff=math.inf if run.objective is None else run.objective)
+        sharp = run.objective is not None and view.numbers.error <= level_tolerance(instance, run.objective)
+        if stage < len(FINER) and not sharp and (quick or view.numbers.error >= error):
+            continue
         seconds = run.time_left() * (1.0 if stage == len(FINER) else STAGE_SHARE)
         if _Search(view, run).run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
-            run.info["scaling_error"] = view.numbers.error
+            error = run.info["scaling_error"] = view.numbers.error
     if run.termination == "finished" and not is_sharp(instance, run, run.info["scaling_error"]):
         _Search(build(instance, stage=len(FINER), inner=True), run, proves=False).run(work_share=work_share)
 
@@ -137,6 +147,7 @@ class _Search(cp_model.CpSolverSolutionCallback):
         self.solver.parameters.subsolvers.extend(workers)
         self.solver.parameters.interleave_search = interleaved
         self.status: Any = cp_model.UNKNOWN
+        self.work = 0.0
 
     def on_solution_callback(self) -> None:
         if self.source == WHOLE:
@@ -173,6 +184,7 @@ class _Search(cp_model.CpSolverSolutionCallback):
                 if run.stop_requested.is_set():
                     self.solver.stop_search()
         self.status = answer.result()
+        self.work = self.solver.response_proto.deterministic_time
         self._conclude()
         return self.status
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -42,6 +43,8 @@ PROVERS = ("no_lp", "lb_tree_search")
 SMALL_TASKS = 150
 PROVABLE_TASKS, PROVABLE_GAP = 300, 0.06
 TIGHT_GAP = 0.03
+# Where CP-SAT is likely to prove, the heuristics give way to it after this long without a better schedule.
+PATIENCE_S = 1.0
 
 
 @dataclass
@@ -114,7 +117,8 @@ class CpSat(Solver):
             if run.threads > 1:
                 improve(improver, run, seconds / 2, spared=1)
             bounds.result()
-        improve(improver, run, seconds / 2)
+        provable = instance.num_tasks <= SMALL_TASKS and is_provable(instance, run)
+        improve(improver, run, seconds / 2, patience=PATIENCE_S if provable else math.inf)
         if is_shop(instance) and not is_provable(instance, run) and not is_closed(run):
             improve(improver, run, min(2 * POLISH_S, REST_SHARE * run.time_left()))
 
@@ -137,15 +141,33 @@ def report_bounds(run: Run, seconds: float) -> None:
     run.prove_bounds(seconds)
 
 
-def improve(improver: Improver, run: Run, seconds: float, chunks: int | None = None, spared: int = 0) -> None:
-    """Some time of the compiled heuristics, unless they meet the bound, on all threads but those spared."""
+def improve(
+    improver: Improver,
+    run: Run,
+    seconds: float,
+    chunks: int | None = None,
+    spared: int = 0,
+    patience: float = math.inf,
+) -> None:
+    """Some time of the compiled heuristics, unless they meet the bound or find nothing better for as long
+    as ``patience``, on all threads but those spared."""
     metric, weight = run.instance.objective.levels[0][0]
     unit = weight * (run.instance.tick_s if metric == "makespan_s" else 1.0)
 
     def target() -> float:
         return -math.inf if run.bound is None else math.ceil(run.bound / unit - 1e-6)
 
-    improver.run(target, run.report, run.stop_requested.is_set, seconds, chunks, spared)
+    last = time.perf_counter()
+
+    def report(schedule: Schedule) -> None:
+        nonlocal last
+        run.report(schedule)
+        last = time.perf_counter()
+
+    def stop() -> bool:
+        return run.stop_requested.is_set() or time.perf_counter() > last + patience
+
+    improver.run(target, report, stop, seconds, chunks, spared)
 
 
 def is_provable(instance: Instance, run: Run) -> bool:

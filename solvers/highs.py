@@ -14,7 +14,7 @@ from optbench.model.features import FEATURES
 from optbench.model.instance import Floats, Instance
 from optbench.model.result import Termination
 from optbench.plugins.protocol import Run, Solver
-from optbench.views.milp import Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
+from optbench.views.milp import BuildStoppedError, Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
 
 from ._first import KERNELS, first_schedules
 
@@ -91,8 +91,14 @@ class Highs(Solver):
         began = run.elapsed_s()
         self._start(instance, run)
         warm = run.best
-        formulation, reason = formulate(instance, self.form, known_end(instance, run.objective))
-        arrays = formulation.arrays
+        end = known_end(instance, run.objective)
+        formulation, reason = formulate(instance, self.form, end, lambda: run.time_left() <= 0)
+        try:
+            arrays = formulation.arrays
+        except BuildStoppedError as error:
+            run.report_message(f"{error}; use a longer time limit, or -s cpsat")
+            run.report_termination("interrupted" if run.stop_requested.is_set() else "time_limit")
+            return run.best
         order = np.arange(arrays.num_columns)
         model: MilpArrays | StandardForm = arrays
         if self.route == "pyomo":

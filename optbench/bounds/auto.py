@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from optbench.bounds.combinatorial import DESTRUCTIVE, combinatorial_bounds
@@ -24,16 +25,21 @@ METHODS = {
 }
 
 
-def lower_bounds(instance: Instance, method: str = "auto", time_limit_s: float = 10.0) -> list[Bound]:
-    """Certified bounds on the first level of the objective, best first; empty when nothing finite can be said."""
+def lower_bounds(
+    instance: Instance, method: str = "auto", time_limit_s: float = 10.0, upper: float = math.inf
+) -> list[Bound]:
+    """Certified bounds on the first level of the objective, best first; empty when nothing finite can be said.
+
+    ``upper``: the makespan of a known feasible schedule, in ticks; no makespan from it on is tried.
+    """
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, METHODS)
-    found = _found(instance, method, time_limit_s)
+    found = _found(instance, method, time_limit_s, upper)
     remember(instance, found)
     return sorted(found, key=lambda bound: -bound.value)
 
 
-def _found(instance: Instance, method: str, time_limit_s: float) -> list[Bound]:
+def _found(instance: Instance, method: str, time_limit_s: float, upper: float) -> list[Bound]:
     """The bounds of a method, in any order."""
     if method == "cheap":
         return combinatorial_bounds(instance)
@@ -48,7 +54,7 @@ def _found(instance: Instance, method: str, time_limit_s: float) -> list[Bound]:
     left = time_limit_s - (time.perf_counter() - began)
     if left > LEAST_S and _deduces(instance, method):
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
-        found += [b for b in combinatorial_bounds(instance, left, known) if DESTRUCTIVE in b.source]
+        found += [b for b in combinatorial_bounds(instance, left, known, upper) if DESTRUCTIVE in b.source]
     return found
 
 

@@ -6,6 +6,7 @@ than their rounding error.
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -23,11 +24,14 @@ from optbench.model.result import Bound
 DESTRUCTIVE = "destructive"
 
 
-def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan: float = 0.0) -> list[Bound]:
+def combinatorial_bounds(
+    instance: Instance, time_limit_s: float = 0.0, makespan: float = 0.0, upper: float = math.inf
+) -> list[Bound]:
     """Bounds on the first level of the objective, best first.
 
     The cheap bounds always run (0.1 s for 2,000 operations). What is left of ``time_limit_s`` goes to destructive
-    bounds on the makespan; they start from ``makespan``, a bound on it that is proved already.
+    bounds on the makespan; they start from ``makespan``, a bound on it that is proved already, and end
+    at ``upper``, the makespan of a known schedule.
     """
     began = time.perf_counter()
     if instance.num_tasks == 0:
@@ -38,7 +42,8 @@ def combinatorial_bounds(instance: Instance, time_limit_s: float = 0.0, makespan
     relaxation, found = ready
     known = max(makespan, *(value for value, _ in found))
     if time_limit_s > 0 and set(MAKESPANS) & instance.objective.metrics:
-        better = destructive_bound(relaxation, known, time_limit_s - (time.perf_counter() - began))
+        left = time_limit_s - (time.perf_counter() - began)
+        better = destructive_bound(relaxation, known, left, upper)
         found += [(better, DESTRUCTIVE)] if better > known else []
     return _bounds(relaxation, found)
 

@@ -10,6 +10,7 @@ Besides the pools, resources are: sets of pools that tasks choose among, and cli
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,14 +57,16 @@ class Trial:
         return self.head.copy(), end, np.ones(self.num_pairs, dtype=np.bool_)
 
 
-def destructive_bound(relaxation: Relaxation, lower: float, time_limit_s: float) -> float:
-    """Largest bound proved in time, at least ``lower``."""
+def destructive_bound(
+    relaxation: Relaxation, lower: float, time_limit_s: float, upper: float = math.inf
+) -> float:
+    """Largest bound proved in time, at least ``lower``; no makespan from ``upper``, that of a known schedule, on is tried."""
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
     if not is_deducible(instance) or not _fits_integers(relaxation, lower) or time_limit_s < LEAST_S:
         return lower
     trial = trial_of(relaxation)
-    top = int(_last(relaxation)) + 1
+    top = int(min(_last(relaxation) + 1, upper))
     best = int(lower)
     for partial, shaved in STAGES:
         best = _search(lambda makespan, p=partial, s=shaved: _refutes(trial, makespan, p, s, deadline), best, top, deadline)  # type: ignore[misc]

@@ -179,7 +179,9 @@ class Run:
         """Have the core bound this run's instance, and take the best that it proves; ``cheap`` takes about a second at most."""
         from optbench.bounds.auto import lower_bounds
 
-        for bound in lower_bounds(self.instance, method, time_limit_s)[:1]:
+        best = self.best
+        upper = float("inf") if best is None else float(best.end.max(initial=0))
+        for bound in lower_bounds(self.instance, method, time_limit_s, upper)[:1]:
             self._keep(bound)
 
     def take_bound(self, bound: Bound, prefix: str = "") -> None:

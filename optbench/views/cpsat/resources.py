@@ -126,9 +126,10 @@ def add_caps(draft: Draft) -> None:
 def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: float) -> None:
     """One cap, in the finest integers that fit."""
     scale = scale_for([(value, 1) for value in set(delta)])
-    amount = [to_int(value, scale, up=draft.inner) for value in delta]
+    largest = max(map(abs, delta), default=0.0)
+    amount = [to_int(value, scale, draft.inner, largest) for value in delta]
     # What the nearest integers exceed the true demands by must not cut anything off.
-    spare = Fraction(NEAR) * draft.instance.num_tasks * max(map(abs, amount), default=0)
+    spare = Fraction(NEAR) * draft.instance.num_tasks * (Fraction(largest) * scale + 1)
     capacity = math.floor(Fraction(room + tolerance) * scale + (0 if draft.inner else spare))
     if tolerance == 0.0:
         capacity = min(capacity, to_int(room, scale)) if capacity >= 0 else capacity

@@ -42,10 +42,14 @@ MAX_EXACT_SUM, MAX_EXACT_COEFFICIENT = 2.0**54, 2.0**31
 # small numbers are searched faster, by factors of a thousand where prices vary over millions of
 # ticks.
 TARGET_SUM, SMALL_COEFFICIENT = 2.0**31, 2.0**12
+# An exact scale whose sums exceed the aim by no more than this is searched as fast as the coarse one,
+# and nothing has to be searched again.
+NEAR_TARGET = 2.0**6
 # Largest coefficients of the scales after the coarse one. CP-SAT 9.15 was caught cutting off optima
 # where products of two coefficients left 64 bits.
 FINER = (2.0**20, 2.0**26, 2.0**31)
-# A product this near (relatively) to an integer is that integer but for the float.
+# A product this near to an integer, as a share of it or of the largest coefficient (differences of
+# floats have the rounding of what they are differences of), is that integer but for the float.
 NEAR = 2.0**-44
 # Denominators up to this are tried for the ratios of coefficients.
 MOST_DENOMINATOR = 10**6
@@ -81,7 +85,7 @@ def scale_for(terms: Sequence[tuple[float, int]], stage: int = 0) -> Fraction:
 
 def _is_small(coefficient: float, total: float, stage: int) -> bool:
     """Whether numbers of this size are searched in this stage."""
-    if stage == 0 and total >= TARGET_SUM:
+    if stage == 0 and total >= TARGET_SUM * NEAR_TARGET:
         return coefficient < SMALL_COEFFICIENT and total < MAX_EXACT_SUM
     return (
         coefficient < (MAX_EXACT_COEFFICIENT if stage in (0, len(FINER)) else FINER[stage - 1])
@@ -95,11 +99,14 @@ def exact_scale(values: Iterable[float]) -> Fraction | None:
 
     With b the least value and every v/b = p_v/q_v in lowest terms, it is lcm(q_v) / (b gcd(p_v lcm
     / q_v)). """
-    numbers = sorted({abs(value) for value in values})
-    base, common = Fraction(numbers[0]), 1
+    sizes: list[float] = [abs(value) for value in values]
+    noise = Fraction(NEAR) * Fraction(max(sizes)) / 2
+    # A float stands for a decimal: 0.3 for 3/10, whose scale is 10 and not 1/0.3.
+    numbers = sorted({_simplest(value, noise) for value in {*sizes} if value > noise})
+    base, common = numbers[0], 1
     ratios = []
     for number in numbers:
-        true = Fraction(number) / base
+        true = number / base
         ratio = true.limit_denominator(MOST_DENOMINATOR)
         if abs(ratio - true) > NEAR * true / 2:
             return None
@@ -108,33 +115,36 @@ def exact_scale(values: Iterable[float]) -> Fraction | None:
         if common * float(ratios[-1]) > MAX_EXACT_COEFFICIENT:
             return None
     divisor = math.gcd(*(int(ratio * common) for ratio in ratios))
-    # The base is a float too: 0.3 stands for 3/10, whose scale is 10 and not 1/0.3.
-    near = base.limit_denominator(MOST_DENOMINATOR)
-    if near > 0 and abs(near - base) <= NEAR * base / 2:
-        base = near
     return Fraction(common, divisor) / base
+
+
+def _simplest(value: float, noise: Fraction) -> Fraction:
+    """The fraction of small denominator that is the value but for noise; the value where there is none."""
+    near = Fraction(value).limit_denominator(MOST_DENOMINATOR)
+    return near if near > 0 and abs(near - Fraction(value)) <= noise else Fraction(value)
 
 
 def _power_below(value: float) -> Fraction:
     return Fraction(2) ** (math.frexp(value)[1] - 1)
 
 
-def to_int(value: float | Fraction, scale: Fraction, up: bool = False) -> int:
+def to_int(
+    value: float | Fraction, scale: Fraction, up: bool = False, largest: float = 0.0
+) -> int:
     """scale · value as an integer: the nearest where it is one but for the float, else rounded down
-    (or up)."""
-    near = _near(value, scale)
+    (or up). ``largest``: the largest of the values beside it."""
+    near = _near(value, scale, largest)
     if near is not None:
         return near
     product = Fraction(value) * scale
     return math.ceil(product) if up else math.floor(product)
 
 
-def _near(value: float | Fraction, scale: Fraction) -> int | None:
+def _near(value: float | Fraction, scale: Fraction, largest: float) -> int | None:
     product = Fraction(value) * scale
     nearest = round(product)
-    if nearest == 0:
-        return 0 if product == 0 else None
-    return nearest if abs(product - nearest) <= NEAR * abs(nearest) else None
+    noise = Fraction(NEAR) * max(Fraction(abs(nearest)), Fraction(largest) * scale)
+    return nearest if abs(product - nearest) <= noise else None
 
 
 @dataclass(frozen=True)

@@ -49,13 +49,14 @@ class _Sum:
 
     scale: Fraction
     up: bool
+    largest: float = 0.0
     charge: Fraction = ZERO
     loss: Fraction = ZERO
 
     def integer(self, value: Fraction, low: int, high: int) -> int:
         """The coefficient of a variable in [low, high]; what its rounding can cost is taken
         down."""
-        out = to_int(value, self.scale, self.up)
+        out = to_int(value, self.scale, self.up, self.largest)
         over = out - value * self.scale
         self.charge, self.loss = (
             self.charge + max(over * low, over * high),
@@ -74,11 +75,12 @@ def rounded(
     """
     terms = _terms(total, cutoff)
     scale = scale_for([(term.value, term.upper) for term in terms], stage)
-    out, least, most = _Sum(scale, up), 0, 0.0
+    largest = max((abs(term.value) for term in terms), default=0.0)
+    out, least, most = _Sum(scale, up, largest), 0, 0.0
     integers: list[Expression] = []
     for value, variable, low, high, upper in terms:
         true = Fraction(value)
-        if stage and high - low > BASE and _is_rounded(value, scale):
+        if stage and high - low > BASE and _is_rounded(value, scale, largest):
             integer, further = _digits(draft, out, true, variable, low, high)
             integers += further
         else:
@@ -98,9 +100,9 @@ def rounded(
     )
 
 
-def _is_rounded(value: float, scale: Fraction) -> bool:
+def _is_rounded(value: float, scale: Fraction, largest: float) -> bool:
     """Whether the coefficient is more than the float of an integer."""
-    return abs(to_int(value, scale) - Fraction(value) * scale) > Fraction(1, 2**20)
+    return abs(to_int(value, scale, largest=largest) - Fraction(value) * scale) > Fraction(1, 2**20)
 
 
 def _digits(

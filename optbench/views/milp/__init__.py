@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optbench.views.milp.arrays import Columns, MilpArrays, Rows
+from optbench.views.milp.arrays import BuildStoppedError, Columns, MilpArrays, Rows
 from optbench.views.milp.choose import FORMS, Formulation, choose, formulate
 from optbench.views.milp.disjunctive import Disjunctive
 from optbench.views.milp.pyomo_model import to_pyomo
@@ -10,6 +10,6 @@ from optbench.views.milp.standard_form import StandardForm, bipartite, standard_
 from optbench.views.milp.time_indexed import TimeIndexed
 
 __all__ = [
-    "FORMS", "Columns", "Disjunctive", "Formulation", "MilpArrays", "Rows", "StandardForm", "TimeIndexed", "bipartite", "choose",
-    "formulate", "standard_form", "to_pyomo",
+    "FORMS", "BuildStoppedError", "Columns", "Disjunctive", "Formulation", "MilpArrays", "Rows", "StandardForm", "TimeIndexed",
+    "bipartite", "choose", "formulate", "standard_form", "to_pyomo",
 ]

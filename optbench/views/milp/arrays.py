@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optbench.errors import OptbenchError
 from optbench.model.instance import Floats, Ints
 
 Index = NDArray[np.int32]
@@ -136,11 +137,15 @@ class MilpArrays:
         return float(excess[worst]), (self.column_names() + self.row_names())[worst]
 
 
-class Sheet:
-    """Collects the blocks of a model in the making."""
+class BuildStoppedError(OptbenchError):
+    """A model was given up before it was complete."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+
+class Sheet:
+    """Collects the blocks of a model in the making; between two of them, it raises BuildStoppedError once it should stop."""
+
+    def __init__(self, name: str, should_stop: Callable[[], bool] | None = None) -> None:
+        self.name, self.should_stop = name, should_stop
         self.num_columns = 0
         self.columns: list[Columns] = []
         self.rows: list[Rows] = []
@@ -148,6 +153,7 @@ class Sheet:
 
     def add_columns(self, name: str, label: Any, lower: Any, upper: Any, integer: bool = False) -> int:
         """A block of variables; returns the column of the first. A block without variables is left out."""
+        self.check()
         first, label = self.num_columns, np.asarray(label, dtype=np.int64)
         n = len(label)
         if n:
@@ -161,6 +167,7 @@ class Sheet:
         self, name: str, label: Any, entries: Sequence[Entries], lower: Any, upper: Any, distinct: bool = True
     ) -> None:
         """A block of rows. Entries at the same place are summed unless ``distinct``; empty rows that hold are left out."""
+        self.check()
         label = np.asarray(label, dtype=np.int64)
         n = len(label)
         if n == 0:
@@ -185,6 +192,7 @@ class Sheet:
         self, name: str, label: Ints, row: Ints, first: Ints, size: Ints, value: Floats, lower: Any, upper: Any
     ) -> None:
         """A block of rows made of runs: in ``row``, ``size`` columns from ``first`` on with the coefficient ``value``."""
+        self.check()
         n = len(label)
         if n == 0:
             return
@@ -194,6 +202,11 @@ class Sheet:
         low, high = (np.broadcast_to(np.asarray(v, dtype=float), n) for v in (lower, upper))
         count = np.concatenate(([0], np.cumsum(size[run])))
         self.rows.append(Rows(name, label, count[ptr], col.astype(np.int32), value[run][which], low, high))
+
+    def check(self) -> None:
+        """Whether to go on building."""
+        if self.should_stop is not None and self.should_stop():
+            raise BuildStoppedError(f"the MILP of {self.name!r} was given up while it was being built: there is no time left")
 
     def impossible(self, name: str, label: Any) -> None:
         """A row that nothing satisfies: what it is named after can be seen to be impossible from the data."""

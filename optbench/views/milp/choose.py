@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Instance
+from optbench.views.milp.completion import MAX_OUTLAST, outlast_coefficients
 from optbench.views.milp.disjunctive import Disjunctive
 from optbench.views.milp.frame import Frame, frame
 from optbench.views.milp.occupancy import pool_demand, power_limits
@@ -21,6 +23,7 @@ MAX_NONZEROS = 20_000_000
 WORTH = {"shared": 20.0, "unary": 2.0}
 
 Formulation = TimeIndexed | Disjunctive
+FORMULATIONS: dict[str, type[TimeIndexed] | type[Disjunctive]] = {"time_indexed": TimeIndexed, "disjunctive": Disjunctive}
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,22 @@ class Size:
 def time_indexed_size(base: Frame) -> Size:
     """Binaries exactly; coefficients of the rows per tick, and ticks that are looked at: no array is larger."""
     pairs = base.instance.pairs
-    size = start_windows(base)[1].astype(float)
+    begin, number = start_windows(base)
+    size = number.astype(float)
     pair, _, _ = pool_demand(base)
     rows = [pair, *(used for _, used, _, _ in power_limits(base))]
     per_tick = sum(float((size[part] * pairs.duration[part]).sum()) for part in rows)
     # Whether a resource is short is looked at in every tick at which something can run.
     ticks = sum(min(float(base.end), float((size[part] + pairs.duration[part]).sum())) for part in rows) * len(rows)
     if prices_end(base):
-        last = base.instance.num_tasks - len(np.unique(base.instance.edges.source))
-        ticks += (1.0 + last) * max(0.0, base.end - base.windows.critical_path)
-    return Size(int(size.sum()), per_tick + ticks + 3.0 * float(size.sum()))
+        written, with_columns = outlast_coefficients(base, begin, number)
+        ticks += written if written <= MAX_OUTLAST else with_columns
+    # Precedence: at most this, or the aggregated rows; transfers are linked to the starts of both tasks.
+    starts, edges = np.concatenate(([0.0], np.cumsum(size)))[pairs.ptr], base.instance.edges
+    per_task = np.diff(starts)
+    linked = float((per_task[edges.source] + per_task[edges.target]).sum())
+    sums = 3.0 + len(base.instance.limits.metric_max)
+    return Size(int(size.sum()), per_tick + ticks + 2.0 * linked + sums * float(size.sum()))
 
 
 def disjunctive_size(base: Frame) -> Size:
@@ -96,17 +105,22 @@ def _within(form: str, size: Size, instance: Instance, reason: str) -> tuple[str
     raise UnsupportedError(f"{instance.name!r} with {instance.num_tasks:,} tasks makes a {form} MILP of {excess}. Use {remedy}.")
 
 
-def formulate(instance: Instance, form: str = "auto", end: float | None = None) -> tuple[Formulation, str]:
-    """The formulation asked for (or chosen), and why. ``end``: a known upper bound on an optimal makespan."""
+def formulate(
+    instance: Instance, form: str = "auto", end: float | None = None, should_stop: Callable[[], bool] | None = None
+) -> tuple[Formulation, str]:
+    """The formulation asked for (or chosen), and why. ``end``: a known upper bound on an optimal makespan.
+
+    Building it raises ``BuildStoppedError`` once ``should_stop()`` holds.
+    """
     if form not in FORMS:
         raise ParameterError(f"form is {form!r}; it must be one of {', '.join(FORMS)}")
     if form == "auto":
         form, reason = choose(instance, end)
     elif instance.preemptive:
-        return formulate(instance, "auto")
+        return formulate(instance, "auto", end, should_stop)
     else:
         reason = "asked for"
-        TimeIndexed(instance) if form == "time_indexed" else Disjunctive(instance)  # refuses what it cannot express
+        FORMULATIONS[form](instance)  # refuses what it cannot express
         base = frame(instance, end)
         _within(form, time_indexed_size(base) if form == "time_indexed" else disjunctive_size(base), instance, reason)
-    return (TimeIndexed(instance, end) if form == "time_indexed" else Disjunctive(instance, end)), reason
+    return FORMULATIONS[form](instance, end, should_stop), reason

@@ -28,6 +28,7 @@ numbers, every metric rises with time, so the least solution is whole and no wor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,6 +54,7 @@ class Disjunctive:
 
     instance: Instance
     end: float | None = None
+    should_stop: Callable[[], bool] | None = None
     name = "disjunctive"
 
     def __post_init__(self) -> None:
@@ -117,7 +119,7 @@ class Disjunctive:
 
     @cached_property
     def arrays(self) -> MilpArrays:
-        sheet, base = Sheet(self.instance.name), self.frame
+        sheet, base = Sheet(self.instance.name, self.should_stop), self.frame
         n, pairs = self.instance.num_tasks, self.instance.pairs
         low, high = self.events.earliest[::2], self.events.latest[::2]
         sheet.add_columns("start", np.arange(n), low, np.maximum(low, high))

@@ -41,6 +41,7 @@ def add_aggregated(sheet: Sheet, base: Frame, x: Starts, uniform: Floats, sent: 
 def add_disaggregated(sheet: Sheet, base: Frame, x: Starts) -> None:
     labels, entries, rows = [np.zeros((0, 3), dtype=np.int64)], [], 0
     for e in range(len(base.instance.edges.source)):
+        sheet.check()
         for c, (consumers, lag) in enumerate(_classes(base, e)):
             ticks, parts = _class_rows(base, x, e, consumers, lag)
             entries += [(row + rows, col, value) for row, col, value in parts]

@@ -15,7 +15,7 @@ With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the 
     busy[p,t]         Σ n_kp start[i,k,s] over s <= t < s + p_ik  <=  count_p
     power[q,t]        Σ (power_kq − Σ_p n_kp rest_p) start[i,k,s] over the same  <=  cap_q − Σ_p rest_p count_p
     finish[i]         C >= E_i, i in A
-    outlast[i,t]      z_t >= Σ_{k,s: s + p_ik > t} start[i,k,s], i in A
+    outlast[i,t]      z_t >= Σ_{k,s: s + p_ik > t} start[i,k,s], i in A          (completion.py: or by columns ``running``)
     limit[m]          metric m <= its limit
 
 The disaggregated rows are written for each class c of consumer modes with the same lag l_kc from every producer mode, and once
@@ -28,6 +28,7 @@ otherwise C is linear in all metrics. Every other metric is a coefficient of ``s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,6 +38,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
+from optbench.views.milp.completion import add_makespan, add_unfinished, first_tick, running_values
 from optbench.views.milp.frame import Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
 from optbench.views.milp.occupancy import add_occupancy
 from optbench.views.milp.ordering import add_aggregated, add_disaggregated, disaggregated_nonzeros
@@ -87,6 +89,7 @@ class TimeIndexed:
 
     instance: Instance
     end: float | None = None
+    should_stop: Callable[[], bool] | None = None
     name = "time_indexed"
 
     @cached_property
@@ -104,11 +107,11 @@ class TimeIndexed:
     @cached_property
     def first_tick(self) -> int:
         """C0: the first tick at which everything can have ended."""
-        return int(min(self.frame.windows.critical_path, self.frame.end))
+        return first_tick(self.frame)
 
     @cached_property
     def arrays(self) -> MilpArrays:
-        sheet, base, x = Sheet(self.instance.name), self.frame, self.starts
+        sheet, base, x = Sheet(self.instance.name, self.should_stop), self.frame, self.starts
         pairs = self.instance.pairs
         label = np.stack((pairs.task[x.pair], pairs.mode[x.pair], x.tick), axis=1)
         sheet.add_columns("start", label, 0.0, 1.0, integer=True)
@@ -145,25 +148,7 @@ class TimeIndexed:
         base, x = self.frame, self.starts
         if not base.needs_makespan:
             return None
-        task = self.instance.pairs.task[x.pair]
-        last = np.setdiff1d(np.arange(self.instance.num_tasks), self.instance.edges.source)
-        row = np.full(self.instance.num_tasks, -1)
-        row[last] = np.arange(len(last))
-        mine = np.flatnonzero(row[task] >= 0)
-        if not self.priced_end:
-            low = min(base.windows.critical_path, base.end)
-            column = sheet.add_columns("makespan", np.zeros((1, 0)), low, base.end)
-            entries = [(np.arange(len(last)), np.full(len(last), column), 1.0), (row[task[mine]], mine, -x.end[mine])]
-            sheet.add_rows("finish", last, entries, 0.0, np.inf)
-            return column
-        ticks = np.arange(self.first_tick, int(base.end))
-        column = sheet.add_columns("unfinished", ticks, 0.0, 1.0)
-        which, tick = ragged(np.zeros(len(mine)), np.maximum(0, x.end[mine] - self.first_tick))
-        label = np.stack((np.repeat(last, len(ticks)), np.tile(ticks, len(last))), axis=1)
-        own = (np.arange(len(label)), column + np.tile(np.arange(len(ticks)), len(last)), 1.0)
-        entries = [own, (row[task[mine]][which] * len(ticks) + tick, mine[which], -1.0)]
-        sheet.add_rows("outlast", label, entries, 0.0, np.inf)
-        return column
+        return add_unfinished(sheet, base, x) if self.priced_end else add_makespan(sheet, base, x)
 
     def _add_limit(self, sheet: Sheet, name: str, limit: float, terms: Terms) -> None:
         fixed, vector = terms.of(name, sheet.num_columns)
@@ -197,6 +182,8 @@ class TimeIndexed:
                 out[at] = max(end.max(), block.lower[0])
             elif block.name == "unfinished":
                 out[at] = block.label[:, 0] < end.max()
+            elif block.name == "running":
+                out[at] = running_values(block.label, end)
             elif block.name == "send":
                 out[at] = sent_values(self.frame, block.label, mode, end)
         return out

@@ -296,12 +296,26 @@ class Session:
 
 
 def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:
-    """Hand over the arrays, the objective multiplied by ``scale`` and without its constant."""
+    """Hand over the arrays, the objective times ``scale`` and without its constant, rows of small numbers in larger units.
+
+    HiGHS's tolerances are absolute, and it drops coefficients below 1e-9: a limit of 6e-9 g on carbon would hold of everything,
+    or of nothing.
+    """
     ptr, col, value = model.matrix
+    unit = row_units(ptr, value)
     highs.passModel(
-        len(model.cost), len(model.row_lower), len(col), 2, 1, 0.0, model.cost * scale, model.lower, model.upper, model.row_lower,
-        model.row_upper, ptr, col, value, model.integer.astype(np.int32),
+        len(model.cost), len(model.row_lower), len(col), 2, 1, 0.0, model.cost * scale, model.lower, model.upper,
+        model.row_lower * unit, model.row_upper * unit, ptr, col, value * np.repeat(unit, np.diff(ptr)),
+        model.integer.astype(np.int32),
     )
+
+
+def row_units(ptr: Any, value: Floats) -> Floats:
+    """What each row is multiplied by: a power of two that brings its largest coefficient to [1/2, 1), where that is smaller."""
+    largest = np.zeros(len(ptr) - 1)
+    np.maximum.at(largest, np.repeat(np.arange(len(largest)), np.diff(ptr)), np.abs(value))
+    exponent = np.frexp(largest)[1]
+    return np.asarray(np.where((largest > 0) & (exponent < 0), np.ldexp(1.0, -exponent), 1.0), dtype=float)
 
 
 def dual_slack(formulation: Formulation, scale: float) -> float:

@@ -12,6 +12,9 @@ from optbench.errors import UnsupportedError
 from optbench.plugins.solvers.highs import Highs
 from optbench.views.milp import formulate
 from optbench.views.milp.occupancy import busy_ticks
+from tests.reference.second_agreement import drawn
+from tests.reference.two_verifiers import instance_of
+from tests.second_verifier.generator import SCALES
 
 from ..reference.random_instances import in_fine_ticks, tiny_instance
 from .test_highs import solved
@@ -69,3 +72,10 @@ def test_bounds_hold_in_fine_ticks(factor: float) -> None:
         assert run.objective == pytest.approx(best.objective, rel=1e-7)
         assert run.bound is not None and best.objective is not None
         assert best.objective * (1 - 1e-6) <= run.bound <= best.objective * (1 + 1e-9)
+
+
+def test_limits_of_tiny_numbers_hold() -> None:
+    """Seed 671 of the second verifier: a level held at 5.9e-10 g is below what HiGHS sees of a row."""
+    scale = next(scale for scale in SCALES if scale.name == "1 tick")
+    result = ob.solve(instance_of(drawn(671, scale)), "highs", time_limit_s=10)
+    assert isinstance(result.objective, tuple) and result.objective[2] == pytest.approx(7.35133, rel=1e-9)

@@ -30,6 +30,9 @@ ROUNDING = 1e-9
 # HiGHS whose MIP presolve calls too dear a solution optimal: singleton columns are stuffed against row activities that were
 # computed for other columns (HiGHS issues 2957, 3043, 3073, 3094; not in 1.13.1, mended in 1.15).
 WRONG_PRESOLVE = ("1.14.0",)
+# With more coefficients than this HiGHS 1.14.0 goes without its heuristic "feasibility jump", which takes a second per million
+# of them and looks at no clock: 10 s of 11.2 million, at a limit of 4 s.
+MOST_JUMP_NONZEROS = 1_000_000
 # The largest coefficient of the scaled objective lies between half of this and this: the tolerances are then small beside it.
 LARGEST_COST = 2.0**20
 
@@ -231,6 +234,8 @@ class Session:
         }
         if highs.version() in WRONG_PRESOLVE:
             options["presolve"] = "off"
+        if len(self.model.matrix[2]) > MOST_JUMP_NONZEROS:
+            options["mip_heuristic_run_feasibility_jump"] = False
         if math.isfinite(self.run.time_left()):
             options["time_limit"] = self.run.time_left()
         if self.run.work_limit is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,7 @@ def priced(ticks: int) -> Instance:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_sums_in_columns_have_the_same_relaxation(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_in_columns_have_the_same_relaxation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     instance, values = tiny(seed, varying=True), []
     for most in (10**9, -1):
         monkeypatch.setattr(completion, "MAX_OUTLAST", most)
@@ -71,9 +70,7 @@ def test_a_schedule_is_a_point_of_the_rows_with_columns(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_coefficients_are_counted_before_they_are_built(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coefficients_are_counted_before_they_are_built(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = tiny(seed, varying=True)
     base = frame(instance)
     counted = outlast_coefficients(base, *start_windows(base))
@@ -116,3 +113,14 @@ def test_highs_without_time_keeps_its_first_schedule() -> None:
     best = Highs().solve(instance, run)
     assert best is not None and run.termination == "time_limit"
     assert run.message is not None and "longer time limit" in run.message
+
+
+@pytest.mark.parametrize("most", [0, 10**6])
+def test_many_coefficients_skip_what_looks_at_no_clock(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    highs = import_module("optbench.plugins.solvers.highs")
+    monkeypatch.setattr(highs, "MOST_JUMP_NONZEROS", most)
+    formulation, _ = formulate(tiny(0), "time_indexed")
+    arrays = formulation.arrays
+    session = highs.Session(Run(tiny(0)), formulation, arrays, np.arange(arrays.num_columns))
+    _, jumps = session._prepared().getOptionValue("mip_heuristic_run_feasibility_jump")
+    assert jumps == (most > 0)

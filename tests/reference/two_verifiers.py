@@ -49,11 +49,16 @@ def schedule_for(instance: Instance, data: Json, schedule: Json, claims: bool = 
     return schedule_from_dict(schedule, instance)
 
 
+def is_beyond_files(schedule: Json) -> bool:
+    """Whether a schedule has times that no file can hold."""
+    times = (*schedule["segments"]["start"], *schedule["segments"]["end"])
+    return max(map(abs, times), default=0) > LARGEST_IN_FILES
+
+
 def disagreements(instance: Instance, data: Json, schedule: Json) -> tuple[Verdict, list[str]]:
     """The second verdict, and what the two verifiers say differently."""
     second = judge_for(Problem(data), schedule)
-    times = (*schedule["segments"]["start"], *schedule["segments"]["end"])
-    if max(map(abs, times), default=0) > LARGEST_IN_FILES:  # the reader of files refuses them before any verifier
+    if is_beyond_files(schedule):  # the reader of files refuses them before any verifier
         return second, [] if not second.feasible else ["a schedule that no file can hold is feasible there"]
     first = verify(instance, schedule_for(instance, data, schedule))
     names = frozenset(violation.constraint for violation in first.violations)

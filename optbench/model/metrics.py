@@ -142,7 +142,7 @@ def _resting_total(instance: Instance, schedule: Schedule, horizon: int, rates: 
     assert instance.tariffs is not None
     times, pools = instance.tariffs.times, instance.pools
     row, pool, count = requirements(instance, schedule.mode)
-    edges = [*times.tolist(), math.inf]
+    edges = [*(int(time) for time in times.tolist()), math.inf]
     last = max(horizon, instance.opens)
     terms = []
     for p in range(instance.num_pools):

@@ -28,6 +28,8 @@ HORIZON_TICKS = 2**52
 RELATIVE_TOLERANCE = 2.0**-40
 # A product this near to a whole number is that number: in units of its last place, and in ticks.
 GUARD_ULPS, GUARD_TICKS = 8, 0.25
+# The largest ulp, as a share of its number.
+LARGEST_ULP = 2.0**-52
 # The tick that ``tick_s="auto"`` chooses: 1 ns, or the next coarser power of ten that keeps the horizon below this.
 FINEST_TICK_EXPONENT = -9
 AUTO_HORIZON_TICKS = 2**48
@@ -62,7 +64,12 @@ def _on_grid(ticks: Any, rounded: np.ufunc) -> Any:
 
 def _is_whole(ticks: Floats, whole: Floats) -> Any:
     with np.errstate(invalid="ignore"):
-        return np.abs(ticks - whole) <= np.minimum(GUARD_ULPS * ulp(ticks), GUARD_TICKS)
+        off = np.abs(ticks - whole)
+        # An ulp is at most 2^-52 of the value: exact ones are needed only of what that leaves open.
+        near = np.asarray(off <= np.minimum(GUARD_ULPS * LARGEST_ULP * np.abs(ticks), GUARD_TICKS))
+    if near.any():
+        near[near] = off[near] <= GUARD_ULPS * ulp(np.asarray(ticks)[near])
+    return near
 
 
 def ulp(values: Floats) -> Floats:

@@ -56,7 +56,7 @@ def _with_sorted_needs(modes: Any) -> Any:
     """The pools of each mode, those after the primary one by number."""
     ptr = np.asarray(modes.req_ptr, dtype=np.int64)
     row, first = np.arange(len(modes.req_pool)), ptr[:-1][np.diff(ptr) > 0]
-    owner, later = np.searchsorted(ptr[1:], row, side="right"), np.ones(len(row), dtype=bool)
-    later[first] = False
+    # Pointers that are not valid have a hash of their own too: whoever finds fault with them may name the instance by it.
+    owner, later = np.searchsorted(ptr[1:], row, side="right"), ~np.isin(row, first)
     order = np.lexsort((modes.req_pool, later, owner))
     return replace(modes, req_pool=np.asarray(modes.req_pool)[order], req_count=np.asarray(modes.req_count)[order])

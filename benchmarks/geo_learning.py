@@ -33,7 +33,7 @@ from optbench.bounds.stream import path_metrics  # noqa: E402
 from optbench.learn.checkpoints import read_checkpoint, write_checkpoint  # noqa: E402
 from optbench.learn.site_pilot import random_pilot  # noqa: E402
 from optbench.learn.site_settings import SiteTraining  # noqa: E402
-from optbench.model.progress import progress  # noqa: E402
+from optbench.model.task_progress import progress  # noqa: E402
 from optbench.model.verify import verify  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402
 from optbench.plugins.training import Trainable, TrainingRun  # noqa: E402

@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 import optbench as ob  # noqa: E402
 from optbench.api import load_target  # noqa: E402
 from optbench.model.instance import Instance  # noqa: E402
-from optbench.model.progress import whole_durations  # noqa: E402
 from optbench.model.schedule import Schedule  # noqa: E402
+from optbench.model.task_progress import whole_durations  # noqa: E402
 from optbench.simulation import Simulation  # noqa: E402
 
 COMMAND = "python benchmarks/geo_reference.py"

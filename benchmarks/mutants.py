@@ -42,7 +42,7 @@ BOUND_TESTS = ("tests/bounds", "tests/test_second_verifier.py")
 COVERED: dict[str, tuple[str, ...]] = {
     **{f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS) for name, test in (
         ("verify", "verify_each_constraint"), ("checks", "verify_each_constraint"), ("metrics", "metrics"),
-        ("progress", "progress"), ("power_peaks", "caps"), ("caps", "caps"), ("stream_metrics", "stream_metrics"),
+        ("task_progress", "progress"), ("power_peaks", "caps"), ("caps", "caps"), ("stream_metrics", "stream_metrics"),
         ("streams", "streams"), ("timegrid", "timegrid"), ("repair", "repair"), ("measures", "measures"),
         ("content_hash", "content_hash"), ("windows", "windows"),
     )},

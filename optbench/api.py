@@ -29,9 +29,9 @@ from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Result, Status, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
-from optbench.plugins.claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
+from optbench.plugins.run_claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
 from optbench.sim.compile_meter import compiled_s
 from optbench.sim.kernel_table import prepare
 

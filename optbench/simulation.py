@@ -17,9 +17,9 @@ from optbench.bounds.stream import path_metrics
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Floats, Instance
 from optbench.model.measures import Value, check_bound, gap
-from optbench.model.progress import progress
 from optbench.model.result import Bound
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import progress
 from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.plugins.discovery import load_problem, load_solver, names

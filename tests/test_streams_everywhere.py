@@ -18,9 +18,9 @@ from optbench.bounds.merging import SMALL, merge_pools
 from optbench.model.instance import Instance
 from optbench.model.metrics import metrics_of
 from optbench.model.objective import Objective
-from optbench.model.progress import progress
 from optbench.model.schedule import Schedule
 from optbench.model.streams import Outages, with_stream
+from optbench.model.task_progress import progress
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.policy import Policy

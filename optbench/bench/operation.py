@@ -8,8 +8,8 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import power_trace
-from optbench.model.progress import progress
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import progress
 
 # Means of power over so many parts of the time that is watched: hours of a week.
 BINS = 168

@@ -10,8 +10,8 @@ import numpy as np
 
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.metrics import first_and_last, peak_power, requirements
-from optbench.model.progress import Progress, progress, whole_durations
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import TaskProgress, progress, whole_durations
 from optbench.model.timegrid import exceeds
 
 CONSTRAINTS = {
@@ -170,7 +170,7 @@ def _duration(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     )
 
 
-def _assignment(instance: Instance, s: Schedule, made: Progress, found: list[Violation]) -> None:
+def _assignment(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
     """Every task is complete; what may stay undone in an open instance is what ``_duration`` has accepted, or has not begun."""
     if instance.is_open:
         return

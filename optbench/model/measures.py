@@ -9,7 +9,7 @@ import numpy as np
 
 from optbench.errors import ContradictionError
 from optbench.model.instance import Instance
-from optbench.model.scales import level_tolerance
+from optbench.model.metric_scales import level_tolerance
 from optbench.model.timegrid import RELATIVE_TOLERANCE
 
 Value = float | tuple[float, ...]

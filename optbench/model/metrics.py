@@ -11,9 +11,9 @@ import numpy as np
 from optbench.model.caps import exact_added_w, exact_resting_w
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.power_peaks import Peak, exact_peak
-from optbench.model.progress import progress, segment_energy_j
 from optbench.model.schedule import Schedule
 from optbench.model.stream_metrics import stream_metrics
+from optbench.model.task_progress import progress, segment_energy_j
 from optbench.model.timegrid import rounded_sum
 
 J_PER_KWH = 3.6e6

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.progress import ticks_left
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import ticks_left
 from optbench.model.timegrid import grid_down
 from optbench.model.verify import Verdict, verify
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.progress import Progress, progress
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import TaskProgress, progress
 from optbench.model.timegrid import grid_up
 
 PERCENTILES = (50, 95, 99)
@@ -23,7 +23,7 @@ MOST_DAYS = 14
 LOG_EVERY_S = 20.0
 
 
-def stream_metrics(instance: Instance, schedule: Schedule, found: Progress, energy_j: float) -> dict[str, float]:
+def stream_metrics(instance: Instance, schedule: Schedule, found: TaskProgress, energy_j: float) -> dict[str, float]:
     """Metrics of instances with arrivals, by name."""
     tick_s, release = instance.tick_s, np.asarray(instance.tasks.release, dtype=float)
     end = float(instance.end_of_time) if instance.is_open else float(found.last.max(initial=0.0))
@@ -60,7 +60,7 @@ def stream_metrics(instance: Instance, schedule: Schedule, found: Progress, ener
     }
 
 
-def _waiting_ticks(instance: Instance, schedule: Schedule, found: Progress, end: float) -> float:
+def _waiting_ticks(instance: Instance, schedule: Schedule, found: TaskProgress, end: float) -> float:
     """Ticks within [opens, end] in which tasks are there and not at work, over all tasks."""
     begin = float(instance.opens)
     last = max(begin, end)
@@ -70,7 +70,7 @@ def _waiting_ticks(instance: Instance, schedule: Schedule, found: Progress, end:
     return float(np.maximum(gone - there, 0.0).sum() - at_work.sum())
 
 
-def _queue_by_day(instance: Instance, schedule: Schedule, found: Progress) -> dict[str, float]:
+def _queue_by_day(instance: Instance, schedule: Schedule, found: TaskProgress) -> dict[str, float]:
     """``queue_day1`` and so on, at the end of each day; what still runs at the horizon does not wait there."""
     day = float(grid_up(DAY_S / instance.tick_s))
     if not instance.is_open or instance.horizon is None:
@@ -82,7 +82,9 @@ def _queue_by_day(instance: Instance, schedule: Schedule, found: Progress) -> di
     return {f"queue_day{k}": float(count) for k, count in enumerate(counts, 1)}
 
 
-def logged_units(instance: Instance, schedule: Schedule, found: Progress | None = None, every_s: float = LOG_EVERY_S) -> float:
+def logged_units(
+    instance: Instance, schedule: Schedule, found: TaskProgress | None = None, every_s: float = LOG_EVERY_S
+) -> float:
     """Units as the simulator of CHSAC-AF logs them: each running task adds ``every_s`` / T at each sample, and each end adds
     (end mod ``every_s``) / T: a little too many, since a task that began inside an interval counts the whole of it. Work in
     modes of no length is not seen by it.
@@ -97,7 +99,7 @@ def logged_units(instance: Instance, schedule: Schedule, found: Progress | None 
     return float(((np.maximum(samples, 0) * every + after) * tick_s / time_s).sum())
 
 
-def queue_counts(instance: Instance, schedule: Schedule, times: Floats, found: Progress | None = None) -> Ints:
+def queue_counts(instance: Instance, schedule: Schedule, times: Floats, found: TaskProgress | None = None) -> Ints:
     """Tasks that wait at each of these times: released, and neither at work nor done."""
     release = np.sort(np.asarray(instance.tasks.release, dtype=float))
     found = found or progress(instance, schedule)

@@ -29,7 +29,7 @@ FLOATS, SINGLES = "float64[::1]", "float32[::1]"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CompiledEntry:
     """One function, where it is and what it takes; it is imported when it is needed."""
 
     module: str
@@ -59,12 +59,12 @@ class Kernel:
     """What is compiled together; ``users`` are the modules that call it, by which a plug-in that declares nothing is known."""
 
     what: str
-    entries: tuple[Entry, ...]
+    entries: tuple[CompiledEntry, ...]
     users: tuple[str, ...]
 
 
-def _entry(module: str, name: str, *arguments: str) -> Entry:
-    return Entry(module, name, arguments)
+def _entry(module: str, name: str, *arguments: str) -> CompiledEntry:
+    return CompiledEntry(module, name, arguments)
 
 
 def _tuple(*each: str) -> str:

@@ -24,7 +24,7 @@ MOMENTS = (0.5,)
 
 
 @dataclass(frozen=True)
-class Stream:
+class FutureStream:
     """An instance in which jobs of two kinds arrive at two doors of three sites."""
 
     name: str
@@ -164,6 +164,6 @@ def under_a_cap() -> Instance:
 
 
 STREAMS = (
-    Stream("open_week", open_week), Stream("drained_hours", drained_hours), Stream("with_deadlines", with_deadlines),
-    Stream("under_a_cap", under_a_cap),
+    FutureStream("open_week", open_week), FutureStream("drained_hours", drained_hours),
+    FutureStream("with_deadlines", with_deadlines), FutureStream("under_a_cap", under_a_cap),
 )  # fmt: skip

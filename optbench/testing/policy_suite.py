@@ -11,7 +11,7 @@ from optbench.errors import UnsupportedError
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import check_supported
-from optbench.testing.futures import FUTURES, MOMENTS, STREAMS, Stream, other_future
+from optbench.testing.futures import FUTURES, MOMENTS, STREAMS, FutureStream, other_future
 from optbench.testing.solver_suite import SolverConformance
 
 
@@ -59,7 +59,7 @@ class PolicyConformance(SolverConformance):
         return found
 
 
-def _runs(policy: Policy, name: str, stream: Stream) -> bool:
+def _runs(policy: Policy, name: str, stream: FutureStream) -> bool:
     try:
         check_supported(policy, name, stream.instance)
     except UnsupportedError:

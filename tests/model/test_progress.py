@@ -11,8 +11,8 @@ import pytest
 
 import optbench as ob
 from optbench.model.instance import Instance
-from optbench.model.progress import exact_progress, progress, segment_energy_j, ticks_left
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import exact_progress, progress, segment_energy_j, ticks_left
 from optbench.model.verify import verify
 from tests.sim import driver
 

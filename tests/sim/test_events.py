@@ -12,8 +12,8 @@ import pytest
 import optbench as ob
 from optbench.model.instance import Instance
 from optbench.model.metrics import running_peak
-from optbench.model.progress import progress
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import progress
 from optbench.model.verify import verify
 from optbench.sim.kernel.moments import new_desk
 from optbench.sim.kernel.plant import Fault, plant_of

@@ -15,7 +15,7 @@ from optbench.plugins.protocol import Solver
 from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.rules import list_rule
 from optbench.testing import PolicyConformance
-from optbench.testing.futures import FUTURES, MOMENTS, STREAMS, Stream, other_future
+from optbench.testing.futures import FUTURES, MOMENTS, STREAMS, FutureStream, other_future
 
 
 @dataclass
@@ -78,7 +78,7 @@ def suite(policy: Policy) -> PolicyConformance:
 
 @pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name)
 @pytest.mark.parametrize("change", FUTURES)
-def test_another_future_is_the_same_until_its_moment(stream: Stream, change: str) -> None:
+def test_another_future_is_the_same_until_its_moment(stream: FutureStream, change: str) -> None:
     instance = stream.instance
     for share in MOMENTS:
         moment = stream.moment(share)

@@ -16,7 +16,7 @@ from optbench.bench.page.scale import amount, clock
 
 
 @dataclass(frozen=True)
-class Row:
+class FindingRow:
     """A policy on all runs beside the record. ``taken`` marks the one that the advice says to take;
     ``note`` is what there is to say of a policy in words.
     """
@@ -56,7 +56,7 @@ def headline(done: Audit) -> str:
     return f"no saving of the cluster can be told: {coverage.why_not()}"
 
 
-def rows_of(done: Audit) -> tuple[Row, ...]:
+def rows_of(done: Audit) -> tuple[FindingRow, ...]:
     """All that was played on all runs, of least energy first; what did not run comes last."""
     shown, chosen = list(done.policies), done.choice
     if chosen is not None:
@@ -70,9 +70,9 @@ def same(one: Played, other: Played) -> bool:
     return one.policy == other.policy and dict(one.params) == dict(other.params)
 
 
-def row_of(made: Played, done: Audit) -> Row:
+def row_of(made: Played, done: Audit) -> FindingRow:
     if made.error is not None:
-        return Row(made, "-", "-", "-", "-", made.error, False)
+        return FindingRow(made, "-", "-", "-", "-", made.error, False)
     record, chosen = done.record, done.choice
     mine = chosen is not None and same(chosen.whole, made)
     taken = mine and chosen is not None and chosen.holds and done.log.coverage.enough
@@ -82,7 +82,7 @@ def row_of(made: Played, done: Audit) -> Row:
         notes.append(f"{100 * more:.1f} % slower" if more < 1 else f"{1 + more:,.1f} times as slow")
     share = share_of(made, done)
     gap = "" if made.gap is None else f"{100 * made.gap:.1f} %"
-    return Row(
+    return FindingRow(
         made,
         amount(made.energy_j, "J"),
         share,

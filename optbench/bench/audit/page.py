@@ -11,7 +11,7 @@ from optbench import __version__
 from optbench.bench.audit import charts
 from optbench.bench.audit.advice import Clock
 from optbench.bench.audit.coverage import ENOUGH, percent
-from optbench.bench.audit.findings import Row, advice_of, headline, rows_of, saving_of
+from optbench.bench.audit.findings import FindingRow, advice_of, headline, rows_of, saving_of
 from optbench.bench.audit.run import Audit, Choice
 from optbench.bench.audit.window import stamp
 from optbench.bench.page.scale import amount, clock
@@ -136,7 +136,7 @@ def policies(done: Audit) -> str:
     return table(heads, [(first, ""), *((policy_row(row), "take" if row.taken else "") for row in rows_of(done))])
 
 
-def policy_row(row: Row) -> Cells:
+def policy_row(row: FindingRow) -> Cells:
     made = row.played
     name = made.policy + "".join(f"\n{key} = {value:.6g}" for key, value in made.params.items())
     if made.error is not None:

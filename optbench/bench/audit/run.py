@@ -19,7 +19,7 @@ from optbench.bench.audit.ranges import Ranges, ranges
 from optbench.model.files.reading import read_text
 from optbench.model.formats.traces import looks_like_pods
 from optbench.model.measures import check_bound
-from optbench.model.progress import segment_energy_j
+from optbench.model.task_progress import segment_energy_j
 from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.verify import verify
 

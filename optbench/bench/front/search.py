@@ -31,9 +31,9 @@ from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.fluid_bound import fluid_bound
 from optbench.errors import ParameterError, nearest
 from optbench.model.instance import Instance
+from optbench.model.metric_scales import metric_tolerance
 from optbench.model.objective import MAKESPANS, METRICS, Objective
 from optbench.model.result import OPTIMAL_GAP, Result, Termination, TrajectoryPoint
-from optbench.model.scales import metric_tolerance
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import grid_down
 from optbench.model.verify import Verdict, verify

@@ -13,8 +13,8 @@ from optbench.bench.page.lanes import Block, assign
 from optbench.bench.page.scale import TimeScale, amount
 from optbench.model.instance import Instance
 from optbench.model.metrics import first_and_last
-from optbench.model.progress import segment_energy_j
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import segment_energy_j
 
 AXIS, FLAGS, POOL_GAP = 24.0, 20.0, 8.0
 LANES_HEIGHT, LANE_MOST, LANE_LEAST = 520.0, 30.0, 3.0

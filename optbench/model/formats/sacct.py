@@ -33,8 +33,8 @@ from optbench.model.formats.sacct_types import typed
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
-from optbench.model.progress import segment_energy_j
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import segment_energy_j
 from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints
 
 # J that a second of flow time is worth where energy is modelled: the idle power of a data-centre GPU.

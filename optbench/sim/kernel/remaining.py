@@ -1,4 +1,4 @@
-"""How many ticks an interrupted task still takes, exactly: the compiled twin of ``model.progress.ticks_left``.
+"""How many ticks an interrupted task still takes, exactly: the compiled twin of ``model.task_progress.ticks_left``.
 
 With l_j ticks done in modes in which the whole takes D_j, and D in the mode in which it goes on, the rest takes
 

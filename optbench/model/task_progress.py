@@ -17,7 +17,7 @@ from optbench.model.schedule import Schedule
 
 
 @dataclass(frozen=True, eq=False)
-class Progress:
+class TaskProgress:
     """Per task: sum of its shares (rounded), whether it is complete (exact), first start and last end (inf and −inf without a
     segment), ticks at work.
     """
@@ -41,7 +41,7 @@ class Progress:
         return np.where(self.complete, self.last, np.maximum(float(instance.end_of_time), release))
 
 
-def progress(instance: Instance, schedule: Schedule) -> Progress:
+def progress(instance: Instance, schedule: Schedule) -> TaskProgress:
     """The progress of every task."""
     n, start, end = instance.num_tasks, schedule.start.astype(float), schedule.end.astype(float)
     first, last = np.full(n, np.inf), np.full(n, -np.inf)
@@ -49,7 +49,7 @@ def progress(instance: Instance, schedule: Schedule) -> Progress:
     np.maximum.at(last, schedule.task, end)
     share = np.bincount(schedule.task, weights=segment_shares(instance, schedule), minlength=n).astype(float)
     work = np.bincount(schedule.task, weights=end - start, minlength=n).astype(float)
-    return Progress(share, complete_tasks(instance, schedule, share), first, last, work)
+    return TaskProgress(share, complete_tasks(instance, schedule, share), first, last, work)
 
 
 def whole_durations(instance: Instance, schedule: Schedule) -> Ints:

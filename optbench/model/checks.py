@@ -11,7 +11,7 @@ import numpy as np
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.metrics import first_and_last, peak_power, requirements
 from optbench.model.schedule import Schedule
-from optbench.model.task_progress import TaskProgress, progress, whole_durations
+from optbench.model.task_progress import TaskProgress
 from optbench.model.timegrid import exceeds
 
 CONSTRAINTS = {
@@ -55,16 +55,17 @@ class Violation:
         return f"{self.constraint}: {self.message}"
 
 
-def check(instance: Instance, schedule: Schedule) -> list[Violation]:
-    """All violations but those of metric limits; a schedule of bad form is checked no further."""
+def check_form(instance: Instance, schedule: Schedule) -> Violation | None:
+    """What is wrong with the form: a schedule of bad form is checked no further."""
     bad_form = _form(instance, schedule)
-    if bad_form:
-        return [Violation("form", bad_form)]
-    schedule = schedule.as_int64()
+    return Violation("form", bad_form) if bad_form else None
+
+
+def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Violation]:
+    """All violations of a schedule of good form in 64-bit columns, but those of limits on metrics."""
     found: list[Violation] = []
-    made = progress(instance, schedule)
     _per_segment(instance, schedule, found)
-    _duration(instance, schedule, found)
+    _duration(instance, schedule, made, found)
     _access(instance, schedule, found)
     _assignment(instance, schedule, made, found)
     _one_task(instance, schedule, found)
@@ -147,10 +148,10 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
     )
 
 
-def _duration(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+def _duration(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
     """Lengths of segments: D, or a part of it where the instance is preemptive or the horizon cuts the task off."""
     clock = clock_of(instance)
-    whole, length = whole_durations(instance, s), s.end - s.start
+    whole, length = made.whole, s.end - s.start
     if instance.preemptive:
         wrong = np.where(whole > 0, length <= 0, length != 0)
     else:
@@ -349,14 +350,17 @@ def missing_devices(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
 
 def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pools: int) -> tuple[Floats, Floats]:
     """Most devices busy at once in each pool, and when: one sweep over all pools, ends before starts."""
-    which = np.concatenate((pool, pool))
-    t, change = np.concatenate((start, end)), np.concatenate((count, -count))
-    order = np.lexsort((change, t, which))
-    which, t, level = which[order], t[order], np.cumsum(change[order])
+    t, change = np.concatenate((end, start)), np.concatenate((-count, count))
+    order = np.argsort(t, kind="stable")  # an end stands before a start at the same time
+    which = np.concatenate((pool, pool))[order].astype(np.int16 if num_pools < 2**15 else np.int64)
+    by_pool = np.argsort(which, kind="stable")
+    level = np.cumsum(change[order][by_pool])  # 0 again at the end of each pool
     top, at = np.zeros(num_pools), np.zeros(num_pools)
-    np.maximum.at(top, which, level)  # the level is 0 again at the end of each pool
-    first = np.flatnonzero(level == top[which])[::-1]
-    at[which[first]] = t[first]
+    sizes = np.bincount(which, minlength=num_pools)
+    for p, (size, last) in enumerate(zip(sizes.tolist(), np.cumsum(sizes).tolist(), strict=True)):
+        if size:
+            row = int(np.argmax(level[last - size : last])) + last - size
+            top[p], at[p] = level[row], t[order[by_pool[row]]]
     return top, at
 
 

@@ -13,27 +13,27 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.power_peaks import Peak, exact_peak
 from optbench.model.schedule import Schedule
 from optbench.model.stream_metrics import stream_metrics
-from optbench.model.task_progress import progress, segment_energy_j
-from optbench.model.timegrid import rounded_sum
+from optbench.model.task_progress import TaskProgress, progress, segment_energy_j
+from optbench.model.timegrid import HALF_BITS, rounded_sum
 
 J_PER_KWH = 3.6e6
 
 
-def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
+def metrics_of(instance: Instance, schedule: Schedule, made: TaskProgress | None = None) -> dict[str, float]:
     """All metrics; meaningful only for a schedule of good form. Those that are sums have no negative term."""
     tick_s, tasks = instance.tick_s, instance.tasks
     makespan = float(schedule.end.max(initial=0))
-    found = progress(instance, schedule)
-    finish = found.finish(instance)
+    made = made or progress(instance, schedule)
+    finish = made.finish(instance)
     due = np.isfinite(tasks.deadline)
     late = np.where(due, np.maximum(0.0, finish - np.where(due, tasks.deadline, 0.0)), 0.0)
     horizon = int(makespan) if instance.horizon is None else int(instance.horizon)
-    busy_j = rounded_sum(segment_energy_j(instance, schedule).tolist())
-    transfer_j = rounded_sum(transfers(instance, schedule)[2].tolist())
-    rest_j = rounded_sum((instance.pools.rest_w * resting_ticks(instance, schedule, horizon)).tolist()) * tick_s
+    busy_j = rounded_sum(segment_energy_j(instance, schedule, made.part))
+    transfer_j = rounded_sum(transfers(instance, schedule)[2])
+    rest_j = rounded_sum(instance.pools.rest_w * resting_ticks(instance, schedule, horizon)) * tick_s
     energy_j = busy_j + transfer_j + rest_j
     cost, carbon = tariff_totals(instance, schedule, float(horizon))
-    streamed = {} if instance.stream is None else stream_metrics(instance, schedule, found, energy_j)
+    streamed = {} if instance.stream is None else stream_metrics(instance, schedule, made, finish, energy_j)
     return {
         "makespan": makespan,
         "makespan_s": makespan * tick_s,
@@ -41,8 +41,8 @@ def metrics_of(instance: Instance, schedule: Schedule) -> dict[str, float]:
         "busy_energy_j": busy_j,
         "transfer_energy_j": transfer_j,
         "rest_energy_j": rest_j,
-        "flow_time_s": rounded_sum((tasks.weight * (finish - tasks.release)).tolist()) * tick_s,
-        "tardiness_s": rounded_sum((tasks.weight * late)[~tasks.deadline_hard].tolist()) * tick_s,
+        "flow_time_s": rounded_sum(tasks.weight * (finish - tasks.release)) * tick_s,
+        "tardiness_s": rounded_sum((tasks.weight * late)[~tasks.deadline_hard]) * tick_s,
         "late_tasks": float((late > 0).sum()),
         "cost_usd": cost,
         "carbon_g": carbon,
@@ -67,10 +67,6 @@ def mode_uses(instance: Instance) -> Ints:
     uses = np.zeros((instance.num_modes, instance.num_pools), dtype=np.int64)
     np.add.at(uses, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
     return uses
-
-
-# Ticks are added up in two halves of at most 2^28 each: sums of half a thousand million device-halves are exact in floats.
-HALF_BITS = 24
 
 
 def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Floats:
@@ -206,10 +202,13 @@ def peak_power(instance: Instance, schedule: Schedule, place: int) -> Peak:
 
     A mode's power belongs to the place of its primary pool; every device it occupies, wherever it stands, stops resting.
     """
-    rows = np.flatnonzero(schedule.end > schedule.start)
-    modes, which = np.unique(schedule.mode[rows], return_inverse=True)
-    added = [exact_added_w(instance, place, mode) for mode in modes.tolist()]
-    return exact_peak(schedule.start[rows], schedule.end[rows], which, added, exact_resting_w(instance, place))
+    busy = schedule.end > schedule.start
+    start, end, mode = schedule.start[busy], schedule.end[busy], schedule.mode[busy]
+    used = np.flatnonzero(np.bincount(mode, minlength=instance.num_modes))
+    added = [exact_added_w(instance, place, k) for k in used.tolist()]
+    which = np.zeros(instance.num_modes, dtype=np.int64)
+    which[used] = np.arange(len(used))
+    return exact_peak(start, end, which[mode], added, exact_resting_w(instance, place))
 
 
 def running_peak(start: Floats, end: Floats, demand: Floats) -> tuple[float, float]:

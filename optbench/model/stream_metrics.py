@@ -23,13 +23,15 @@ MOST_DAYS = 14
 LOG_EVERY_S = 20.0
 
 
-def stream_metrics(instance: Instance, schedule: Schedule, found: TaskProgress, energy_j: float) -> dict[str, float]:
+def stream_metrics(
+    instance: Instance, schedule: Schedule, found: TaskProgress, finish: Floats, energy_j: float
+) -> dict[str, float]:
     """Metrics of instances with arrivals, by name."""
     tick_s, release = instance.tick_s, np.asarray(instance.tasks.release, dtype=float)
     end = float(instance.end_of_time) if instance.is_open else float(found.last.max(initial=0.0))
     here = release < end if instance.is_open else np.ones(len(release), dtype=bool)
     completed_here = found.complete & here
-    present = np.minimum(found.finish(instance), end)[here] - release[here]
+    present = np.minimum(finish, end)[here] - release[here]
     sojourn = (found.last - release)[completed_here]
     begun = np.isfinite(found.first)
     running = begun & ~found.complete & here & (found.last >= end)
@@ -38,7 +40,7 @@ def stream_metrics(instance: Instance, schedule: Schedule, found: TaskProgress, 
     times = sojourn if len(sojourn) else present if len(present) else np.zeros(1)
     percentiles = np.percentile(times, PERCENTILES) * tick_s
     due = np.isfinite(instance.tasks.deadline) & here
-    late = found.finish(instance)[due] > instance.tasks.deadline[due]
+    late = finish[due] > instance.tasks.deadline[due]
     logged = logged_units(instance, schedule, found) or units  # none where nothing ran when the samples were taken
     span = end - instance.opens
     return {
@@ -54,18 +56,18 @@ def stream_metrics(instance: Instance, schedule: Schedule, found: TaskProgress, 
         **{f"sojourn_p{p}_s": float(value) for p, value in zip(PERCENTILES, percentiles, strict=True)},
         "sojourn_censored_s": float(present.sum()) / max(1, arrivals) * tick_s,
         "service_mean_s": float(found.work[completed_here].mean()) * tick_s if completed else 0.0,
-        "queue_mean": _waiting_ticks(instance, schedule, found, end) / span if span > 0 else 0.0,
+        "queue_mean": _waiting_ticks(instance, schedule, finish, end) / span if span > 0 else 0.0,
         "slo_violation": float(late.mean()) if len(late) else 0.0,
         **_queue_by_day(instance, schedule, found),
     }
 
 
-def _waiting_ticks(instance: Instance, schedule: Schedule, found: TaskProgress, end: float) -> float:
+def _waiting_ticks(instance: Instance, schedule: Schedule, finish: Floats, end: float) -> float:
     """Ticks within [opens, end] in which tasks are there and not at work, over all tasks."""
     begin = float(instance.opens)
     last = max(begin, end)
     there = np.clip(np.asarray(instance.tasks.release, dtype=float), begin, last)
-    gone = np.clip(found.finish(instance), begin, last)
+    gone = np.clip(finish, begin, last)
     at_work = np.clip(schedule.end.astype(float), begin, last) - np.clip(schedule.start.astype(float), begin, last)
     return float(np.maximum(gone - there, 0.0).sum() - at_work.sum())
 

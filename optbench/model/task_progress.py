@@ -19,7 +19,7 @@ from optbench.model.schedule import Schedule
 @dataclass(frozen=True, eq=False)
 class TaskProgress:
     """Per task: sum of its shares (rounded), whether it is complete (exact), first start and last end (inf and −inf without a
-    segment), ticks at work.
+    segment), ticks at work. Per segment: D of its task in its mode, and its share of the task.
     """
 
     share: Floats
@@ -27,6 +27,8 @@ class TaskProgress:
     first: Floats
     last: Floats
     work: Floats
+    whole: Ints
+    part: Floats
 
     def units_done(self, instance: Instance) -> Floats:
         """Units of work done per task; what is complete counts whole, what was done twice counts once."""
@@ -45,11 +47,18 @@ def progress(instance: Instance, schedule: Schedule) -> TaskProgress:
     """The progress of every task."""
     n, start, end = instance.num_tasks, schedule.start.astype(float), schedule.end.astype(float)
     first, last = np.full(n, np.inf), np.full(n, -np.inf)
-    np.minimum.at(first, schedule.task, start)
-    np.maximum.at(last, schedule.task, end)
-    share = np.bincount(schedule.task, weights=segment_shares(instance, schedule), minlength=n).astype(float)
+    segments = np.bincount(schedule.task, minlength=n)
+    if segments.max(initial=0) <= 1:
+        first[schedule.task], last[schedule.task] = start, end
+    else:
+        np.minimum.at(first, schedule.task, start)
+        np.maximum.at(last, schedule.task, end)
+    whole = whole_durations(instance, schedule)
+    part = segment_shares(schedule, whole)
+    share = np.bincount(schedule.task, weights=part, minlength=n).astype(float)
     work = np.bincount(schedule.task, weights=end - start, minlength=n).astype(float)
-    return TaskProgress(share, complete_tasks(instance, schedule, share), first, last, work)
+    complete = complete_tasks(schedule, share, whole, segments)
+    return TaskProgress(share, complete, first, last, work, whole, part)
 
 
 def whole_durations(instance: Instance, schedule: Schedule) -> Ints:
@@ -57,35 +66,35 @@ def whole_durations(instance: Instance, schedule: Schedule) -> Ints:
     return instance.duration(schedule.mode, instance.tasks.units[schedule.task])
 
 
-def segment_shares(instance: Instance, schedule: Schedule) -> Floats:
+def segment_shares(schedule: Schedule, whole: Ints) -> Floats:
     """(end − start) / D of each segment, 1 where D = 0."""
-    duration = whole_durations(instance, schedule)
     length = schedule.end - schedule.start
-    return np.where(duration > 0, length / np.maximum(duration, 1), 1.0)
+    return np.where(whole > 0, length / np.maximum(whole, 1), 1.0)
 
 
-def segment_energy_j(instance: Instance, schedule: Schedule) -> Floats:
-    """Energy of each segment: its share of the energy of its task in its mode."""
+def segment_energy_j(instance: Instance, schedule: Schedule, part: Floats | None = None) -> Floats:
+    """Energy of each segment: its share (``part``, where it is known already) of the energy of its task in its mode."""
     energy_j = instance.energy_j(schedule.mode, instance.tasks.units[schedule.task])
-    return np.asarray(energy_j * segment_shares(instance, schedule), dtype=float)
+    if part is None:
+        part = segment_shares(schedule, whole_durations(instance, schedule))
+    return np.asarray(energy_j * part, dtype=float)
 
 
-def complete_tasks(instance: Instance, schedule: Schedule, share: Floats) -> Bools:
+def complete_tasks(schedule: Schedule, share: Floats, whole: Ints, segments: Ints) -> Bools:
     """Whether the shares of each task add up to 1 or more; exact, where the rounded sum cannot tell."""
-    segments = np.bincount(schedule.task, minlength=instance.num_tasks)
     # Each share and each sum of them is rounded by at most 2^-53 of itself.
     unclear = (segments > 0) & (np.abs(share - 1.0) <= (segments + 4.0) * 2.0**-51 * np.maximum(1.0, share))
     complete = (share > 1.0) & ~unclear
-    duration, length = whole_durations(instance, schedule), schedule.end - schedule.start
+    length = schedule.end - schedule.start
     one = unclear & (segments == 1)
     rows = np.flatnonzero(one[schedule.task])
-    complete[schedule.task[rows]] = (length >= duration)[rows]
+    complete[schedule.task[rows]] = (length >= whole)[rows]
     several = unclear & ~one
     rows = np.flatnonzero(several[schedule.task])
     rows = rows[np.argsort(schedule.task[rows], kind="stable")]
     begins = np.flatnonzero(np.diff(schedule.task[rows], prepend=-1))
     for of_task in np.split(rows, begins[1:]) if len(rows) else ():
-        shares = zip(length[of_task].tolist(), duration[of_task].tolist(), strict=True)
+        shares = zip(length[of_task].tolist(), whole[of_task].tolist(), strict=True)
         complete[schedule.task[of_task[0]]] = exact_progress(shares) >= 1
     return complete
 

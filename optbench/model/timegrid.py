@@ -26,6 +26,8 @@ Ints = NDArray[np.int64]
 HORIZON_TICKS = 2**52
 # Sums of energy, power, cost and weighted time are compared with this share of the sum of their terms, none of them negative.
 RELATIVE_TOLERANCE = 2.0**-40
+# Whole ticks are added up in two halves of at most 2^28 each: sums of half a thousand million of them fit.
+HALF_BITS = 24
 # A product this near to a whole number is that number: in units of its last place, and in ticks.
 GUARD_ULPS, GUARD_TICKS = 8, 0.25
 # The largest ulp, as a share of its number.
@@ -91,14 +93,24 @@ def tick_of(exponent: int) -> float:
     return float(f"1e{exponent}")
 
 
-def rounded_sum(terms: Iterable[float]) -> float:
+def rounded_sum(terms: Iterable[float] | Floats) -> float:
     """The sum, rounded once; inf where it is beyond every float, nan where it is the difference of two such sums."""
+    if isinstance(terms, np.ndarray):
+        numbers = np.asarray(terms[terms != 0.0], dtype=float)
+        if len(numbers) and np.abs(numbers).max() <= HORIZON_TICKS and (numbers == np.rint(numbers)).all():
+            return float(_whole_sum(numbers.astype(np.int64)))
+        terms = numbers.tolist()
     try:
         return math.fsum(terms)
     except OverflowError:
         return math.inf
     except ValueError:
         return math.nan
+
+
+def _whole_sum(terms: Ints) -> int:
+    """The sum of whole numbers of at most 2^52, exactly: their halves add up to far less than 2^63."""
+    return (int((terms >> HALF_BITS).sum()) << HALF_BITS) + int((terms & ((1 << HALF_BITS) - 1)).sum())
 
 
 def exceeds(value: float, limit: float) -> bool:

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.checks import CONSTRAINTS, Violation, check
+from optbench.model.checks import CONSTRAINTS, Violation, check, check_form
 from optbench.model.instance import Instance
 from optbench.model.metrics import metrics_of
 from optbench.model.objective import MAKESPANS
 from optbench.model.schedule import Schedule
+from optbench.model.task_progress import progress
 from optbench.model.timegrid import exceeds, grid_down
 
 __all__ = ["CONSTRAINTS", "Verdict", "Violation", "verify"]
@@ -45,12 +46,13 @@ class Verdict:
 
 def verify(instance: Instance, schedule: Schedule) -> Verdict:
     """Check every constraint and recompute every metric."""
-    violations = check(instance, schedule)
-    if any(violation.constraint == "form" for violation in violations):
-        return Verdict(False, tuple(violations), (), {})
+    if bad_form := check_form(instance, schedule):
+        return Verdict(False, (bad_form,), (), {})
     schedule = schedule.as_int64()
+    made = progress(instance, schedule)
+    violations = check(instance, schedule, made)
     with np.errstate(over="ignore", invalid="ignore"):  # what is beyond every float is named below
-        values = metrics_of(instance, schedule)
+        values = metrics_of(instance, schedule, made)
     violations.extend(_broken_limits(instance, values))
     if instance.is_open and values["units_done"] <= 0:
         violations.append(Violation("assignment", "no unit of work is done before the horizon: there is no energy per unit"))

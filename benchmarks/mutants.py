@@ -45,6 +45,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         ("task_progress", "progress"), ("power_peaks", "caps"), ("caps", "caps"), ("stream_metrics", "stream_metrics"),
         ("streams", "streams"), ("timegrid", "timegrid"), ("repair", "repair"), ("measures", "measures"),
         ("content_hash", "content_hash"), ("windows", "windows"),
+        ("metric_scales", "metric_scales"),
     )},
     **{f"optbench/bounds/{path.stem}.py": (f"tests/bounds/test_{path.stem}.py", *BOUND_TESTS)
        for path in sorted((ROOT / "optbench" / "bounds").glob("*.py")) if path.stem != "__init__"},

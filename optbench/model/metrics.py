@@ -211,15 +211,6 @@ def peak_power(instance: Instance, schedule: Schedule, place: int) -> Peak:
     return exact_peak(start, end, which[mode], added, exact_resting_w(instance, place))
 
 
-def running_peak(start: Floats, end: Floats, demand: Floats) -> tuple[float, float]:
-    """Highest sum of the demands of segments [start, end) at one instant (never below 0), and when."""
-    if len(start) == 0:
-        return 0.0, 0.0
-    t, level = profile_of(start, end, demand)
-    top = int(np.argmax(level))
-    return max(0.0, float(level[top])), float(t[top])
-
-
 def profile_of(start: Floats, end: Floats, demand: Floats) -> tuple[Floats, Floats]:
     """Change points and the sum of demands from each change point to the next."""
     t = np.concatenate((start, end))

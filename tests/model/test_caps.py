@@ -9,7 +9,9 @@ from optbench.model.builder import Model
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Instance
 from optbench.model.metrics import peak_power
+from optbench.model.power_peaks import Peak
 from optbench.model.schedule import Schedule
+from optbench.model.verify import verify
 
 
 def two_nodes() -> Instance:
@@ -58,3 +60,52 @@ def test_many_requirements_are_summed_without_loss() -> None:
     assert sum([0.1] * 10) != 1.0
     assert resting_power_w(instance, 0) == 1.0
     assert net_power_w(instance, 0).tolist() == [4.0]
+
+
+def test_a_sum_of_one_is_rounded_once_too() -> None:
+    # In floats, 1 + 2^-53 is 1, and so is 1 + 2^-53 + 2^-53 from left to right. The exact sum is
+    # 1 + 2^-52.
+    m = Model()
+    pools = [m.pool(f"p{i}", idle_w=watts) for i, watts in enumerate((1.0, 2.0**-53, 2.0**-53))]
+    m.task(modes=[m.mode(dict.fromkeys(pools, 1), 1, power_w=4)])
+    m.minimize(makespan_s=1)
+    assert net_power_w(m.build(), 0).tolist() == [4.0 - (1.0 + 2.0**-52)]
+
+
+def below_rest() -> Instance:
+    """A device that rests at 30 W and works at 20 W for 2 s, under a cap of 25 W."""
+    m = Model()
+    m.task(modes=[m.mode(m.pool("p", idle_w=30), 2, power_w=20)])
+    m.limit(power_w=25)
+    m.minimize(makespan_s=1)
+    return m.build()
+
+
+def test_the_peak_is_the_rest_from_time_0_on_where_work_draws_less() -> None:
+    # At rest until 5: 30 W are drawn from the beginning on, not first when the work ends at 7.
+    instance = below_rest()
+    schedule = Schedule.of(instance, np.array([0]), np.array([5]))
+    assert peak_power(instance, schedule, 0) == Peak(30.0, 0.0)
+    (violation,) = verify(instance, schedule).violations
+    assert violation.message == "cluster draws 30 W at 0, the cap is 25 W"
+
+
+def test_without_segments_the_peak_is_the_rest_from_time_0_on() -> None:
+    instance, none = below_rest(), np.zeros(0, dtype=np.int64)
+    assert peak_power(instance, Schedule(none, none, none, none), 0) == Peak(30.0, 0.0)
+
+
+def test_the_peak_is_exact_in_64_bits_and_beyond_them() -> None:
+    # Tasks of 1, 2^-30 and 2^40 W run at once from 2 to 3; a common grid of them needs 71 bits.
+    m = Model()
+    pool = m.pool("p", 3)
+    modes = [m.mode(pool, 2, power_w=watts) for watts in (1.0, 2.0**-30, 2.0**40, 2.0)]
+    m.tasks(np.ones(3), modes=modes)
+    m.minimize(makespan_s=1)
+    instance = m.build()
+    three = Schedule.of(instance, np.array([0, 1, 2]), np.array([1, 2, 1]))
+    # The float nearest to 2^40 + 1 + 2^-30 is 2^40 + 1.
+    assert peak_power(instance, three, 0) == Peak(2.0**40 + 1.0, 2.0)
+    # Tasks of 1, 2 and 1 W run from 0 to 2, from 2 to 4 and from 3 to 5: 3 W from 3 to 4.
+    two = Schedule.of(instance, np.array([0, 3, 0]), np.array([0, 2, 3]))
+    assert peak_power(instance, two, 0) == Peak(3.0, 3.0)

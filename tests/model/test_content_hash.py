@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optbench as ob
-from optbench.model.content_hash import NAMES
+from optbench.model.content_hash import NAMES, add_to_digest
 from optbench.model.files import instance_from_dict, instance_to_dict
-from optbench.model.instance import Instance
+from optbench.model.instance import Instance, Places
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, Stream, with_stream
 from optbench.testing.inputs import cluster
@@ -127,6 +127,43 @@ def test_a_part_that_is_missing_is_content(part: str) -> None:
     assert put(FULL, (part,), None).hash != FULL.hash
 
 
+class Recorder:
+    """In place of a digest: the bytes that it is fed."""
+
+    def __init__(self) -> None:
+        self.fed = b""
+
+    def update(self, more: bytes) -> None:
+        self.fed += more
+
+
+ONE = np.array([1.0], dtype="<f8").tobytes()
+NAN = np.array([np.nan], dtype="<f8").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("value", "fed"),
+    [
+        # A horizon that is missing differs from one that is not a number.
+        (None, b"x: none;"),
+        (np.nan, b"x: ();" + NAN),
+        (1, b"x: ();" + ONE),
+        (np.array([[1, 1]]), b"x: (1, 2);" + ONE + ONE),
+        ({"b": 1, "a": None}, b"x: 2 entries;a: none;b: ();" + ONE),
+    ],
+)
+def test_the_canonical_form_by_hand(value: Any, fed: bytes) -> None:
+    digest = Recorder()
+    add_to_digest(digest, "x", value)
+    assert digest.fed == fed
+
+
+def test_a_part_is_its_columns_in_alphabetical_order() -> None:
+    digest = Recorder()
+    add_to_digest(digest, "places", Places(("cluster",), np.array([1])))
+    assert digest.fed == b"places: part;parent: (1,);" + ONE
+
+
 def test_equal_numbers_in_another_column_are_another_instance() -> None:
     pools = FULL.pools
     assert replace(FULL, pools=replace(pools, idle_w=pools.sleep_w, sleep_w=pools.idle_w)).hash != FULL.hash
@@ -213,6 +250,21 @@ def test_the_order_of_further_pools_of_a_mode_does_not_count() -> None:
         return m.build()
 
     assert built((0, 1, 2)).hash == built((0, 2, 1)).hash != built((1, 0, 2)).hash
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_further_pools_belong_to_their_mode(before: int) -> None:
+    """Two modes differ in their second pool only: their order is content like that of all modes."""
+    def built(second: tuple[int, int]) -> Instance:
+        m = ob.Model()
+        a, *others = (m.pool(name) for name in "abc")
+        modes = [m.mode(a, time_s=2)] * before
+        modes += [m.mode({a: 1, others[p]: 1}, time_s=1) for p in second]
+        m.task(modes=modes)
+        m.minimize(makespan=1.0)
+        return m.build()
+
+    assert built((0, 1)).hash != built((1, 0)).hash
 
 
 def test_the_way_it_was_built_does_not_count() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
-from optbench.model.metrics import power_trace
+from optbench.model.metrics import power_trace, profile_of
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 
@@ -66,6 +66,26 @@ def test_peak_power_counts_devices_at_rest() -> None:
     instance = cluster()
     metrics = verify(instance, Schedule.of(instance, [0, 1], [0, 8])).metrics
     assert metrics["peak_power_w"] == 200 + 4  # x on both a's (200 W), b at rest
+
+
+def test_a_profile_is_the_sum_of_demands_between_its_changes() -> None:
+    # Demands of 2 from 0 to 4, 3 from 2 to 6 and 1 from 4 to 6: 2, 2 + 3, 3 + 1 and 0.
+    start, end = np.array([0.0, 2.0, 4.0]), np.array([4.0, 6.0, 6.0])
+    t, level = profile_of(start, end, np.array([2.0, 3.0, 1.0]))
+    assert t.tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert level.tolist() == [2.0, 5.0, 4.0, 0.0]
+
+
+def test_a_power_trace_by_hand() -> None:
+    # x draws 600 J from 1 to 4 on both devices of a, y 100 J from 9 to 11 on b; the end is at 17.
+    instance = cluster(17.0)
+    trace = power_trace(instance, Schedule.of(instance, [0, 1], [1, 9]))
+    assert trace.t.tolist() == [0, 1, 4, 9, 11, 17]
+    assert trace.busy_w.tolist() == [[0, 200, 0, 0, 0], [0, 0, 0, 50, 0]]
+    # At rest, the two devices of a draw 10 W each, that of b draws 4 W.
+    assert trace.rest_w.tolist() == [[20, 0, 20, 20, 20], [4, 4, 4, 0, 4]]
+    # x sends 5 GB at 7 J per GB when it ends.
+    assert (trace.transfer_t.tolist(), trace.transfer_j.tolist()) == ([4], [35])
 
 
 @pytest.mark.parametrize("horizon_s", [None, 17.0])

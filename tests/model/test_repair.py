@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,6 +156,46 @@ def test_the_last_part_makes_up_for_what_the_others_fall_short_of() -> None:
     assert (found.segments_moved, found.largest_move) == (1, 2)
     short = replace(given, end=given.end - np.array([0, 0, 3 * US]))
     assert not verified_or_repaired(instance, short).verdict.feasible
+
+
+def coarse(preemptive: bool = False, **options: Any) -> Instance:
+    """Two tasks of 10 ticks of 1 s on two devices: the reach is one tick."""
+    m = ob.Model(preemptive=preemptive, **options)
+    m.tasks(np.ones(2), modes=[m.mode(m.pool("gpu", count=2), time_s=10)])
+    m.minimize(makespan=1.0)
+    return m.build()
+
+
+def test_what_the_horizon_cuts_off_keeps_its_length() -> None:
+    # The horizon at 20 cuts the second task off after 5 of its 10 ticks; the first lacks one tick.
+    instance = with_stream(coarse(horizon_s=20), opens=0)
+    given = Schedule(*np.array([[0, 0, 0, 9], [1, 0, 15, 20]]).T)
+    found = verified_or_repaired(instance, given)
+    assert found.verdict.feasible and found.schedule.end.tolist() == [10, 20]
+    assert (found.segments_moved, found.largest_move) == (1, 1)
+
+
+@pytest.mark.parametrize(("end", "mended"), [(13, False), (14, True), (15, True)])
+def test_a_part_may_grow_by_twice_the_reach(end: int, mended: bool) -> None:
+    # The first part does 4 of 10 ticks, so that the second one needs 6. One of 5 ticks ends a tick
+    # later; one of 4 begins a tick earlier too, at 9; one of 3 would have to move farther.
+    instance = coarse(preemptive=True)
+    given = Schedule(*np.array([[0, 0, 0, 4], [0, 0, 10, end], [1, 0, 0, 10]]).T)
+    found = verified_or_repaired(instance, given)
+    assert found.verdict.feasible == mended
+    last = found.schedule.start[1], found.schedule.end[1]
+    assert last == ((9, 15) if end == 14 else (10, 16) if mended else (10, end))
+
+
+@pytest.mark.parametrize(("start", "mended"), [(0, False), (5, True)])
+def test_neither_start_nor_end_moves_beyond_the_reach(start: int, mended: bool) -> None:
+    # A task that lacks 2 of 10 ticks grows by one at each side, which is impossible at time 0.
+    instance = coarse()
+    given = Schedule(*np.array([[0, 0, start, start + 8], [1, 0, 5, 15]]).T)
+    found = verified_or_repaired(instance, given)
+    assert found.verdict.feasible == mended
+    assert found.schedule.start[0] == (start - 1 if mended else start)
+    assert found.schedule.end[0] == (start + 9 if mended else start + 8)
 
 
 Break = Callable[[Schedule], Schedule]

@@ -19,10 +19,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from optbench.model.builder import Model
+from optbench.model.checks import missing_devices
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Links, Modes, Places, Pools, Tasks
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
-from optbench.model.streams import with_stream
+from optbench.model.streams import Outages, with_stream
 from optbench.model.validate import validate
 from optbench.model.verify import CONSTRAINTS, verify
 
@@ -224,6 +226,78 @@ def test_the_verifier_names_exactly_the_broken_constraint(constraint: str) -> No
     assert named == ["limit:energy_j" if constraint == "limit" else constraint]
     assert not verdict.feasible
     assert verdict.objective is None
+
+
+# The message and the amount of each; the times follow from the docstrings above.
+SAID: dict[str, tuple[str, float]] = {
+    "form": ("column 'start' holds float64, expected whole numbers", 0.0),
+    # It works for 1 s of 2.
+    "assignment": ("task t2 is done to 50 % in 1 segments", 0.5),
+    "single_segment": ("task t0 has 2 segments", 2.0),
+    "one_pool": ("task t0 sends or receives data, and goes from b to a at 2", 1.0),
+    "mode": ("task t2 runs in mode 2, which is not of its kind", 1.0),
+    "memory": ("task t2 needs 9 GB, mode 1 has 8 GB", 1.0),
+    "duration": ("task t2 runs from 5 to 8, in mode 1 it takes 2", 1.0),
+    "release": ("task t1 starts at 0, released at 1", 1.0),
+    "access": ("task t1 starts in a at 1, and is there at 2", 1.0),
+    "deadline": ("task t3 ends at 17, its deadline is 16", 1.0),
+    "horizon": ("task t2 ends at 19, the horizon is 18", 1.0),
+    "precedence": ("task t2 starts at 2, before t0 ends at 3", 1.0),
+    # t0 ends at 3 and the transfer takes 2 s: t2 starts at 4 instead of 5.
+    "transfer": ("data of t0 reaches t2 1 too late", 1.0),
+    "link": ("t0 to t2: no link from b to a", 1.0),
+    "capacity": ("pool a has 3 busy devices of 2 at 4", 1.0),
+    "self_overlap": ("task t0 runs twice at 5", 1.0),
+    # 150 W + 250 W.
+    "power_cap": ("cluster draws 400 W at 13, the cap is 350 W", 50.0),
+    "limit": ("energy_j is 1900, the limit 1899", 1.0),
+    "finite": ("flow_time_s is inf: its terms are too large to add up", 0.0),
+}
+
+
+@pytest.mark.parametrize("constraint", BREAKS)
+def test_a_violation_says_where_and_by_how_much(constraint: str) -> None:
+    problem = instance()
+    (violation,) = verify(*BREAKS[constraint](problem, schedule(problem))).violations
+    assert (violation.message, violation.amount) == SAID[constraint]
+    assert violation.count == 1
+
+
+def test_of_many_broken_rows_three_are_described_and_the_worst_counts() -> None:
+    # t0, t1 and t2 are released at 5 and start at 0, 1 and -2: 5, 4 and 7 too early. t3 is released
+    # at 14 and starts at 12.
+    problem = instance()
+    late = replace(problem, tasks=replace(problem.tasks, release=ints(5, 5, 5, 14)))
+    starts = np.array([0, 1, -2, 12])
+    given = schedule(problem)
+    given = replace(given, start=starts, end=starts + (given.end - given.start))
+    early = next(each for each in verify(late, given).violations if each.constraint == "release")
+    assert (early.amount, early.count) == (7.0, 4)
+    assert early.message == (
+        "task t0 starts at 0, released at 5; task t1 starts at 1, released at 5; "
+        "task t2 starts at -2, released at 5; and 1 more"
+    )
+
+
+def test_messages_show_seconds_where_a_tick_is_not_one_second() -> None:
+    # The task needs 8 ticks of 0.25 s and runs for 10, from tick 3 on.
+    m = Model(tick_s=0.25)
+    m.task("x", modes=[m.mode(m.pool("p"), time_s=2)])
+    m.minimize(makespan=1)
+    made = m.build()
+    (violation,) = verify(made, Schedule(ints(0), ints(0), ints(3), ints(13))).violations
+    assert violation.message == "task x runs from 0.75 s to 3.25 s, in mode 0 it takes 2 s"
+    assert violation.amount == 2.0
+
+
+def test_outages_are_spans_of_missing_devices() -> None:
+    # Pool a loses two devices at 3, one by one, and has both back at 5; pool b loses one at 4 for
+    # good.
+    problem = replace(instance(), preemptive=True)
+    announced = np.zeros(4, dtype=bool)
+    outages = Outages(ints(3, 3, 4, 5), ints(0, 0, 1, 0), ints(1, 1, 1, -2), announced)
+    spans = zip(*missing_devices(with_stream(problem, outages=outages)), strict=True)
+    assert list(spans) == [(0, 3.0, 5.0, 2), (1, 4.0, np.inf, 1)]
 
 
 @pytest.mark.parametrize("metric", METRICS)

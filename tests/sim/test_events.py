@@ -11,7 +11,7 @@ import pytest
 
 import optbench as ob
 from optbench.model.instance import Instance
-from optbench.model.metrics import running_peak
+from optbench.model.metrics import profile_of
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import progress
 from optbench.model.verify import verify
@@ -218,7 +218,7 @@ def devices_at_work(instance: Instance, schedule: Schedule, faults: tuple[Fault,
             start.append(fault.time)
             end.append(last)
             demand.append(float(fault.devices))
-    return running_peak(np.array(start), np.array(end), np.array(demand))[0]
+    return float(max(profile_of(*map(np.array, (start, end, demand)))[1])) if start else 0.0
 
 
 @pytest.mark.parametrize("seed", range(32))

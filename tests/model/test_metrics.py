@@ -36,6 +36,21 @@ def test_energy_until_completion() -> None:
     assert metrics["energy_j"] == 700 + 35 + 172
 
 
+def test_less_than_a_gigabyte_is_sent_too() -> None:
+    # 0.5 GB at 7 J, and half a second of transfer.
+    instance = cluster()
+    edges = replace(instance.edges, data_gb=np.array([0.5]))
+    metrics = verify(replace(instance, edges=edges), Schedule.of(instance, [0, 1], [0, 4])).metrics
+    assert metrics["transfer_energy_j"] == 3.5
+
+
+def test_without_segments_nothing_is_drawn() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    trace = power_trace(cluster(), Schedule(none, none, none, none))
+    assert trace.t.tolist() == [0]
+    assert trace.energy_j(1.0) == 0.0
+
+
 def test_energy_over_a_fixed_horizon_counts_rest_to_its_end() -> None:
     instance = cluster(horizon_s=20)
     metrics = verify(instance, Schedule.of(instance, [0, 1], [0, 8])).metrics

@@ -9,7 +9,7 @@ from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
-from optbench.model.stream_metrics import DAY_S, queue_counts
+from optbench.model.stream_metrics import DAY_S, logged_units, queue_counts
 from optbench.model.streams import with_stream
 from optbench.model.verify import verify
 
@@ -43,6 +43,15 @@ def test_units_as_the_simulator_logs_them() -> None:
     assert metrics["j_per_unit_logged"] == pytest.approx(metrics["energy_j"] / (2 * 50_000 + 3636 * 20), rel=1e-12)
     assert metrics["units_done"] == pytest.approx(2 * 50_000 + 72_700)
     assert metrics["j_per_unit"] == pytest.approx(100.0)
+
+
+def test_a_log_in_ticks_longer_than_its_samples() -> None:
+    # Ticks of 60 s are sampled one by one: 3 units of a minute from tick 1 to 4 are seen at 1, 2 and 3.
+    m = Model("minutes", tick_s=60.0)
+    m.task(units=3, modes=[m.mode(m.pool("gpu"), 60.0)])
+    m.minimize(makespan=1.0)
+    instance = m.build()
+    assert logged_units(instance, Schedule.of(instance, [0], [1])) == pytest.approx(3.0)
 
 
 def test_who_waits_at_the_end_of_each_day() -> None:

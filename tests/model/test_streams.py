@@ -83,6 +83,17 @@ def test_units_as_they_are_logged_by_hand() -> None:
     assert verify(instance(), schedule(ROWS)).metrics["j_per_unit_logged"] == pytest.approx(540.0 / (20 + 7 + 8 + 10))
 
 
+def test_where_nothing_is_completed() -> None:
+    """c alone, from 14 to 20: a has waited for 18 s and b for 17 s; a device of near is busy for 6 s of 2 · 18."""
+    verdict = verify(instance(), schedule([ROWS[3]]))
+    known = {
+        "arrivals": 3, "completed": 0, "in_progress": 1, "queue_end": 2, "units_done": 6,
+        "service_mean_s": 0, "sojourn_mean_s": (18 + 17 + 8) / 3, "slo_violation": 1,
+        "queue_mean": (18 + 17 + 8 - 6) / 18, "busy_energy_j": 120, "rest_energy_j": 300,
+    }  # fmt: skip
+    assert {name: verdict.metrics[name] for name in known} == pytest.approx(known)
+
+
 def test_what_waits_at_a_time() -> None:
     """a is on its way at 2.5, b at 3.5, c waits from 12 to 14; nothing before the first arrival."""
     times = np.array([1.0, 2.5, 3.5, 5.0, 12.0, 13.9, 14.0, 19.0])
@@ -132,6 +143,7 @@ def test_a_pool_without_a_way_cannot_be_used() -> None:
     verdict = verify(replace(made, preemptive=False), schedule(whole))
     assert [violation.constraint for violation in verdict.violations] == ["access"]
     assert "starts in far at 5 s, which it cannot reach" in verdict.violations[0].message
+    assert verdict.violations[0].amount == 1.0
 
 
 @pytest.mark.parametrize(

@@ -195,3 +195,30 @@ def test_sums_are_rounded_once() -> None:
     assert rounded_sum([0.1] * 10) == 1.0 and rounded_sum([]) == 0.0
     assert rounded_sum([1e308] * 3) == np.inf == rounded_sum([np.inf, 1.0])
     assert np.isnan(rounded_sum([np.inf, -np.inf]))
+
+
+@pytest.mark.parametrize(
+    ("terms", "total"),
+    [
+        ([], 0.0),
+        ([0.0, 0.0], 0.0),
+        ([3.0, -5.0], -2.0),
+        ([0.1] * 10, 1.0),
+        ([2.0, 0.5], 2.5),
+        # Low halves that carry: 2^24 − 1 and 1 and 2^24.
+        ([2.0**24 - 1, 1.0, 2.0**24], 2.0**25),
+        # 4096 times 2^52 is 2^64, and the ones beside it are lost by rounding once, not 4096 times.
+        ([2.0**52] * 4096 + [1.0], 2.0**64),
+        ([2.0**52] * 2 + [1.0, 1.0], 2.0**53 + 2),
+        # Whole, but beyond 64 bits.
+        ([1.0, 1e300], 1e300),
+        ([1e308] * 3, np.inf),
+        ([np.inf, 1.0], np.inf),
+    ],
+)
+def test_columns_are_summed_like_lists(terms: list[float], total: float) -> None:
+    assert rounded_sum(np.array(terms)) == total == rounded_sum(terms)
+
+
+def test_the_difference_of_two_sums_beyond_every_float_is_no_number() -> None:
+    assert np.isnan(rounded_sum(np.array([np.inf, -np.inf])))

@@ -178,21 +178,6 @@ def test_energy_follows_progress() -> None:
 LATE = 2**52
 
 
-def test_a_share_beyond_1_by_rounding_alone_is_not_complete() -> None:
-    # 42 equal parts, the last of which lacks one tick of 4.5e15: their floats add up to more than 1.
-    length = (LATE - 1) // 42
-    m = ob.Model(preemptive=True)
-    m.task(modes=[m.mode(m.pool("gpu"), time_s=float(42 * length))])
-    m.minimize(makespan=1.0)
-    zeros, start = np.zeros(42, dtype=np.int64), np.arange(42) * length
-    end = start + length
-    end[-1] -= 1
-    parts = Schedule(zeros, zeros, start, end)
-    assert progress(m.build(), parts).share[0] > 1.0
-    (violation,) = verify(m.build(), parts).violations
-    assert (violation.constraint, violation.amount) == ("assignment", 0.0)
-
-
 def test_sums_of_times_beyond_64_bits() -> None:
     """5,000 tasks that each end at 2^52: flow times of 2.3e19 ticks; 10,000 devices at rest until then: 4.5e19 device-ticks."""
     m = ob.Model(horizon_s=float(LATE))

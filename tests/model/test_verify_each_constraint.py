@@ -25,6 +25,7 @@ from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Links
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.streams import Outages, with_stream
+from optbench.model.task_progress import progress
 from optbench.model.validate import validate
 from optbench.model.verify import CONSTRAINTS, verify
 
@@ -336,6 +337,21 @@ def test_a_missing_task_is_an_assignment_violation() -> None:
     whole = schedule(problem)
     part = Schedule(whole.task[:3], whole.mode[:3], whole.start[:3], whole.end[:3])
     assert [violation.constraint for violation in verify(problem, part).violations] == ["assignment"]
+
+
+def test_a_share_beyond_1_by_rounding_alone_is_not_complete() -> None:
+    # 42 equal parts, the last of which lacks one tick of 4.5e15: their floats add up to more than 1.
+    length = (2**52 - 1) // 42
+    m = Model(preemptive=True)
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=float(42 * length))])
+    m.minimize(makespan=1.0)
+    zeros, start = np.zeros(42, dtype=np.int64), np.arange(42) * length
+    end = start + length
+    end[-1] -= 1
+    parts = Schedule(zeros, zeros, start, end)
+    assert progress(m.build(), parts).share[0] > 1.0
+    (violation,) = verify(m.build(), parts).violations
+    assert (violation.constraint, violation.amount) == ("assignment", 0.0)
 
 
 @pytest.mark.parametrize("power_w", [1e308, 1.7e308])

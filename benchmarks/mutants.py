@@ -264,7 +264,7 @@ def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
             yield mutant, "equivalent"
             continue
         own, others = tests_of(mutant.file)[:1], tests_of(mutant.file)[1:]
-        # The file's own tests first, alone: to collect all the others takes longer than most of these.
+        # The file's own tests run first, alone: pytest takes longer to collect all the others.
         noticed = any(run_tests(mutant, tests) != 0 for tests in (own, others) if tests)
         yield mutant, "killed" if noticed else "survived"
 

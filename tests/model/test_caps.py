@@ -63,8 +63,8 @@ def test_many_requirements_are_summed_without_loss() -> None:
 
 
 def test_a_sum_of_one_is_rounded_once_too() -> None:
-    # In floats, 2^-53 + 1 is 1, and so is 2^-53 + 1 + 2^-53 in any grouping of neighbours. The exact
-    # sum is 1 + 2^-52, and a mode of 1 W draws 2^-52 W less than that.
+    # In floats, 2^-53 + 1 is 1, and so is 2^-53 + 1 + 2^-53 in any grouping of neighbours. Exactly,
+    # it is 1 + 2^-52, and a mode of 1 W draws 2^-52 W less than that.
     m = Model()
     pools = [m.pool(f"p{i}", idle_w=watts) for i, watts in enumerate((2.0**-53, 1.0, 2.0**-53))]
     m.task(modes=[m.mode(dict.fromkeys(pools, 1), 1, power_w=1)])

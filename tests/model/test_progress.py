@@ -175,6 +175,15 @@ def test_energy_follows_progress() -> None:
     assert empty.feasible and empty.objective == 7.0
 
 
+def test_energy_of_segments_of_a_task_of_one_tick() -> None:
+    """None of its 5 J in an empty segment, all in one tick, twice as much in two ticks."""
+    m = ob.Model(preemptive=True)
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=1, energy_j=5)])
+    m.minimize(energy_j=1.0)
+    parts = Schedule(*np.array([[0, 0, 0, 0], [0, 0, 1, 2], [0, 0, 3, 5]]).T)
+    assert segment_energy_j(m.build(), parts).tolist() == [0.0, 5.0, 10.0]
+
+
 LATE = 2**52
 
 

@@ -46,7 +46,8 @@ def test_units_as_the_simulator_logs_them() -> None:
 
 
 def test_a_log_in_ticks_longer_than_its_samples() -> None:
-    # Ticks of 60 s are sampled one by one: 3 units of a minute from tick 1 to 4 are seen at 1, 2 and 3.
+    # Ticks of 60 s are sampled one by one: 3 units of a minute from tick 1 to 4 are seen at 1, 2
+    # and 3.
     m = Model("minutes", tick_s=60.0)
     m.task(units=3, modes=[m.mode(m.pool("gpu"), 60.0)])
     m.minimize(makespan=1.0)

@@ -84,7 +84,7 @@ def test_units_as_they_are_logged_by_hand() -> None:
 
 
 def test_where_nothing_is_completed() -> None:
-    """c alone, from 14 to 20: a has waited for 18 s and b for 17 s; a device of near is busy for 6 s of 2 · 18."""
+    """c alone runs, from 14 to 20: a waits for 18 s, b for 17 s; near is busy for 6 of 2 · 18 s."""
     verdict = verify(instance(), schedule([ROWS[3]]))
     known = {
         "arrivals": 3, "completed": 0, "in_progress": 1, "queue_end": 2, "units_done": 6,

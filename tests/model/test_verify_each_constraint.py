@@ -340,7 +340,7 @@ def test_a_missing_task_is_an_assignment_violation() -> None:
 
 
 def test_a_share_beyond_1_by_rounding_alone_is_not_complete() -> None:
-    # 42 equal parts, the last of which lacks one tick of 4.5e15: their floats add up to more than 1.
+    # Of 42 equal parts the last lacks one tick of 4.5e15: their floats add up to more than 1.
     length = (2**52 - 1) // 42
     m = Model(preemptive=True)
     m.task(modes=[m.mode(m.pool("gpu"), time_s=float(42 * length))])

@@ -194,8 +194,8 @@ def test_a_lag_over_no_link_is_not_the_longest() -> None:
 
 
 def test_one_pair_of_pools_stands_for_all_with_its_latency_and_speed() -> None:
-    """From a and b to a, b, c, d, e: transfers within a pool, some of 1 s per GB without latency, one
-    of 2 s (a to d), and one of 1 s with a latency of 5 ms (b to e).
+    """From a and b to a, b, c, d, e: transfers within a pool, some of 1 s per GB without latency,
+    one of 2 s (a to d), and one of 1 s with a latency of 5 ms (b to e).
     """
     m = Model()
     a, b, c, d, e = (m.pool(name) for name in "abcde")

@@ -67,9 +67,18 @@ def test_a_sum_of_one_is_rounded_once_too() -> None:
     # it is 1 + 2^-52, and a mode of 1 W draws 2^-52 W less than that.
     m = Model()
     pools = [m.pool(f"p{i}", idle_w=watts) for i, watts in enumerate((2.0**-53, 1.0, 2.0**-53))]
-    m.task(modes=[m.mode(dict.fromkeys(pools, 1), 1, power_w=1)])
+    on_one = m.mode(pools[0], 1, power_w=1)
+    m.task(modes=[on_one, m.mode(dict.fromkeys(pools, 1), 1, power_w=1)])
     m.minimize(makespan_s=1)
-    assert net_power_w(m.build(), 0).tolist() == [-(2.0**-52)]
+    assert net_power_w(m.build(), 0).tolist() == [1.0 - 2.0**-53, -(2.0**-52)]
+
+
+def test_the_least_power_above_the_rest_is_a_peak() -> None:
+    m = Model()
+    m.task(modes=[m.mode(m.pool("p"), 2, power_w=1)])
+    m.minimize(makespan_s=1)
+    instance = m.build()
+    assert peak_power(instance, Schedule.of(instance, np.array([0]), np.array([5])), 0) == Peak(1.0, 5.0)
 
 
 def below_rest() -> Instance:

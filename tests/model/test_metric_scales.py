@@ -71,6 +71,9 @@ def test_without_units_there_is_no_energy_per_unit() -> None:
     instance = cluster()
     idle = replace(instance, tasks=replace(instance.tasks, units=np.zeros(3)))
     assert metric_scale(idle, "j_per_unit") == 0.0
+    # Half a unit of x: 960 J of rest, 40 J of work and 35 J of transfers.
+    half = replace(instance, tasks=replace(instance.tasks, units=np.array([0.5, 0.0, 0.0])))
+    assert metric_scale(half, "j_per_unit") == pytest.approx(1035 / 0.5, rel=1e-13)
 
 
 def test_without_a_horizon_everything_runs_one_after_the_other() -> None:

@@ -175,6 +175,23 @@ def test_what_the_horizon_cuts_off_keeps_its_length() -> None:
     assert (found.segments_moved, found.largest_move) == (1, 1)
 
 
+def test_parts_of_work_that_may_stay_undone_are_not_made_longer() -> None:
+    # The first task is half done at the horizon; the second starts a tick before time 0.
+    instance = with_stream(coarse(preemptive=True, horizon_s=20), opens=0)
+    given = Schedule(*np.array([[0, 0, 15, 20], [1, 0, -1, 9]]).T)
+    found = verified_or_repaired(instance, given)
+    assert found.verdict.feasible and found.schedule.start.tolist() == [15, 0]
+    assert found.schedule.end.tolist() == [20, 10]
+
+
+def test_a_limit_on_a_metric_is_not_repaired() -> None:
+    # A tick earlier, the second task would end at 20; only times that are broken are moved.
+    instance = coarse().with_limits(makespan=20.0)
+    given = Schedule(*np.array([[0, 0, -1, 9], [1, 0, 11, 21]]).T)
+    found = verified_or_repaired(instance, given)
+    assert found.schedule is given and not found.verdict.feasible
+
+
 @pytest.mark.parametrize(("end", "mended"), [(13, False), (14, True), (15, True)])
 def test_a_part_may_grow_by_twice_the_reach(end: int, mended: bool) -> None:
     # The first part does 4 of 10 ticks, so that the second one needs 6. One of 5 ticks ends a tick

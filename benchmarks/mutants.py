@@ -38,6 +38,30 @@ MODEL_TESTS = (
     "tests/model/test_loopholes.py", "tests/model/test_streams.py", "tests/test_second_verifier.py",
 )  # fmt: skip
 BOUND_TESTS = ("tests/bounds", "tests/test_second_verifier.py")
+# Of the second half of the bounds: the tests in tests/bounds that reach the file, after its own.
+STREAM_BOUND_TESTS = (
+    "stream_parts", "stream_corners", "stream", "stream_windows", "stream_deadlines", "preemptive",
+)  # fmt: skip
+REACHED_BY = {
+    "linear_program": ("pricing", "exact_check", "occupancy", "stream", "marginal", "merging"),
+    "makespan": ("combinatorial", "destructive"),
+    "marginal": ("explain",),
+    "merging": ("combinatorial", "explain"),
+    "metric_floors": ("combinatorial", "tariff_floor", "proving"),
+    "occupancy": ("exact_check",),
+    "pricing": ("merging", "explain"),
+    "propagate": (),
+    "proving": ("bank",),
+    "relaxation": ("combinatorial", "destructive"),
+    "seals": ("bank", "proving"),
+    "stream": STREAM_BOUND_TESTS,
+    "stream_duals": STREAM_BOUND_TESTS,
+    "stream_program": STREAM_BOUND_TESTS,
+    "stream_rates": STREAM_BOUND_TESTS,
+    "stream_traffic": STREAM_BOUND_TESTS,
+    "stream_waiting": STREAM_BOUND_TESTS,
+    "tariff_floor": ("combinatorial",),
+}
 # Which tests cover a file, the quickest to notice first.
 COVERED: dict[str, tuple[str, ...]] = {
     **{f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS) for name, test in (
@@ -49,6 +73,9 @@ COVERED: dict[str, tuple[str, ...]] = {
     )},
     **{f"optbench/bounds/{path.stem}.py": (f"tests/bounds/test_{path.stem}.py", *BOUND_TESTS)
        for path in sorted((ROOT / "optbench" / "bounds").glob("*.py")) if path.stem != "__init__"},
+    **{f"optbench/bounds/{name}.py":
+       tuple(f"tests/bounds/test_{test}.py" for test in dict.fromkeys((name, *tests)))
+       for name, tests in REACHED_BY.items()},
 }  # fmt: skip
 TIMEOUT_S = 120
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -186,9 +213,20 @@ def apply(mutant: Mutant) -> None:
     for name in mutant.function:
         code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
     holder: Any = importlib.import_module(mutant.file.removesuffix(".py").replace("/", "."))
+    interpret(holder)
     for name in mutant.function:
         holder = vars(holder)[name] if isinstance(holder, type) else getattr(holder, name)
     plain(holder).__code__ = code
+
+
+def interpret(module: Any) -> None:
+    """Every function that numba has compiled gives way to the Python that it was compiled from.
+
+    Machine code that exists already would not change with the function.
+    """
+    for name, each in list(vars(module).items()):
+        if hasattr(each, "py_func") and each.py_func.__module__ == module.__name__:
+            setattr(module, name, each.py_func)
 
 
 def plain(holder: Any) -> FunctionType:
@@ -253,8 +291,16 @@ def equivalents() -> dict[str, str]:
 
 
 def name_of(mutant: Mutant) -> str:
+    """File, function, change and text of the line.
+
+    Of several equal changes in a line, all but the first are numbered.
+    """
     line = (ROOT / mutant.file).read_text().splitlines()[mutant.line - 1].strip()
-    return f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+    every = mutants_of(mutant.file)
+    alike = [each for each in every if (each.line, each.what) == (mutant.line, mutant.what)]
+    place = alike.index(mutant) + 1
+    name = f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+    return f"{name} | {place}" if place > 1 else name
 
 
 def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:

@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.bounds import marginal
 from optbench.bounds.fluid import fluid_model
 from optbench.bounds.fluid_bound import fluid_bound
-from optbench.bounds.marginal import Change, MarginalValue, changes, floor_by_duals, marginal_values, pool_duals
+from optbench.bounds.marginal import (
+    Change,
+    MarginalValue,
+    changes,
+    column_of,
+    floor_by_duals,
+    marginal_values,
+    pool_duals,
+)
 from optbench.model.instance import Instance
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
@@ -128,3 +137,55 @@ def test_pools_of_greatest_dual_come_first() -> None:
     assert proof is not None
     weight = pool_duals(fluid_model(instance, proof.keep_edges).program(), proof, instance.num_pools)
     assert next(changes(instance, weight)).resource == "devices of b"
+
+
+def test_the_makespan_counts_in_capacity_and_completion() -> None:
+    # 3 C ≥ the work of 12 tasks on 3 devices, and 12 C ≥ the sum of their ends.
+    m = ob.Model(time="seconds")
+    m.tasks(np.ones(12), modes=[m.mode(m.pool("gpu", count=3), time_s=1, energy_j=7)])
+    m.minimize(energy_j=1.0, makespan_s=10.0)
+    fluid = fluid_model(m.build())
+    program = fluid.program()
+    found = dict(zip(program.family, column_of(program, fluid).tolist(), strict=True))
+    assert found == {"assign": 0.0, "capacity": 3.0, "completion": 12.0, "energy": 0.0}
+
+
+def test_hard_deadlines_and_due_dates_move_apart() -> None:
+    m = ob.Model(tick_s=0.5)
+    mode = m.mode(m.pool("gpu", count=3), time_s=1)
+    m.task(modes=[mode], deadline_s=4, hard=True)
+    m.task(modes=[mode], deadline_s=6, hard=False)
+    m.task(modes=[mode])
+    m.minimize(tardiness_s=1.0)
+    found = {change.resource: change for change in every_change(m.build())}
+    # In ticks of half a second: one second more is two of them.
+    assert found["hard deadlines"].instance.tasks.deadline.tolist() == [10.0, 12.0, np.inf]
+    assert found["due dates"].instance.tasks.deadline.tolist() == [8.0, 14.0, np.inf]
+    for name in ("hard deadlines", "due dates"):
+        assert (found[name].amount, found[name].unit) == (1.0, "s")
+
+
+def test_a_changed_programme_is_solved_again_where_time_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = tiny_instance(0)
+    proof = fluid_bound(instance)
+    assert proof is not None
+    proof = replace(proof, timings_s={"solve": 2.0, "proof": 2.0})
+    change = every_change(instance)[0]
+    value = MarginalValue(change.resource, 1.0, "", proof.bound.value - 1.0, 1.0, "same duals")
+    calls = []
+
+    def solved(asked: Instance, time_limit_s: float, keep_edges: bool) -> object:
+        calls.append((asked, time_limit_s, keep_edges))
+        return proof
+
+    monkeypatch.setattr(marginal, "solve_fluid", solved)
+    # Four seconds were needed; below one and a half times that it is not begun.
+    assert marginal._solved_again(value, change, proof, 5.9) is value and not calls
+    again = marginal._solved_again(value, change, proof, 6.1)
+    assert calls == [(change.instance, 6.1, proof.keep_edges)]
+    assert (again.how, again.floor, again.price) == ("solved again", proof.bound.value, 0.0)
+    # What is no better changes nothing.
+    same = replace(value, floor=proof.bound.value)
+    assert marginal._solved_again(same, change, proof, 6.1) is same

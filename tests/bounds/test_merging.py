@@ -14,6 +14,7 @@ from optbench.bounds.auto import lower_bounds
 from optbench.bounds.merging import alike, merge_pools, merged
 from optbench.model.instance import Instance, Links, Modes, Pools
 from optbench.model.schedule import Schedule
+from optbench.model.streams import outages_in_seconds, with_stream
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem
@@ -149,3 +150,44 @@ def test_what_is_merged_is_left_as_it_is_when_merged_again(monkeypatch: pytest.M
     assert merge_pools(found.instance).instance is found.instance
     # Alone 100 J and seven devices at rest for 4 s, 380 J; as a pair 120 J and six of them for 2 s, 240 J.
     assert ob.explain(instance, Schedule.of(instance, [0], [0])).objective.parts["count"] == pytest.approx(140)
+
+
+def three_sites() -> Instance:
+    """Pools of 2, 1 and 3 devices: 5, 2 and 3 s from the north; 4 s to the first from the south."""
+    m = ob.Model(preemptive=True)
+    pools = [m.pool(name, count) for name, count in (("a", 2), ("b", 1), ("c", 3))]
+    m.tasks(np.ones(2), kind=m.kind(modes=[m.mode(pool, 1.0) for pool in pools]))
+    m.minimize(energy_j=1.0)
+    built = m.build()
+    ways = [[5.0, 2.0, 3.0], [4.0, np.inf, np.inf]]
+    outages = outages_in_seconds(built, [1.0, 2.0], [2, 2], [1, -1])
+    return with_stream(
+        built,
+        ingress=[0, 1],
+        latency_s=ways,
+        sent_to=[2, 0],
+        outages=outages,
+        ingress_names=("north", "south"),
+    )
+
+
+def test_the_way_to_a_class_is_that_to_its_nearest_pool() -> None:
+    found = merged(three_sites(), np.array([0, 1, 0])).instance
+    assert found.pools.count.tolist() == [5, 1]
+    assert found.pools.names == ("a and 1 alike", "b")
+    assert found.stream is not None
+    assert found.stream.latency_s.tolist() == [[3.0, 2.0], [4.0, np.inf]]
+    assert found.stream.outages.pool.tolist() == [0, 0]
+    assert found.stream.sent_to.tolist() == [-1, -1]
+
+
+def test_between_classes_the_least_of_any_linked_pair_counts() -> None:
+    # Pools 0 and 2 are one class. From it to pool 1: 4 s and 1 s per GB of the first, 3 s and 2 s
+    # per GB of the third; back only from pool 1 to pool 0, 7 s. Pool 3 is linked to nothing.
+    far = np.inf
+    latency = np.array([[0, 4, far, far], [7, 0, far, far], [far, 3, 0, far], [far, far, far, 0]])
+    per_gb = np.array([[0, 1.0, 9, 9], [5, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0, 0]])
+    found = merging._merged_links(Links(latency, per_gb, 10 * per_gb), np.array([0, 1, 0, 2]))
+    assert found.latency_s.tolist() == [[0, 3, far], [7, 0, far], [far, far, 0]]
+    assert found.s_per_gb.tolist() == [[0, 1, 0], [5, 0, 0], [0, 0, 0]]
+    assert found.j_per_gb.tolist() == [[0, 10, 0], [50, 0, 0], [0, 0, 0]]

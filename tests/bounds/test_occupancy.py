@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from optbench.bounds import occupancy
+from optbench.bounds.linear_program import LinearProgram, LpSolution
 from optbench.bounds.occupancy import Moves, OccupancyProgramme, num_randomised, occupancy_bound
-from optbench.errors import ParameterError
+from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.builder import Model
 from optbench.model.instance import Floats, Instance
 from optbench.sim.chain import Chain, chain_of
@@ -163,3 +165,20 @@ def test_limits_are_checked(limits: dict[str, float], culprit: str) -> None:
 def test_overload_cannot_be_accepted() -> None:
     # 1 / 5 s of work per second arrives at most twice over: no policy loses less than one in 100,000.
     assert occupancy_bound(two_sites(rate=1.0), None) is None
+
+
+def test_a_programme_that_is_not_solved_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, dual = "Time limit reached", True
+
+    def unsolved(lp: LinearProgram, time_limit_s: float) -> LpSolution:
+        found = np.zeros(lp.num_rows) if dual else None
+        return LpSolution(status, 0.0, np.zeros(lp.num_columns), found)
+
+    monkeypatch.setattr(occupancy, "solve", unsolved)
+    with pytest.raises(UnsupportedError, match=r"no answer for \d+ columns \(Time limit reached\)"):
+        OccupancyProgramme(two_sites()).minimum(9.0)
+    status, dual = "Optimal", False
+    with pytest.raises(UnsupportedError, match="no answer"):
+        OccupancyProgramme(two_sites()).minimum(9.0)
+    status = "Infeasible"
+    assert OccupancyProgramme(two_sites()).minimum(9.0) is None

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import optbench as ob
 from optbench.bounds import fluid_bound as bounding
 from optbench.bounds import pricing
 from optbench.bounds.fluid import fluid_model
 from optbench.bounds.linear_program import LinearProgram, solve
-from optbench.bounds.pricing import first_columns, ranked, restricted, solve_by_pricing
+from optbench.bounds.pricing import (
+    first_columns,
+    ranked,
+    restricted,
+    solve_by_pricing,
+    worth_adding,
+)
 from optbench.model.instance import Bools, Instance
 from optbench.plugins.discovery import load_problem
 
@@ -95,3 +102,54 @@ def test_no_time_no_duals() -> None:
 
 def test_ranks_are_within_groups() -> None:
     assert ranked(np.array([0, 0, 1, 1, 1]), np.array([5.0, 4.0, 1.0, 9.0, 3.0])).tolist() == [1, 0, 0, 2, 1]
+
+
+def priced_modes() -> Instance:
+    """A task of 2 s and 60 J, 1 s and 100 J, or 10 s and nothing; one of no time and 60 or 100 J."""
+    m = ob.Model()
+    gpu = m.pool("gpu", count=4)
+    m.task(modes=[m.mode(gpu, 2, 60.0), m.mode(gpu, 1, 100.0), m.mode(gpu, 10, 0.0)])
+    m.task(modes=[m.mode(gpu, 0, 60.0), m.mode({gpu: 2}, 0, 100.0)])
+    m.minimize(energy_j=1.0)
+    return m.build()
+
+
+@pytest.mark.parametrize(
+    ("prices", "first", "inside"),
+    [
+        # The shortest, first of equals.
+        ((), 1, [False, True, False, True, False]),
+        # The median of 30 W and 100 W, of what takes time and energy, is 65 W: 190, 165 and 650 J.
+        ((1.0,), 1, [False, True, False, True, False]),
+        # For a tenth of that 73, 106.5 and 65 J.
+        ((0.1,), 1, [False, True, True, True, False]),
+        # At 0.3 times: 99, 119.5 and 195 J.
+        ((0.3,), 1, [True, True, False, True, False]),
+        ((), 2, [True, True, False, True, True]),
+    ],
+)
+def test_first_columns_are_best_for_some_price_of_time(
+    prices: tuple[float, ...], first: int, inside: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pricing, "TIME_PRICES", prices)
+    monkeypatch.setattr(pricing, "FIRST", first)
+    assert first_columns(fluid_model(priced_modes())).tolist() == inside
+
+
+def test_first_columns_may_save_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 1 s on 4 devices is the shortest, 3 s on one the least device-time.
+    monkeypatch.setattr(pricing, "TIME_PRICES", ())
+    monkeypatch.setattr(pricing, "FIRST", 1)
+    m = ob.Model()
+    gpu = m.pool("gpu", count=4)
+    m.task(modes=[m.mode({gpu: n}, time_s, energy_j=5.0) for n, time_s in ((3, 2), (4, 1), (1, 3))])
+    m.minimize(energy_j=1.0)
+    assert first_columns(fluid_model(m.build())).tolist() == [False, True, True]
+
+
+def test_columns_below_the_best_that_is_in_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    fluid, inside = fluid_model(priced_modes()), np.array([False, True, False, True, False])
+    reduced = np.array([1.0, 2.0, 0.5, 3.0, 3.0])
+    assert worth_adding(fluid, reduced, inside).tolist() == [True, False, True, False, False]
+    monkeypatch.setattr(pricing, "ADDED", 1)
+    assert worth_adding(fluid, reduced, inside).tolist() == [False, False, True, False, False]

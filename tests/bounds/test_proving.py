@@ -178,3 +178,19 @@ def test_rows_that_contradict_each_other_are_certified_by_a_farkas_ray() -> None
     with pytest.raises(CertificateError):
         prove_infeasible(instance.with_limits(makespan_s=5.0), found.certificate)
     assert farkas(replace(instance, limits=replace(instance.limits, metric_max={"makespan_s": 6.0})), 10.0) is None
+
+
+def test_an_outcome_is_remembered_unless_it_is_asked_for_again() -> None:
+    (bound,) = lower_bounds(TWO, "fluid")
+    assert bound.certificate is not None
+    first = prove(TWO, bound.certificate, again=True)
+    assert prove(TWO, bound.certificate) is first
+    assert prove(TWO, bound.certificate, again=True) is not first
+
+
+def test_slots_that_nobody_takes_are_refused_unless_asked_for() -> None:
+    text = certificate_text("stream_lp", slot_s=1.0)
+    with pytest.raises(CertificateError, match="slots are not those"):
+        prove(TWO, text, costly=False)
+    with pytest.raises(CertificateError, match="proves nothing"):
+        prove(TWO, text)

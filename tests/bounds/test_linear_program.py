@@ -97,3 +97,19 @@ def test_large_programmes_are_solved_by_the_interior_point_method(
     assert asked.get("solver") == method
     assert asked.get("run_crossover") == (None if method is None else "off")
     assert asked["threads"] == 1 and asked["time_limit"] == 5.0
+
+
+@pytest.mark.parametrize("step", ["passModel", "run"])
+def test_an_error_of_the_solver_is_no_answer(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(highspy.Highs):  # type: ignore[misc]
+        pass
+
+    setattr(Failing, step, lambda *_: highspy.HighsStatus.kError)
+    monkeypatch.setattr(highspy, "Highs", Failing)
+    if step == "passModel":
+        with pytest.raises(RuntimeError, match=r"refused .* of 2 rows and 3 columns"):
+            solve(small(), 5.0)
+    else:
+        found = solve(small(), 5.0)
+        assert (found.status, found.value, found.dual) == ("HiGHS gave up", 0.0, None)
+        assert found.primal.tolist() == [0.0] * 3

@@ -189,3 +189,16 @@ def test_a_changed_programme_is_solved_again_where_time_is_left(
     # What is no better changes nothing.
     same = replace(value, floor=proof.bound.value)
     assert marginal._solved_again(same, change, proof, 6.1) is same
+
+
+def test_without_time_the_first_change_alone_is_judged() -> None:
+    m = ob.Model(horizon_s=50)
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=5, energy_j=100)], deadline_s=20)
+    m.minimize(energy_j=1.0)
+    instance = m.build()
+    proof = fluid_bound(instance)
+    assert proof is not None
+    everything = [value.resource for value in marginal_values(instance, proof)]
+    assert sorted(everything) == ["devices of gpu", "hard deadlines", "horizon"]
+    found = marginal_values(instance, proof, time_limit_s=0.0)
+    assert [value.resource for value in found] == ["devices of gpu"]

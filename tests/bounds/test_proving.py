@@ -11,6 +11,7 @@ import pytest
 
 import optbench as ob
 from optbench.api import load_target
+from optbench.bounds import proving
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.certificates import CertificateError, certificate_text
 from optbench.bounds.combinatorial import combinatorial_bounds
@@ -194,3 +195,15 @@ def test_slots_that_nobody_takes_are_refused_unless_asked_for() -> None:
         prove(TWO, text, costly=False)
     with pytest.raises(CertificateError, match="proves nothing"):
         prove(TWO, text)
+
+
+def test_large_instances_are_not_proved_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Three tasks of two modes are six pairs.
+    (bound,) = lower_bounds(TWO, "fluid")
+    assert bound.certificate is not None
+    monkeypatch.setattr(proving, "MOST_PAIRS", 6)
+    assert prove(TWO, bound.certificate, costly=False).value == bound.value
+    monkeypatch.setattr(proving, "MOST_PAIRS", 5)
+    with pytest.raises(CertificateError, match=r"^6 \(task, mode\) pairs"):
+        prove(TWO, bound.certificate, costly=False)
+    assert prove(TWO, bound.certificate).value == bound.value

@@ -94,7 +94,7 @@ def test_units_of_like_size_make_a_group() -> None:
     assert group.tolist() == [0, 0, 1, 2, 3, 3] and of.tolist() == [0, 0, 0, 1]
     assert largest.tolist() == [1.4, 1.6, 8.0, 3.0]
     wide = farm(10.0 ** np.arange(0, 40), [0] * 40, None)
-    assert len(groups_of(wide, traffic(wide))[1]) == MOST_GROUPS + 1
+    assert groups_of(wide, traffic(wide))[1].tolist() == [0] * (MOST_GROUPS + 1)
 
 
 def waiting_rows(instance: Instance, slots: list[float]) -> tuple[LinearProgram, Any]:
@@ -131,6 +131,11 @@ def test_undone_units_wait_until_the_end_of_their_slot() -> None:
     assert (found.per_unit < 0.2).all() and found.per_unit == pytest.approx([0.2, 0.2], rel=EXACT)
 
 
+def test_in_the_last_slot_nothing_stays_undone_that_has_come() -> None:
+    lp, _ = waiting_rows(farm([5, 5], [0, 160], None), [0.0, 100.0, 150.0, np.inf])
+    assert lp.upper[6:9] == pytest.approx([5.0, 5.0, 3 * MARGIN * 10], rel=1e-8)
+
+
 def test_of_an_open_instance_work_may_stay_undone() -> None:
     lp, _ = waiting_rows(farm([5, 5], [0, 60], 150.0), [0.0, 100.0, 150.0])
     assert lp.upper[4:6] == pytest.approx([10.0, 10.0], rel=1e-8)
@@ -149,7 +154,7 @@ def two_pools(
         units=units,
         modes=[m.mode(a, 1.0, energy_j=2.0 + above_j), m.mode({a: 2, b: 1}, 1.0, energy_j=20.0)],
     )
-    m.tariff(price_usd_per_kwh=(1.0, 3.0))
+    m.tariff(price_usd_per_kwh=(1.0, 3.0), carbon_g_per_kwh=7e6)
     m.minimize(**(objective or {"energy_j": 1.0}))
     return with_stream(m.build())
 
@@ -296,6 +301,11 @@ def test_columns_rows_and_costs_are_scaled_by_powers_of_two(
     monkeypatch.setattr(stream_duals, "solve_in_units", watched)
     found = solve_scaled(assemble(columns, rows), 5.0)
     assert seen == [[[4.0, 256.0], [1 / 32], 128.0]]
+    # An entry of 1/8 is 1/2 of what x is counted in: twice that is 1. Without costs their unit is 1.
+    columns, rows = Columns(), Rows()
+    rows.add("row", 0.25, (0, columns.add(1, 0.0, 6.0), 0.125))
+    assert solve_scaled(assemble(columns, rows), 5.0).primal[0] >= 2.0
+    assert seen[1:] == [[[4.0], [2.0], 1.0]]
     # A tenth of x at 3 is cheaper than 8 of y at 0.5.
     assert found.value == pytest.approx(0.3) and found.primal == pytest.approx([0.1, 0.0])
 
@@ -303,3 +313,37 @@ def test_columns_rows_and_costs_are_scaled_by_powers_of_two(
 def test_j_per_unit_is_the_rate_of_energy() -> None:
     instance = two_pools().with_objective(Objective.weighted({"j_per_unit": 1.0}))
     assert rates_of(instance, np.array([0.0, 7200.0]), True).low.tolist() == [[1.0], [1.0]]
+
+
+def test_rest_leaves_less_of_a_power_cap() -> None:
+    # Two devices rest at 1 W each below a cap of 5 W: 3 W over 1,000 s. A unit takes 30 J above rest.
+    instance = farm([5], [0], 1000.0)
+    limits = replace(instance.limits, cap_place=np.array([0]), cap_w=np.array([5.0]))
+    instance = replace(instance, limits=limits)
+    work = traffic(instance)
+    program = stream_program(instance, work, whole(instance, work), Demand())
+    row = program.lp.family.index("watts")
+    assert -3000 * (1 + 1e-8) < program.lp.right[row] < -3000
+    mine = slice(program.lp.row_ptr[row], program.lp.row_ptr[row + 1])
+    assert program.lp.value[mine] == pytest.approx([-30.0, -25.0], rel=EXACT)
+
+
+def test_of_drained_work_slots_are_used_in_order() -> None:
+    # Slots of 100, 50 and 25 s and one without an end, from 40 s on, when the work comes; it takes
+    # 60 s at least, so that 60 s of the first are used. 3 per second of makespan, and 2 W of rest.
+    instance = farm([6], [40], None)
+    instance = instance.with_objective(Objective.weighted({"makespan_s": 3.0, "energy_j": 1.0}))
+    edges = np.array([40.0, 140.0, 190.0, 215.0, np.inf])
+    program = stream_program(instance, traffic(instance), Slots(edges, False), Demand())
+    lp, used = program.lp, program.used
+    assert used is not None
+    assert lp.lower[used] == pytest.approx([60.0, 0.0, 0.0, 0.0], rel=1e-8)
+    assert lp.lower[used[0]] < 60.0 and lp.upper[used].tolist() == [100.0, 50.0, 25.0, np.inf]
+    assert lp.cost[used] == pytest.approx([5.0] * 4, rel=EXACT)
+    rows = [f for f, name in enumerate(lp.family) if name == "order"]
+    point = np.zeros(lp.num_columns)
+    point[used] = 80.0, 30.0, 10.0, 0.0
+    assert lp.times(point)[rows] == pytest.approx([80 / 2 - 30, 30 / 2 - 10])
+    # The makespan is 40 s at least, and until then both devices rest.
+    assert program.constant == pytest.approx(40 * 3.0 + 40 * 2.0, rel=1e-8)
+    assert program.constant < 200.0

@@ -10,6 +10,7 @@ from optbench.bounds import tariff_floor as floors
 from optbench.bounds.relaxation import relax
 from optbench.bounds.tariff_floor import TERM_MARGIN, tariff_floor
 from optbench.model.instance import Floats, Instance
+from optbench.model.metrics import J_PER_KWH
 
 # 3 until 10, 1 until 20, 2 from then on; their integrals are 30 and 10.
 TIMES, RATES = np.array([0, 10, 20]), np.array([3.0, 1.0, 2.0])
@@ -132,3 +133,10 @@ def test_what_takes_no_time_pays_the_rate_of_its_moment(monkeypatch: pytest.Monk
     assert tariff_floor(relax(m.build()), "cost_usd", 0.0) == pytest.approx(0.2 + rest, rel=1e-9)
     monkeypatch.setattr(floors, "MAX_CANDIDATES", 0)
     assert tariff_floor(relax(m.build()), "cost_usd", 0.0) == pytest.approx(0.1 + rest, rel=1e-9)
+
+
+def test_the_sum_of_terms_is_lowered_too() -> None:
+    # In J times $/kWh; the one term is lowered by its own share, which its margin does not hold.
+    instance = hours()
+    term, floor = net_cost(instance)[0], tariff_floor(relax(instance), "cost_usd", 0.0)
+    assert term - floor * J_PER_KWH == pytest.approx(TERM_MARGIN * term, rel=1e-2)

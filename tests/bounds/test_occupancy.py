@@ -182,3 +182,12 @@ def test_a_programme_that_is_not_solved_has_no_answer(monkeypatch: pytest.Monkey
         OccupancyProgramme(two_sites()).minimum(9.0)
     status = "Infeasible"
     assert OccupancyProgramme(two_sites()).minimum(9.0) is None
+
+
+def test_what_is_lost_is_limited_by_its_share_of_all_jobs() -> None:
+    # One device without room, Λ E[S] = 0.1 · 10 = 1: half of the jobs are lost, whoever decides.
+    chain = chain_of(plant((1, 20.0, [(1, 1.0, 10.0, 60.0)])), 0.1, 1.0, room=0)
+    programme = OccupancyProgramme(chain)
+    found = programme.minimum(max_lost=0.6)
+    assert found is not None and found.lost == pytest.approx(0.5)
+    assert programme.minimum(max_lost=0.4) is None

@@ -153,3 +153,20 @@ def test_columns_below_the_best_that_is_in_are_added(monkeypatch: pytest.MonkeyP
     assert worth_adding(fluid, reduced, inside).tolist() == [True, False, True, False, False]
     monkeypatch.setattr(pricing, "ADDED", 1)
     assert worth_adding(fluid, reduced, inside).tolist() == [False, False, True, False, False]
+
+
+def test_of_known_reduced_costs_the_least_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pricing, "TIME_PRICES", ())
+    monkeypatch.setattr(pricing, "FIRST", 0)
+    monkeypatch.setattr(pricing, "KNOWN", 1)
+    fluid = fluid_model(priced_modes())
+    kept: list[Bools] = []
+
+    def watched(lp: LinearProgram, keep: Bools) -> LinearProgram:
+        kept.append(keep[fluid.share].copy())
+        return restricted(lp, keep)
+
+    monkeypatch.setattr(pricing, "restricted", watched)
+    known = np.array([3.0, 2.0, 1.0, 5.0, 4.0])
+    assert solve_by_pricing(fluid, fluid.program(), 10.0, known) is not None
+    assert kept[0].tolist() == [False, False, True, False, True]

@@ -20,8 +20,8 @@ from optbench.bounds.linear_program import (
     assemble,
     solve_in_units,
 )
-from optbench.bounds.stream import whole
-from optbench.bounds.stream_duals import _rising, solve_scaled
+from optbench.bounds.stream import slots_of, whole
+from optbench.bounds.stream_duals import _rising, repaired, solve_scaled
 from optbench.bounds.stream_program import (
     MARGIN,
     Demand,
@@ -36,7 +36,7 @@ from optbench.bounds.stream_waiting import MOST_GROUPS, add_waiting, groups_of
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import with_stream
-from tests.bounds.test_stream import farm
+from tests.bounds.test_stream import HOUR, farm, priced, worth
 
 EXACT = 1e-12
 
@@ -347,3 +347,17 @@ def test_of_drained_work_slots_are_used_in_order() -> None:
     # The makespan is 40 s at least, and until then both devices rest.
     assert program.constant == pytest.approx(40 * 3.0 + 40 * 2.0, rel=1e-8)
     assert program.constant < 200.0
+
+
+def test_prices_of_undone_units_and_of_waiting_follow_from_the_others() -> None:
+    # Both are set 1 % too high, which the reduced costs do not allow and columns' bounds pay for.
+    instance = priced().with_limits(flow_time_s=1010.0)
+    work = traffic(instance)
+    program = stream_program(instance, work, slots_of(instance, work, HOUR), Demand())
+    lp, answer = program.lp, solve_scaled(program.lp, 60.0)
+    assert answer.dual is not None
+    exact = worth(program, answer.dual)
+    rough = np.where(np.isin(lp.family, ("undone", "waiting")), 1.01 * answer.dual, answer.dual)
+    assert worth(program, rough) < 0.99 * exact
+    better = repaired(lp, rough, len(program.cls), program.classes, program.slots.width)
+    assert worth(program, better) == pytest.approx(exact, rel=1e-6)

@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -38,6 +38,28 @@ MODEL_TESTS = (
     "tests/model/test_loopholes.py", "tests/model/test_streams.py", "tests/test_second_verifier.py",
 )  # fmt: skip
 BOUND_TESTS = ("tests/bounds", "tests/test_second_verifier.py")
+# The tests that really reach these files, in place of all tests of the bounds: the file's own first.
+CLOSEST: dict[str, tuple[str, ...]] = {
+    f"optbench/bounds/{name}.py": tuple(f"tests/bounds/test_{test}.py" for test in (name, *others))
+    for name, *others in (
+        ("anatomy", "explain"),
+        ("auto", "combinatorial", "fluid", "bank"),
+        ("bank",),
+        ("bank_entries", "bank"),
+        ("certificates", "proving", "bank"),
+        ("combinatorial", "destructive", "infeasible", "bank"),
+        ("destructive", "bank", "combinatorial"),
+        ("exact_check", "anatomy", "bank", "fluid"),
+        ("explain", "anatomy", "marginal", "merging"),
+        ("fluid", "exact_check", "anatomy", "marginal", "bank"),
+        ("fluid_bound", "fluid", "bank", "pricing", "explain"),
+        ("fluid_point", "fluid", "anatomy"),
+        ("fluid_tariffs", "fluid", "anatomy"),
+        ("fluid_units", "fluid"),
+        ("grouping", "fluid", "pricing"),
+        ("infeasible", "proving", "bank"),
+    )
+}
 # Which tests cover a file, the quickest to notice first.
 COVERED: dict[str, tuple[str, ...]] = {
     **{f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS) for name, test in (
@@ -49,8 +71,11 @@ COVERED: dict[str, tuple[str, ...]] = {
     )},
     **{f"optbench/bounds/{path.stem}.py": (f"tests/bounds/test_{path.stem}.py", *BOUND_TESTS)
        for path in sorted((ROOT / "optbench" / "bounds").glob("*.py")) if path.stem != "__init__"},
+    **CLOSEST,
 }  # fmt: skip
 TIMEOUT_S = 120
+# Exit code of a fork that could not make the change: neither killed nor survived.
+NOT_MADE = 70
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
 }  # fmt: skip
@@ -90,7 +115,7 @@ class Changes(ast.NodeTransformer):
         return number == self.wanted
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        outer, top = self.path, not self.path or self.path[-1][0].isupper()
+        outer, top = self.path, not self.path or self.path[-1].lstrip("_")[0].isupper()
         self.path = (*outer, node.name) if top else outer
         node.body = [entry for each in node.body if (entry := self.visit(each)) is not None]
         self.path = outer
@@ -212,10 +237,11 @@ def run_tests(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
             os.dup2(sink.fileno(), 2)
             import pytest
 
-            code = 3
+            code = NOT_MADE
             try:
                 if mutant is not None:
                     apply(mutant)
+                code = int(pytest.ExitCode.INTERNAL_ERROR)
                 code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", *tests]))
             finally:
                 os._exit(code)
@@ -253,8 +279,19 @@ def equivalents() -> dict[str, str]:
 
 
 def name_of(mutant: Mutant) -> str:
+    """Function, change and text of the line; with a number where a line can be changed so twice."""
+    alike = [each.number for each in alike_by_line(mutant.file)[mutant.line, mutant.what]]
     line = (ROOT / mutant.file).read_text().splitlines()[mutant.line - 1].strip()
-    return f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+    name = f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+    return name if len(alike) == 1 else f"{name} | {alike.index(mutant.number) + 1} of {len(alike)}"
+
+
+@cache
+def alike_by_line(file: str) -> dict[tuple[int, str], list[Mutant]]:
+    out: dict[tuple[int, str], list[Mutant]] = {}
+    for mutant in mutants_of(file):
+        out.setdefault((mutant.line, mutant.what), []).append(mutant)
+    return out
 
 
 def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
@@ -265,7 +302,10 @@ def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
             continue
         own, others = tests_of(mutant.file)[:1], tests_of(mutant.file)[1:]
         # The file's own tests run first, alone: pytest takes longer to collect all the others.
-        noticed = any(run_tests(mutant, tests) != 0 for tests in (own, others) if tests)
+        codes = (run_tests(mutant, tests) for tests in (own, others) if tests)
+        noticed = next((code for code in codes if code != 0), 0)
+        if noticed == NOT_MADE:
+            raise RuntimeError(f"the change could not be made: {mutant}")
         yield mutant, "killed" if noticed else "survived"
 
 

@@ -20,7 +20,7 @@ from optbench.bounds.bank import BoundBank
 from optbench.bounds.bank_entries import Origin
 from optbench.bounds.certificates import certificate_text
 from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.proving import labelled
+from optbench.bounds.proving import labelled, prove
 from optbench.errors import ContradictionError, FileFormatError, ParameterError
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
@@ -78,6 +78,24 @@ def test_proofs_are_repeated_and_a_solvers_word_is_not(bank: BoundBank, instance
     checks = {check.proof: check for check in bank.recheck(instance)}
     assert {proof: check.holds for proof, check in checks.items()} == {"exact-lp": True, "combinatorial": True, "solver": None}
     assert checks["exact-lp"].proven == 6
+
+
+def test_what_is_sealed_is_taken_out_unproved_and_rechecked_in_full(
+    bank: BoundBank, instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank.record(instance, lower_bounds(instance, "fluid"))
+    proofs: list[bool] = []
+
+    def proved(of: Instance, certificate: str, *, again: bool) -> Bound:
+        proofs.append(again)
+        return prove(of, certificate, again=again)
+
+    monkeypatch.setattr("optbench.bounds.bank.prove", proved)
+    assert [found.value for found in bank.bounds(instance)] == [6.0]
+    assert proofs == []
+    (check,) = bank.recheck(instance)
+    assert check.holds and check.why == "proved again"
+    assert proofs == [True]
 
 
 def test_a_destructive_bound_is_proved_again(bank: BoundBank) -> None:

@@ -279,18 +279,27 @@ def equivalents() -> dict[str, str]:
 
 
 def name_of(mutant: Mutant) -> str:
-    """Function, change and text of the line; with a number where a line can be changed so twice."""
-    alike = [each.number for each in alike_by_line(mutant.file)[mutant.line, mutant.what]]
-    line = (ROOT / mutant.file).read_text().splitlines()[mutant.line - 1].strip()
-    name = f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+    """Function, change and text of the line; with a number where several changes share these."""
+    name = plain_name(mutant)
+    alike = numbers_by_name(mutant.file)[name]
     return name if len(alike) == 1 else f"{name} | {alike.index(mutant.number) + 1} of {len(alike)}"
 
 
+def plain_name(mutant: Mutant) -> str:
+    line = lines_of(mutant.file)[mutant.line - 1].strip()
+    return f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+
+
 @cache
-def alike_by_line(file: str) -> dict[tuple[int, str], list[Mutant]]:
-    out: dict[tuple[int, str], list[Mutant]] = {}
+def lines_of(file: str) -> list[str]:
+    return (ROOT / file).read_text().splitlines()
+
+
+@cache
+def numbers_by_name(file: str) -> dict[str, list[int]]:
+    out: dict[str, list[int]] = {}
     for mutant in mutants_of(file):
-        out.setdefault((mutant.line, mutant.what), []).append(mutant)
+        out.setdefault(plain_name(mutant), []).append(mutant.number)
     return out
 
 

@@ -19,6 +19,19 @@ from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
 
 
+def test_the_search_asks_nothing_twice_and_ends_where_it_must() -> None:
+    for least in range(3, 21):
+        asked: list[int] = []
+
+        def refutes(makespan: int, least: int = least, asked: list[int] = asked) -> bool:
+            assert makespan not in asked and 3 <= makespan < 20
+            asked.append(makespan)
+            return makespan < least
+
+        assert destructive._search(refutes, 3, 20, np.inf) == least
+    assert destructive._search(refutes, 20, 20, np.inf) == 20
+
+
 def test_the_optimum_of_ft06_is_proved() -> None:
     best = combinatorial_bounds(shop(FT06, [1] * 6), time_limit_s=60)[0]
     assert (best.value, best.source, best.proof) == (55, "destructive", "combinatorial")
@@ -98,19 +111,6 @@ def test_what_64_bits_do_not_hold_is_left_to_other_bounds() -> None:
     assert not destructive.is_refuted(relaxation, 7, 5.0)
 
 
-def test_the_search_asks_nothing_twice_and_ends_where_it_must() -> None:
-    for least in range(3, 21):
-        asked: list[int] = []
-
-        def refutes(makespan: int, least: int = least, asked: list[int] = asked) -> bool:
-            assert makespan not in asked and 3 <= makespan < 20
-            asked.append(makespan)
-            return makespan < least
-
-        assert destructive._search(refutes, 3, 20, np.inf) == least
-    assert destructive._search(refutes, 20, 20, np.inf) == 20
-
-
 def test_whole_pools_exclude_each_other() -> None:
     # Two tasks take both devices, the third one of them: no two fit beside one another.
     m = ob.Model()
@@ -139,3 +139,16 @@ def test_each_resource_of_a_task_is_listed_once() -> None:
     assert (ptr, task, pair, use) == ([0, 2, 6], [0, 1, 0, 0, 0, 1], [2, 3, 0, 1, 2, 3], [1] * 6)
     # Both tasks use both, however many of their modes do.
     assert (of_ptr, of) == ([0, 2, 4], [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(("found", "refuted"), [([1], True), ([-1], True), ([0, 0, 0], False)])
+def test_a_shaved_window_refutes_where_it_contradicts(
+    found: list[int], refuted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Propagation refutes nothing before the first cut, and everything after it."""
+    trial = destructive.trial_of(relax(shop([[(0, 4)]] * 3, [1])))
+    cuts = iter(found)
+    told = iter([True, False])
+    monkeypatch.setattr("optbench.bounds.propagate.propagate", lambda *_: next(told))
+    monkeypatch.setattr("optbench.bounds.propagate.shave", lambda *_: next(cuts))
+    assert destructive._refutes(trial, 12, False, True, np.inf) is refuted

@@ -169,8 +169,8 @@ def test_energy_and_tardiness_are_bounded_together() -> None:
 
 
 def test_work_replaces_rest_in_ticks_of_any_length() -> None:
-    # One device at 10 W, busy until the end: 2,400 J in two minutes or 1,000 J in ten, and 5 J a second:
-    # 2,400 + 600 = 3,000 or 1,000 + 3,000 = 4,000. Each metric alone gives 1,000 + 600.
+    # One device at 10 W, busy until the end: 2,400 J in two minutes or 1,000 J in ten, and 5 J a
+    # second: 2,400 + 600 = 3,000 or 1,000 + 3,000 = 4,000. Each metric alone gives 1,000 + 600.
     m = ob.Model(tick_s=60)
     gpu = m.pool("gpu", idle_w=10)
     m.task(modes=[m.mode(gpu, time_s=120, energy_j=2400), m.mode(gpu, time_s=600, energy_j=1000)])

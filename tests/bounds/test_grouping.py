@@ -36,7 +36,8 @@ def test_tasks_with_edges_stay_alone_where_edges_are_kept() -> None:
     kept, loose = group_tasks(relaxation, True), group_tasks(relaxation, False)
     assert sizes(kept) == [(0,), (1,), (2, 3)]
     assert sizes(loose) == [(0, 2, 3), (1,)]
-    # The least restricted of three has nothing behind it; the second may start after 5 s and 4 s of sending.
+    # The least restricted of three has nothing behind it; the second may start after 5 s and
+    # 4 s of sending.
     assert loose.tail[loose.group].tolist() == [0, 0, 0, 0]
     assert kept.head[kept.group].tolist() == loose.head[loose.group].tolist() == [0, 9, 0, 0]
     assert kept.tail[kept.group].tolist() == [9, 0, 0, 0]
@@ -46,7 +47,7 @@ def test_tasks_with_edges_stay_alone_where_edges_are_kept() -> None:
 def test_the_least_lag_and_the_least_energy_may_be_of_different_links() -> None:
     instance = fan()
     lag, energy = sending_costs(instance, group_tasks(relax(instance), True), np.array([0]))
-    # From a 4 s at 1 s a GB to b, and 8 J at 2 J a GB to c; from d only b can be reached: 12 s, 28 J.
+    # From a 4 s at 1 s a GB to b, and 8 J at 2 J a GB to c; from d only b is reached: 12 s, 28 J.
     assert lag.tolist() == [4, 12]
     assert energy.tolist() == [8, 28]
     lag, energy = sending_costs(instance, group_tasks(relax(instance), True), np.zeros(0, np.int64))

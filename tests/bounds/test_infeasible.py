@@ -56,15 +56,16 @@ def test_a_floor_at_its_limit_is_no_contradiction() -> None:
 
 
 def apart() -> Instance:
-    """A chain over two pools whose link is gone."""
+    """A chain over two pools whose link is gone, and a task on a third."""
     m = ob.Model("apart")
     a, b = m.pool("a"), m.pool("b")
     m.link(a, b, bandwidth_gbit_s=8)
     first = m.task("first", modes=[m.mode(a, time_s=2)])
     m.task("second", modes=[m.mode(b, time_s=2)], data_gb={first: 1})
+    m.task("third", modes=[m.mode(m.pool("c"), time_s=2)])
     m.minimize(makespan_s=1.0)
     instance = m.build()
-    unlinked = np.where(np.eye(2, dtype=bool), instance.links.latency_s, np.inf)
+    unlinked = np.where(np.eye(3, dtype=bool), instance.links.latency_s, np.inf)
     return replace(instance, links=replace(instance.links, latency_s=unlinked))
 
 
@@ -72,6 +73,6 @@ def test_tasks_that_no_link_joins_are_named_and_have_no_bound() -> None:
     found = refutation(apart())
     assert found is not None and found.source == "windows"
     assert found.argument.startswith("no link joins the pools of task ")
-    # Each load is 2, but nothing finite holds of what is impossible.
+    # The load of the third pool is 2, but nothing finite holds of what is impossible.
     assert combinatorial_bounds(apart()) == []
-    assert recomputed(apart(), "pool_load:a", None, 1.0) is None
+    assert recomputed(apart(), "jackson:c", None, 1.0) is None

@@ -168,6 +168,25 @@ def test_energy_and_tardiness_are_bounded_together() -> None:
     assert lower_bounds(m.build(), "fluid")[0].value == pytest.approx(60)
 
 
+def test_only_soft_deadlines_have_lateness_rows() -> None:
+    # Due softly after 3, hard after 9, and never: tasks of 5 s, of which one has T ≥ S + 5 − 3.
+    m = ob.Model()
+    gpu = m.pool("gpu")
+    for deadline_s, hard in ((3, False), (9, True), (None, False)):
+        m.task(modes=[m.mode(gpu, time_s=5)], deadline_s=deadline_s, hard=hard)
+    m.minimize(tardiness_s=1.0)
+    fluid = fluid_model(m.build())
+    lp = fluid.program()
+    (row,) = [r for r in range(lp.num_rows) if lp.family[r] == "lateness"]
+    assert lp.of[row] == fluid.groups.group[0]
+    assert lp.right[row] == pytest.approx(-3)
+    here = slice(lp.row_ptr[row], lp.row_ptr[row + 1])
+    late, start = fluid.late[lp.of[row]], fluid.start[lp.of[row]]
+    (share,) = fluid.share[fluid.groups.of == lp.of[row]]
+    terms = dict(zip(lp.column[here].tolist(), lp.value[here].tolist(), strict=True))
+    assert terms == {late: 1, start: -1, share: -5}
+
+
 def test_work_replaces_rest_in_ticks_of_any_length() -> None:
     # One device at 10 W, busy until the end: 2,400 J in two minutes or 1,000 J in ten, and 5 J a
     # second: 2,400 + 600 = 3,000 or 1,000 + 3,000 = 4,000. Each metric alone gives 1,000 + 600.

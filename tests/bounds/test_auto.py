@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import optbench as ob
-from optbench.bounds.auto import bound_kernels, makespan_of
+from optbench.api import load_target
+from optbench.bounds.auto import bound_kernels, lower_bounds, makespan_of
+from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.destructive import KERNELS
 from optbench.model.instance import Instance
 from tests.bounds.shops import shop
@@ -31,6 +33,12 @@ def test_nothing_is_deduced_of_interrupted_tasks_nor_by_the_stream() -> None:
     instance = shop([[(0, 2)], [(0, 3)]], [1])
     assert bound_kernels(replace(instance, preemptive=True)) == frozenset()
     assert bound_kernels(instance, "stream") == frozenset()
+
+
+def test_cheap_bounds_need_no_programme_of_the_stream() -> None:
+    stream = replace(load_target("geo_dc:days=0.02,drain=yes"), preemptive=True)
+    found = lower_bounds(stream, "cheap")
+    assert found == combinatorial_bounds(stream) != []
 
 
 def test_a_bound_on_a_weighted_makespan_stands_for_whole_ticks() -> None:

@@ -23,6 +23,8 @@ from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.proving import labelled, prove
 from optbench.errors import ContradictionError, FileFormatError, ParameterError
 from optbench.model.features import FEATURES
+from optbench.model.files.schedule_json import schedule_to_dict
+from optbench.model.files.strict_json import render
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.result import Bound
@@ -222,6 +224,21 @@ def test_an_incumbent_is_kept_with_its_schedule_and_verified_again(bank: BoundBa
     kept = bank.incumbent(instance)
     assert kept is not None and kept[0] == 8
     assert bank.notices == ["shop: schedule 7.0 from schedule changed: the verifier finds 8.0"]
+
+
+def test_a_schedule_changed_to_an_infeasible_one_is_dropped(
+    bank: BoundBank, instance: Instance
+) -> None:
+    bank.observe(instance, in_a_row(instance, 1))
+    first = instance.pairs.mode[instance.pairs.ptr[:-1]]
+    together = render(schedule_to_dict(Schedule.of(instance, first, np.zeros(3)), instance))
+    with sqlite3.connect(bank.path) as db:
+        db.execute("update incumbents set schedule = ?", (together,))
+    assert bank.incumbent(instance) is None
+    (notice,) = bank.notices
+    assert "dropped: it is not feasible: capacity: pool m0" in notice
+    # Nothing is left of it.
+    assert bank.incumbent(instance) is None and len(bank.notices) == 1
 
 
 def test_an_infeasible_schedule_is_refused(bank: BoundBank, instance: Instance) -> None:

@@ -32,6 +32,19 @@ def test_the_search_asks_nothing_twice_and_ends_where_it_must() -> None:
     assert destructive._search(refutes, 20, 20, np.inf) == 20
 
 
+def test_the_search_doubles_its_steps_and_halves_what_is_left() -> None:
+    asked: list[int] = []
+
+    def refutes(makespan: int) -> bool:
+        asked.append(makespan)
+        return makespan < 50
+
+    assert destructive._search(refutes, 0, 100, np.inf) == 50
+    # Steps of 1, 2, 4, 8, 16, 32; then from 31 on half of the 32 up to 62, from 47 on 32 but below
+    # 62, half of 15 up to 61, half of 7 up to 53, from 50 on 6 but below 53, half of 3 up to 52.
+    assert asked == [0, 2, 6, 14, 30, 62, 46, 61, 53, 49, 52, 50]
+
+
 def test_the_optimum_of_ft06_is_proved() -> None:
     best = combinatorial_bounds(shop(FT06, [1] * 6), time_limit_s=60)[0]
     assert (best.value, best.source, best.proof) == (55, "destructive", "combinatorial")

@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -62,6 +62,28 @@ REACHED_BY = {
     "stream_waiting": STREAM_BOUND_TESTS,
     "tariff_floor": ("combinatorial",),
 }
+# The tests that really reach these files, in place of all tests of the bounds: the file's own first.
+CLOSEST: dict[str, tuple[str, ...]] = {
+    f"optbench/bounds/{name}.py": tuple(f"tests/bounds/test_{test}.py" for test in (name, *others))
+    for name, *others in (
+        ("anatomy", "explain"),
+        ("auto", "combinatorial", "fluid", "bank"),
+        ("bank",),
+        ("bank_entries", "bank"),
+        ("certificates", "proving", "bank"),
+        ("combinatorial", "destructive", "infeasible", "bank"),
+        ("destructive", "bank", "combinatorial"),
+        ("exact_check", "anatomy", "bank", "fluid"),
+        ("explain", "anatomy", "marginal", "merging"),
+        ("fluid", "exact_check", "anatomy", "marginal", "bank"),
+        ("fluid_bound", "fluid", "bank", "pricing", "explain"),
+        ("fluid_point", "fluid", "anatomy"),
+        ("fluid_tariffs", "fluid", "anatomy"),
+        ("fluid_units", "fluid"),
+        ("grouping", "fluid", "pricing"),
+        ("infeasible", "proving", "bank"),
+    )
+}
 # Which tests cover a file, the quickest to notice first.
 COVERED: dict[str, tuple[str, ...]] = {
     **{f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS) for name, test in (
@@ -76,8 +98,11 @@ COVERED: dict[str, tuple[str, ...]] = {
     **{f"optbench/bounds/{name}.py":
        tuple(f"tests/bounds/test_{test}.py" for test in dict.fromkeys((name, *tests)))
        for name, tests in REACHED_BY.items()},
+    **CLOSEST,
 }  # fmt: skip
 TIMEOUT_S = 120
+# Exit code of a fork that could not make the change: neither killed nor survived.
+NOT_MADE = 70
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
 }  # fmt: skip
@@ -117,7 +142,7 @@ class Changes(ast.NodeTransformer):
         return number == self.wanted
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        outer, top = self.path, not self.path or self.path[-1][0].isupper()
+        outer, top = self.path, not self.path or self.path[-1].lstrip("_")[0].isupper()
         self.path = (*outer, node.name) if top else outer
         node.body = [entry for each in node.body if (entry := self.visit(each)) is not None]
         self.path = outer
@@ -250,10 +275,11 @@ def run_tests(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
             os.dup2(sink.fileno(), 2)
             import pytest
 
-            code = 3
+            code = NOT_MADE
             try:
                 if mutant is not None:
                     apply(mutant)
+                code = int(pytest.ExitCode.INTERNAL_ERROR)
                 code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", *tests]))
             finally:
                 os._exit(code)
@@ -291,16 +317,28 @@ def equivalents() -> dict[str, str]:
 
 
 def name_of(mutant: Mutant) -> str:
-    """File, function, change and text of the line.
+    """Function, change and text of the line; with a number where several changes share these."""
+    name = plain_name(mutant)
+    alike = numbers_by_name(mutant.file)[name]
+    return name if len(alike) == 1 else f"{name} | {alike.index(mutant.number) + 1} of {len(alike)}"
 
-    Of several equal changes in a line, all but the first are numbered.
-    """
-    line = (ROOT / mutant.file).read_text().splitlines()[mutant.line - 1].strip()
-    every = mutants_of(mutant.file)
-    alike = [each for each in every if (each.line, each.what) == (mutant.line, mutant.what)]
-    place = alike.index(mutant) + 1
-    name = f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
-    return f"{name} | {place}" if place > 1 else name
+
+def plain_name(mutant: Mutant) -> str:
+    line = lines_of(mutant.file)[mutant.line - 1].strip()
+    return f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+
+
+@cache
+def lines_of(file: str) -> list[str]:
+    return (ROOT / file).read_text().splitlines()
+
+
+@cache
+def numbers_by_name(file: str) -> dict[str, list[int]]:
+    out: dict[str, list[int]] = {}
+    for mutant in mutants_of(file):
+        out.setdefault(plain_name(mutant), []).append(mutant.number)
+    return out
 
 
 def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
@@ -311,7 +349,10 @@ def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
             continue
         own, others = tests_of(mutant.file)[:1], tests_of(mutant.file)[1:]
         # The file's own tests run first, alone: pytest takes longer to collect all the others.
-        noticed = any(run_tests(mutant, tests) != 0 for tests in (own, others) if tests)
+        codes = (run_tests(mutant, tests) for tests in (own, others) if tests)
+        noticed = next((code for code in codes if code != 0), 0)
+        if noticed == NOT_MADE:
+            raise RuntimeError(f"the change could not be made: {mutant}")
         yield mutant, "killed" if noticed else "survived"
 
 

@@ -83,7 +83,9 @@ def test_devices_at_rest() -> None:
     for _ in range(3):
         m.task(modes=[m.mode(gpu, time_s=2, energy_j=100)])
     m.minimize(energy_j=1.0)
-    only(explained(m.build(), [0, 0, 0], [0, 0, 2]), idle=20)
+    found = explained(m.build(), [0, 0, 0], [0, 0, 2])
+    only(found, idle=20)
+    assert found.idle_by_pool == {"gpu": pytest.approx(20)}
 
 
 def test_a_pause_on_the_critical_path() -> None:
@@ -94,7 +96,10 @@ def test_a_pause_on_the_critical_path() -> None:
     first = m.task(modes=[m.mode(a, time_s=2, energy_j=100)])
     m.task(modes=[m.mode(b, time_s=3, energy_j=100)], after=first)
     m.minimize(energy_j=1.0)
-    only(explained(m.build(), [0, 1], [0, 4]), waiting=80)
+    found = explained(m.build(), [0, 1], [0, 4])
+    only(found, waiting=80)
+    (decision,) = found.decisions
+    assert decision.task == 1 and decision.waiting == pytest.approx(80)
 
 
 def test_a_dear_hour() -> None:

@@ -20,9 +20,11 @@ from optbench.bounds.bank import BoundBank
 from optbench.bounds.bank_entries import Origin
 from optbench.bounds.certificates import certificate_text
 from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.proving import labelled
+from optbench.bounds.proving import labelled, prove
 from optbench.errors import ContradictionError, FileFormatError, ParameterError
 from optbench.model.features import FEATURES
+from optbench.model.files.schedule_json import schedule_to_dict
+from optbench.model.files.strict_json import render
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.result import Bound
@@ -78,6 +80,24 @@ def test_proofs_are_repeated_and_a_solvers_word_is_not(bank: BoundBank, instance
     checks = {check.proof: check for check in bank.recheck(instance)}
     assert {proof: check.holds for proof, check in checks.items()} == {"exact-lp": True, "combinatorial": True, "solver": None}
     assert checks["exact-lp"].proven == 6
+
+
+def test_what_is_sealed_is_taken_out_unproved_and_rechecked_in_full(
+    bank: BoundBank, instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank.record(instance, lower_bounds(instance, "fluid"))
+    proofs: list[bool] = []
+
+    def proved(of: Instance, certificate: str, *, again: bool) -> Bound:
+        proofs.append(again)
+        return prove(of, certificate, again=again)
+
+    monkeypatch.setattr("optbench.bounds.bank.prove", proved)
+    assert [found.value for found in bank.bounds(instance)] == [6.0]
+    assert proofs == []
+    (check,) = bank.recheck(instance)
+    assert check.holds and check.why == "proved again"
+    assert proofs == [True]
 
 
 def test_a_destructive_bound_is_proved_again(bank: BoundBank) -> None:
@@ -204,6 +224,21 @@ def test_an_incumbent_is_kept_with_its_schedule_and_verified_again(bank: BoundBa
     kept = bank.incumbent(instance)
     assert kept is not None and kept[0] == 8
     assert bank.notices == ["shop: schedule 7.0 from schedule changed: the verifier finds 8.0"]
+
+
+def test_a_schedule_changed_to_an_infeasible_one_is_dropped(
+    bank: BoundBank, instance: Instance
+) -> None:
+    bank.observe(instance, in_a_row(instance, 1))
+    first = instance.pairs.mode[instance.pairs.ptr[:-1]]
+    together = render(schedule_to_dict(Schedule.of(instance, first, np.zeros(3)), instance))
+    with sqlite3.connect(bank.path) as db:
+        db.execute("update incumbents set schedule = ?", (together,))
+    assert bank.incumbent(instance) is None
+    (notice,) = bank.notices
+    assert "dropped: it is not feasible: capacity: pool m0" in notice
+    # Nothing is left of it.
+    assert bank.incumbent(instance) is None and len(bank.notices) == 1
 
 
 def test_an_infeasible_schedule_is_refused(bank: BoundBank, instance: Instance) -> None:

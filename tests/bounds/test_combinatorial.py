@@ -141,6 +141,14 @@ def test_bounds_come_best_first_and_scaled_by_the_weight() -> None:
     assert values[0] == 2.5 * 7
 
 
+def test_a_makespan_in_seconds_is_ticks_of_their_length() -> None:
+    # Two ticks of 60 s, at 2.5 a second.
+    m = ob.Model(tick_s=60)
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=120)])
+    m.minimize(makespan_s=2.5)
+    assert combinatorial_bounds(m.build())[0].value == 300
+
+
 @pytest.mark.parametrize("length_s", [1.5e-6, 4e-5, 1e-3])
 def test_short_tasks_late_in_a_week_cost_no_more_than_they_do(length_s: float) -> None:
     """A difference of two integrals over the week was 2e-5 too much: a certified bound above a verified schedule."""

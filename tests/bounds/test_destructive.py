@@ -12,10 +12,37 @@ from optbench.bounds import destructive
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.bounds.relaxation import relax
 from optbench.model.instance import Instance
+from optbench.model.metrics import mode_uses
 from optbench.model.objective import Objective
 from tests.bounds.shops import FT06, shop
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
+
+
+def test_the_search_asks_nothing_twice_and_ends_where_it_must() -> None:
+    for least in range(3, 21):
+        asked: list[int] = []
+
+        def refutes(makespan: int, least: int = least, asked: list[int] = asked) -> bool:
+            assert makespan not in asked and 3 <= makespan < 20
+            asked.append(makespan)
+            return makespan < least
+
+        assert destructive._search(refutes, 3, 20, np.inf) == least
+    assert destructive._search(refutes, 20, 20, np.inf) == 20
+
+
+def test_the_search_doubles_its_steps_and_halves_what_is_left() -> None:
+    asked: list[int] = []
+
+    def refutes(makespan: int) -> bool:
+        asked.append(makespan)
+        return makespan < 50
+
+    assert destructive._search(refutes, 0, 100, np.inf) == 50
+    # Steps of 1, 2, 4, 8, 16, 32; then from 31 on half of the 32 up to 62, from 47 on 32 but below
+    # 62, half of 15 up to 61, half of 7 up to 53, from 50 on 6 but below 53, half of 3 up to 52.
+    assert asked == [0, 2, 6, 14, 30, 62, 46, 61, 53, 49, 52, 50]
 
 
 def test_the_optimum_of_ft06_is_proved() -> None:
@@ -95,3 +122,46 @@ def test_what_64_bits_do_not_hold_is_left_to_other_bounds() -> None:
     relaxation = relax(long_days(1000))
     assert destructive.destructive_bound(relaxation, 7.0, 5.0) == 7.0
     assert not destructive.is_refuted(relaxation, 7, 5.0)
+
+
+def test_whole_pools_exclude_each_other() -> None:
+    # Two tasks take both devices, the third one of them: no two fit beside one another.
+    m = ob.Model()
+    gpu = m.pool("gpu", count=2)
+    for count in (2, 2, 1):
+        m.task(modes=[m.mode({gpu: count}, time_s=4)])
+    m.minimize(makespan=1.0)
+    instance = m.build()
+    (clique,) = destructive._cliques(instance, mode_uses(instance))
+    assert clique.tolist() == [0, 1, 2]
+
+
+def test_each_resource_of_a_task_is_listed_once() -> None:
+    m = ob.Model()
+    a, b = m.pool("a"), m.pool("b")
+    m.task(modes=[m.mode(a, time_s=4), m.mode(a, time_s=5), m.mode(b, time_s=6)])
+    m.task(modes=[m.mode(b, time_s=4)])
+    m.minimize(makespan=1.0)
+    relaxation = relax(m.build())
+    # Nothing must run on a; b has one device, both together two.
+    assert [pools.name for pools in relaxation.sets] == ["b", "all"]
+    columns = [column.tolist() for column in destructive._resources(relaxation)]
+    capacity, ptr, task, pair, use, of_ptr, of = columns
+    assert capacity == [1, 2]
+    # On b the last mode of the first task and that of the second, on both pools every mode.
+    assert (ptr, task, pair, use) == ([0, 2, 6], [0, 1, 0, 0, 0, 1], [2, 3, 0, 1, 2, 3], [1] * 6)
+    # Both tasks use both, however many of their modes do.
+    assert (of_ptr, of) == ([0, 2, 4], [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(("found", "refuted"), [([1], True), ([-1], True), ([0, 0, 0], False)])
+def test_a_shaved_window_refutes_where_it_contradicts(
+    found: list[int], refuted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Propagation refutes nothing before the first cut, and everything after it."""
+    trial = destructive.trial_of(relax(shop([[(0, 4)]] * 3, [1])))
+    cuts = iter(found)
+    told = iter([True, False])
+    monkeypatch.setattr("optbench.bounds.propagate.propagate", lambda *_: next(told))
+    monkeypatch.setattr("optbench.bounds.propagate.shave", lambda *_: next(cuts))
+    assert destructive._refutes(trial, 12, False, True, np.inf) is refuted

@@ -99,6 +99,24 @@ def test_columns_without_upper_bound_bear_no_more_dual_than_their_cost() -> None
     assert proven_bound(lp, certificate(lp, np.array([1.000001]))) == 5
 
 
+def test_a_dual_that_an_unbounded_column_cannot_bear_proves_nothing() -> None:
+    columns, rows = Columns(), Rows()
+    f = columns.add(1, 0.0, np.inf, 1.0)
+    rows.add("above", 5.0, (0, f, 1.0))
+    lp = assemble(columns, rows)
+    # Reduced costs 1 − 1 and 1 − 2: the second can be made up for by no upper bound.
+    assert proven_bound(lp, Certificate((1,), 0)) == 5
+    assert proven_bound(lp, Certificate((2,), 0)) is None
+
+
+def test_duals_keep_sixty_bits_beyond_the_largest_term() -> None:
+    # The largest dual times its entry is 2.5 = 0.625 · 2^2, its entry 1 = 0.5 · 2^1: there are
+    # 60 − (2 − 1) bits behind the point.
+    assert certificate(programme(), np.array([2.5, 0.5])) == Certificate((5 * 2**58, 2**58), 59)
+    # Of 2^70, 0.5 · 2^71, they are none: the shift is never negative.
+    assert certificate(programme(), np.array([2.0**70, 0.5])) == Certificate((2**70, 0), 0)
+
+
 def test_sums_are_exact_where_floats_absorb_the_small_term() -> None:
     columns, rows = Columns(), Rows()
     big, small = columns.add(2, 0.0, 2.0**60, 1.0)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
 import optbench as ob
 from optbench.bounds.explain import mode_words
+from optbench.bounds.fluid_bound import FluidProof
+from optbench.bounds.marginal import MarginalValue
 from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
@@ -90,3 +94,21 @@ def test_modes_in_words() -> None:
     m.minimize(makespan=1.0)
     instance = m.build()
     assert [mode_words(instance, k) for k in range(2)] == ["2 × a + 1 × b, clock 65 %", "no device"]
+
+
+def test_prices_have_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The clock begins at 100 s and shows 3 s more whenever it is read: of 30 s 27 are left.
+    clock = itertools.count(100, 3)
+    given: list[float] = []
+
+    def priced(level: Instance, proof: FluidProof, time_limit_s: float) -> list[MarginalValue]:
+        given.append(time_limit_s)
+        return []
+
+    fake = SimpleNamespace(perf_counter=lambda: next(clock))
+    monkeypatch.setattr("optbench.bounds.explain.time", fake)
+    monkeypatch.setattr("optbench.bounds.explain.marginal_values", priced)
+    instance = one_task()
+    schedule = Schedule.of(instance, [0], [0])
+    found = ob.explain(instance, schedule, metric="energy_j", time_limit_s=30.0)
+    assert given == [27] and found.wall_s == 6

@@ -156,6 +156,48 @@ def test_energy_and_makespan_are_bounded_together() -> None:
     assert lower_bounds(m.build(), "fluid")[0].value == pytest.approx(70)
 
 
+def test_energy_and_tardiness_are_bounded_together() -> None:
+    # One task, due after 2 s: 2 s and 100 J, or 10 s and 20 J, 8 s late at 5 J each: 100 or 60.
+    # Each metric alone gives 20 + 0.
+    m = ob.Model()
+    gpu = m.pool("gpu")
+    modes = [m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=10, energy_j=20)]
+    m.task(modes=modes, deadline_s=2, hard=False)
+    m.minimize(energy_j=1.0, tardiness_s=5.0)
+    assert lower_bounds(m.build(), "combinatorial", 0)[0].value == pytest.approx(20)
+    assert lower_bounds(m.build(), "fluid")[0].value == pytest.approx(60)
+
+
+def test_only_soft_deadlines_have_lateness_rows() -> None:
+    # Due softly after 3, hard after 9, and never: tasks of 5 s, of which one has T ≥ S + 5 − 3.
+    m = ob.Model()
+    gpu = m.pool("gpu")
+    for deadline_s, hard in ((3, False), (9, True), (None, False)):
+        m.task(modes=[m.mode(gpu, time_s=5)], deadline_s=deadline_s, hard=hard)
+    m.minimize(tardiness_s=1.0)
+    fluid = fluid_model(m.build())
+    lp = fluid.program()
+    (row,) = [r for r in range(lp.num_rows) if lp.family[r] == "lateness"]
+    assert lp.of[row] == fluid.groups.group[0]
+    assert lp.right[row] == pytest.approx(-3)
+    here = slice(lp.row_ptr[row], lp.row_ptr[row + 1])
+    late, start = fluid.late[lp.of[row]], fluid.start[lp.of[row]]
+    (share,) = fluid.share[fluid.groups.of == lp.of[row]]
+    terms = dict(zip(lp.column[here].tolist(), lp.value[here].tolist(), strict=True))
+    assert terms == {late: 1, start: -1, share: -5}
+
+
+def test_work_replaces_rest_in_ticks_of_any_length() -> None:
+    # One device at 10 W, busy until the end: 2,400 J in two minutes or 1,000 J in ten, and 5 J a
+    # second: 2,400 + 600 = 3,000 or 1,000 + 3,000 = 4,000. Each metric alone gives 1,000 + 600.
+    m = ob.Model(tick_s=60)
+    gpu = m.pool("gpu", idle_w=10)
+    m.task(modes=[m.mode(gpu, time_s=120, energy_j=2400), m.mode(gpu, time_s=600, energy_j=1000)])
+    m.minimize(energy_j=1.0, makespan_s=5.0)
+    assert lower_bounds(m.build(), "combinatorial", 0)[0].value < 2000
+    assert lower_bounds(m.build(), "fluid")[0].value == pytest.approx(3000)
+
+
 def test_an_energy_budget_slows_down() -> None:
     # Of 100 J in 2 s and 20 J in 10 s, a budget of 60 J allows half of each: 6 s. The only mode that keeps it takes 10.
     m = ob.Model()

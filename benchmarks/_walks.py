@@ -1,0 +1,227 @@
+"""Commands of optbench run and traced for `rooms.py`: modules, start-up times, and four walks.
+
+A *walk* is the order in which calls enter files for the first time. A call into another room
+*enters* that room. It enters the room *again* when it comes from a room in a higher layer
+and the room had been entered before; a return, a call within a room and a call from below (a
+callback, a policy that the kernel asks) do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks._source_figures import Layers, room_of
+
+ROOT = Path(__file__).resolve().parents[1]
+SOLVE = ("solve", "gpu_dag:tasks=12", "-s", "heft")
+STUDY = """\
+question = "One cell, to follow its calls."
+problems = ["gpu_dag:tasks=12"]
+solvers = ["heft"]
+seeds = 1
+time_limit = "2s"
+"""
+LOG = """\
+JobID|Eligible|Start|End|Elapsed|State|AllocTRES|NodeList
+1|2024-02-28T23:00:00|2024-02-28T23:00:10|2024-02-29T00:30:10|01:30:00|COMPLETED|gres/gpu:a100=4|gpu01
+2|2024-02-28T23:10:05|2024-02-28T23:10:05|2024-02-28T23:40:05|00:30:00|FAILED|gres/gpu:a100=1|gpu02
+3|2024-02-28T23:10:05|2024-02-28T23:10:05|2024-02-28T23:55:05|00:45:00|COMPLETED|gres/gpu:a100=1|gpu02
+4|2024-02-28T23:20:00|2024-02-29T00:30:10|2024-02-29T02:33:14|02:03:04|TIMEOUT|gres/gpu:a100=8|gpu[01-02]
+"""
+WALKS = {
+    "solve": (SOLVE,),
+    "cell": (("run", "study.toml", "--no-track", "-q"),),
+    "week": (("simulate", "geo_dc:days=0.2", "--policy", "default_policy"),),
+    "audit": (("audit", "log.sacct", "--profile", "a100=A100-PCIe", "-q"),),
+}
+PLAIN = "import sys; from {module} import {function}; sys.exit({function}())"
+# Keeps the names of the modules of optbench that are loaded when a command ends.
+KEEP_MODULES = """
+import json, os, sys
+from {module} import {function}
+try:
+    sys.exit({function}())
+finally:
+    names = sorted(name for name in sys.modules if name.split(".")[0] == "optbench")
+    open(os.environ["OPTBENCH_MODULES"], "w").write(json.dumps(names))
+"""
+
+
+def start(code: str = PLAIN) -> list[str]:
+    """The words that start the command line as its entry in pyproject.toml says."""
+    entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["optbench"]
+    module, _, function = entry.partition(":")
+    return [sys.executable, "-c", code.format(module=module, function=function)]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This checkout, one thread, and nothing that an outer workspace says."""
+    kept = {k: v for k, v in os.environ.items() if k != "OPTBENCH_WORKSPACE"}
+    return {**kept, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
+
+
+def ran(words: list[str], folder: Path, environ: dict[str, str]) -> None:
+    """Run a command in a folder; it must end without an error."""
+    done = subprocess.run(words, cwd=folder, env=environ, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{words[3:]}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+
+
+def modules_loaded(verb: tuple[str, ...]) -> list[str]:
+    """Modules of optbench in the process of a command at its exit, compiled code being there."""
+    with tempfile.TemporaryDirectory() as name:
+        kept = Path(name) / "modules.json"
+        environ = environment(OPTBENCH_MODULES=str(kept))
+        for _ in range(2):  # the first run fills the caches
+            ran([*start(KEEP_MODULES), *verb], Path(name), environ)
+        loaded: list[str] = json.loads(kept.read_text())
+        return loaded
+
+
+def startup_s(verb: list[str], repeats: int = 3) -> dict[str, float]:
+    """Seconds of a command from start to end, and of the processor: the least of some runs."""
+    walls, cpus = [], []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        null, words = subprocess.DEVNULL, [*start(), *verb]
+        child = subprocess.Popen(words, cwd=ROOT, env=environment(), stdout=null, stderr=null)
+        _, child.returncode, usage = os.wait4(child.pid, 0)
+        walls.append(time.perf_counter() - began)
+        cpus.append(usage.ru_utime + usage.ru_stime)
+        if child.returncode:
+            raise SystemExit(f"{verb}: wait status {child.returncode}")
+    return {"wall_s": round(min(walls), 3), "cpu_s": round(min(cpus), 3)}
+
+
+def verbs() -> list[str]:
+    """All verbs of the command line, read from its help."""
+    words = [*start(), "--help"]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
+    listed = done.stdout.partition("\nverbs:\n")[2].partition("\n\n")[0]
+    return [line.split()[0] for line in listed.splitlines()]
+
+
+@dataclass(frozen=True)
+class TracedCall:
+    """The first call from a file to another one; no caller at the start of a process or thread."""
+
+    pid: int
+    caller: str
+    calling: str
+    callee: str
+    called: str
+
+    def words(self) -> str:
+        if not self.caller:
+            return f"{self.callee} ({self.called}), at the start of a process or thread"
+        return f"{self.caller} ({self.calling}) → {self.callee} ({self.called})"
+
+
+def traced(name: str) -> list[TracedCall]:
+    """The calls of a walk between files, in the order of time, over all processes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, hook, calls = (Path(scratch) / each for each in ("work", "hook", "calls"))
+        for each in (folder, hook, calls):
+            each.mkdir()
+        shutil.copy(ROOT / "benchmarks" / "_call_tracer.py", hook / "sitecustomize.py")
+        (folder / "log.sacct").write_text(LOG)
+        (folder / "study.toml").write_text(STUDY)
+        (folder / "optbench.toml").write_text("")
+        path = f"{hook}{os.pathsep}{ROOT}"
+        tracing = {"OPTBENCH_TRACE_FOLDER": str(calls), "OPTBENCH_TRACE_ROOT": str(ROOT)}
+        for verb in WALKS[name]:
+            ran([*start(), *verb], folder, {**environment(), **tracing, "PYTHONPATH": path})
+        rows = []
+        for file in calls.glob("*.calls"):
+            text = file.read_bytes().rstrip(b"\0").decode()
+            rows += [line.split("\t") for line in text.splitlines()]
+    rows.sort(key=lambda row: int(row[0]))
+    found: dict[tuple[str, str], TracedCall] = {}
+    for _, pid, caller, calling, callee, called in rows:
+        found.setdefault((caller, callee), TracedCall(int(pid), caller, calling, callee, called))
+    return list(found.values())
+
+
+class Walk:
+    """The files that calls enter, and the rooms that are entered again."""
+
+    def __init__(self, name: str, calls: list[TracedCall], layers: Layers) -> None:
+        self.name, self.calls = name, calls
+        self.height = layers.height
+        self.firsts: list[TracedCall] = []
+        self.again: list[TracedCall] = []  # among the first calls into a file
+        self.again_ever: list[TracedCall] = []  # among all pairs of files
+        files: set[str] = set()
+        rooms: set[str] = set()
+        for call in calls:
+            again = room_of(call.callee) in rooms and self.from_above(call)
+            self.again_ever += [call] if again else []
+            if call.callee not in files:
+                self.firsts.append(call)
+                self.again += [call] if again else []
+            files.add(call.callee)
+            rooms.add(room_of(call.callee))
+
+    def from_above(self, call: TracedCall) -> bool:
+        """Whether a call comes from another room that stands in a higher layer."""
+        if not call.caller:
+            return True
+        differs = room_of(call.caller) != room_of(call.callee)
+        above: bool = self.height(call.caller) > self.height(call.callee)
+        return differs and above
+
+    def figures(self) -> dict[str, object]:
+        return {
+            "files": len(self.firsts),
+            "rooms": len({room_of(call.callee) for call in self.firsts}),
+            "rooms entered again": by_room(self.again),
+            "rooms entered again, every pair of files": by_room(self.again_ever),
+            "callers": dict(Counter(_rooms(call) for call in self.again).most_common()),
+            "entered again by": [call.words() for call in self.again],
+        }
+
+    def text(self) -> str:
+        """The files by visit: a visit begins when a call enters a room from another one."""
+        lines = [f"# {self.name}: {'; '.join(' '.join(verb) for verb in WALKS[self.name])}"]
+        process, current = 0, ""
+        visited: set[str] = set()
+        for call in self.firsts:
+            room = room_of(call.callee)
+            if call.pid != process and process:
+                lines.append("-- another process")
+            if call in self.again or room != current:
+                lines.append(room + (self._reason(call) if room in visited else ""))
+            lines.append(f"    {call.callee}")
+            process, current = call.pid, room
+            visited.add(room)
+        summary = f"{len(self.firsts)} files; rooms entered again: {by_room(self.again) or 'none'}"
+        return "\n".join([*lines, summary])
+
+    def _reason(self, call: TracedCall) -> str:
+        """Why a room stands in the list once more."""
+        if call in self.again:
+            return f", AGAIN by {call.words()}"
+        if room_of(call.caller) == room_of(call.callee):
+            return " (after a return)"
+        return f" (called from below by {call.caller})"
+
+
+def _rooms(call: TracedCall) -> str:
+    return f"{room_of(call.caller) if call.caller else 'start'} → {room_of(call.callee)}"
+
+
+def by_room(calls: list[TracedCall]) -> dict[str, int]:
+    """How often each room is entered again, the worst first."""
+    return dict(Counter(room_of(call.callee) for call in calls).most_common())

@@ -54,7 +54,7 @@ from {module} import {function}
 try:
     sys.exit({function}())
 finally:
-    names = sorted(name for name in sys.modules if name.split(".")[0] == "optbench")
+    names = sorted(name for name in sys.modules if name.startswith("optbench."))
     open(os.environ["OPTBENCH_MODULES"], "w").write(json.dumps(names))
 """
 

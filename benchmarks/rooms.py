@@ -29,6 +29,8 @@ from benchmarks._walks import ROOT, SOLVE, WALKS, Walk, modules_loaded, startup_
 
 PAGE = ROOT / "docs" / "results" / "rooms.md"
 BEFORE = ROOT / "benchmarks" / "rooms_before.json"
+# The commit that the page names is the last one that changed these.
+SOURCES = ("optbench", "problems", "solvers")
 SIMULATE = ("simulate", "geo_dc")
 # Figures of the source: key, what the row of the page says, and what issue 12 asks for.
 ROWS = (
@@ -58,8 +60,8 @@ def measured() -> dict[str, Any]:
     layers = Layers(ROOT)
     print("source", flush=True)
     found: dict[str, Any] = {
-        "commit": git("rev-parse", "--short", "HEAD"),
-        "changed": bool(git("status", "--porcelain", "--", "optbench", "problems", "solvers")),
+        "commit": git("log", "-1", "--format=%h", "--", *SOURCES),
+        "changed": bool(git("status", "--porcelain", "--", *SOURCES)),
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
@@ -205,7 +207,8 @@ def page(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
         "In the order of first calls into each file. An entry again is such a call from a room in",
         "a higher layer into a room that had been entered before; returns, calls within a room",
         "and calls from below do not count. The last column counts the first call between every",
-        "two files instead. `python benchmarks/rooms.py --walk NAME` prints the lists. Before → after.",
+        "two files instead. `python benchmarks/rooms.py --walk NAME` prints the lists.",
+        "Before → after.",
         "",
         *walk_table(before, after),
         "",

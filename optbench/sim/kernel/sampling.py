@@ -50,7 +50,7 @@ SAMPLES, BESTS, FEATURES, HAS_CHOICE, HAS_ENERGY, HAS_DEADLINES = range(6)
 # duration; objective per unit of time where nothing but the makespan counts, else 0; share of near samples that are refined.
 TOP_EXCESS, TOP, EXCESS, CURRENT, FRESH_TOP, MEAN_LENGTH, PER_TIME, REFINED = range(8)
 
-# Chosen on job shops and flexible job shops other than those of the report (docs/decisions.md).
+# Chosen on job shops and flexible job shops other than those of docs/results/random_rules.md.
 FIRST_FRESH, SHARE_FRESH, FRESH_CUTOFF, BACK_CUTOFF = 50, 0.05, 1.1, 1.2
 LEAST_SIGMA, SIGMA_RANGE, SHARE_RANGE = -0.75, 2.75, 4.0
 PATHS, PATH_END, REDRAWN, LET_GO, ALL_LET_GO = 0.5, 0.1, 0.5, 0.2, 0.5

@@ -32,74 +32,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks._covering_tests import COVERED  # noqa: E402
+
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.json")
-MODEL_TESTS = (
-    "tests/model/test_verify_each_constraint.py", "tests/model/test_metrics.py", "tests/model/test_metamorphic.py",
-    "tests/model/test_loopholes.py", "tests/model/test_streams.py", "tests/test_second_verifier.py",
-)  # fmt: skip
-BOUND_TESTS = ("tests/bounds", "tests/test_second_verifier.py")
-# Of the second half of the bounds: the tests in tests/bounds that reach the file, after its own.
-STREAM_BOUND_TESTS = (
-    "stream_parts", "stream_corners", "stream", "stream_windows", "stream_deadlines", "preemptive",
-)  # fmt: skip
-REACHED_BY = {
-    "linear_program": ("pricing", "exact_check", "occupancy", "stream", "marginal", "merging"),
-    "makespan": ("combinatorial", "destructive"),
-    "marginal": ("explain",),
-    "merging": ("combinatorial", "explain"),
-    "metric_floors": ("combinatorial", "tariff_floor", "proving"),
-    "occupancy": ("exact_check",),
-    "pricing": ("merging", "explain"),
-    "propagate": (),
-    "proving": ("bank",),
-    "relaxation": ("combinatorial", "destructive"),
-    "seals": ("bank", "proving"),
-    "stream": STREAM_BOUND_TESTS,
-    "stream_duals": STREAM_BOUND_TESTS,
-    "stream_program": STREAM_BOUND_TESTS,
-    "stream_rates": STREAM_BOUND_TESTS,
-    "stream_traffic": STREAM_BOUND_TESTS,
-    "stream_waiting": STREAM_BOUND_TESTS,
-    "tariff_floor": ("combinatorial",),
-}
-# The tests that really reach these files, in place of all tests of the bounds: the file's own first.
-CLOSEST: dict[str, tuple[str, ...]] = {
-    f"optbench/bounds/{name}.py": tuple(f"tests/bounds/test_{test}.py" for test in (name, *others))
-    for name, *others in (
-        ("anatomy", "explain"),
-        ("auto", "combinatorial", "fluid", "bank"),
-        ("bank",),
-        ("bank_entries", "bank"),
-        ("certificates", "proving", "bank"),
-        ("combinatorial", "destructive", "infeasible", "bank"),
-        ("destructive", "bank", "combinatorial"),
-        ("exact_check", "anatomy", "bank", "fluid"),
-        ("explain", "anatomy", "marginal", "merging"),
-        ("fluid", "exact_check", "anatomy", "marginal", "bank"),
-        ("fluid_bound", "fluid", "bank", "pricing", "explain"),
-        ("fluid_point", "fluid", "anatomy"),
-        ("fluid_tariffs", "fluid", "anatomy"),
-        ("fluid_units", "fluid"),
-        ("grouping", "fluid", "pricing"),
-        ("infeasible", "proving", "bank"),
-    )
-}
-# Which tests cover a file, the quickest to notice first.
-COVERED: dict[str, tuple[str, ...]] = {
-    **{f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS) for name, test in (
-        ("verify", "verify_each_constraint"), ("checks", "verify_each_constraint"), ("metrics", "metrics"),
-        ("task_progress", "progress"), ("power_peaks", "caps"), ("caps", "caps"), ("stream_metrics", "stream_metrics"),
-        ("streams", "streams"), ("timegrid", "timegrid"), ("repair", "repair"), ("measures", "measures"),
-        ("content_hash", "content_hash"), ("windows", "windows"),
-        ("metric_scales", "metric_scales"),
-    )},
-    **{f"optbench/bounds/{path.stem}.py": (f"tests/bounds/test_{path.stem}.py", *BOUND_TESTS)
-       for path in sorted((ROOT / "optbench" / "bounds").glob("*.py")) if path.stem != "__init__"},
-    **{f"optbench/bounds/{name}.py":
-       tuple(f"tests/bounds/test_{test}.py" for test in dict.fromkeys((name, *tests)))
-       for name, tests in REACHED_BY.items()},
-    **CLOSEST,
-}  # fmt: skip
 TIMEOUT_S = 120
 # Exit code of a fork that could not make the change: neither killed nor survived.
 NOT_MADE = 70

@@ -56,8 +56,6 @@ LEAST_SIGMA, SIGMA_RANGE, SHARE_RANGE = -0.75, 2.75, 4.0
 PATHS, PATH_END, REDRAWN, LET_GO, ALL_LET_GO = 0.5, 0.1, 0.5, 0.2, 0.5
 LENGTH_COST, MODE_NOISE, LOAD_COST, POOL_NOISE = 3.0, 1.0, 1.0, 0.3
 WEIGHT_RANGE = 4.0
-# Half of what the verifier forgives.
-FORGIVEN = 0.5e-9
 
 
 class Search(NamedTuple):
@@ -298,12 +296,12 @@ def worth_of(plant: Plant, state: State, search: Search) -> tuple[float, float]:
     excess, end = 0.0, state.total[MAKESPAN]
     if plant.scalar[HORIZON] < math.inf:
         late = end - plant.scalar[HORIZON]
-        excess += late if late > FORGIVEN * max(1.0, end) else 0.0
+        excess += max(0.0, late)
         accrue(plant, state, plant.scalar[HORIZON])
     if search.tally[HAS_DEADLINES]:
         for task in range(plant.size[TASKS]):
             late = state.end[task] - plant.deadline[task]
-            if not plant.soft[task] and late > FORGIVEN * max(1.0, plant.deadline[task]):
+            if not plant.soft[task] and late > 0.0:
                 excess += late
     excess /= search.value[MEAN_LENGTH]
     values = metrics_by(plant, state, end)

@@ -1,0 +1,73 @@
+"""Which tests cover a file of the verifier and of the bounds, the quickest to notice a change first; for ``mutants.py``."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+MODEL_TESTS = (
+    "tests/model/test_verify_each_constraint.py", "tests/model/test_metrics.py", "tests/model/test_metamorphic.py",
+    "tests/model/test_loopholes.py", "tests/model/test_streams.py", "tests/test_second_verifier.py",
+)  # fmt: skip
+# Files whose first test file has another name than theirs.
+MODEL_FILES = {
+    "verify": "verify_each_constraint", "checks": "verify_each_constraint", "task_progress": "progress", "power_peaks": "caps",
+}  # fmt: skip
+MODEL_FILES |= {
+    name: name
+    for name in (
+        "metrics", "caps", "stream_metrics", "streams", "timegrid", "repair", "measures", "content_hash", "windows",
+        "metric_scales",
+    )
+}
+STREAM_TESTS = ("stream_parts", "stream_corners", "stream", "stream_windows", "stream_deadlines", "preemptive")
+# Of each file of the bounds: the tests in tests/bounds that reach it, after its own.
+REACHED_BY: dict[str, tuple[str, ...]] = {
+    "anatomy": ("explain",),
+    "auto": ("combinatorial", "fluid", "bank"),
+    "bank": (),
+    "bank_entries": ("bank",),
+    "certificates": ("proving", "bank"),
+    "combinatorial": ("destructive", "infeasible", "bank"),
+    "destructive": ("bank", "combinatorial"),
+    "exact_check": ("anatomy", "bank", "fluid"),
+    "explain": ("anatomy", "marginal", "merging"),
+    "fluid": ("exact_check", "anatomy", "marginal", "bank"),
+    "fluid_bound": ("fluid", "bank", "pricing", "explain"),
+    "fluid_point": ("fluid", "anatomy"),
+    "fluid_tariffs": ("fluid", "anatomy"),
+    "fluid_units": ("fluid",),
+    "grouping": ("fluid", "pricing"),
+    "infeasible": ("proving", "bank"),
+    "linear_program": ("pricing", "exact_check", "occupancy", "stream", "marginal", "merging"),
+    "makespan": ("combinatorial", "destructive"),
+    "marginal": ("explain",),
+    "merging": ("combinatorial", "explain"),
+    "metric_floors": ("combinatorial", "tariff_floor", "proving"),
+    "occupancy": ("exact_check",),
+    "pricing": ("merging", "explain"),
+    "propagate": (),
+    "proving": ("bank",),
+    "relaxation": ("combinatorial", "destructive"),
+    "seals": ("bank", "proving"),
+    "stream": STREAM_TESTS,
+    "stream_duals": STREAM_TESTS,
+    "stream_program": STREAM_TESTS,
+    "stream_rates": STREAM_TESTS,
+    "stream_traffic": STREAM_TESTS,
+    "stream_waiting": STREAM_TESTS,
+    "tariff_floor": ("combinatorial",),
+}
+
+
+def _tests_of_bound(name: str) -> tuple[str, ...]:
+    return tuple(f"tests/bounds/test_{test}.py" for test in dict.fromkeys((name, *REACHED_BY[name])))
+
+
+COVERED: dict[str, tuple[str, ...]] = {
+    **{f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS) for name, test in MODEL_FILES.items()},
+    **{
+        f"optbench/bounds/{path.stem}.py": _tests_of_bound(path.stem)
+        for path in sorted((ROOT / "optbench" / "bounds").glob("*.py"))
+        if path.stem != "__init__"
+    },
+}

@@ -25,9 +25,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.bench.results import table as joined  # noqa: E402
-from optbench.bench.store import Store  # noqa: E402
-from optbench.bench.study.planning import Plan  # noqa: E402
+from optbench.evaluate.rows import table as joined  # noqa: E402
+from optbench.store.run_store import Store  # noqa: E402
+from optbench.study.planning import Plan  # noqa: E402
 
 STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_tune")
 COMMAND = "python benchmarks/geo_studies.py"

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.bench.records import Record, machine  # noqa: E402
+from optbench.store.records import Record, machine  # noqa: E402
 from tests.hostile.cases import CASES, COMMAND, HONEST, MARK, Case, Study, make_workspace, marked, run  # noqa: E402
 
 PROBLEMS = ("jobshop:jobs=4,machines=3", "gpu_dag:tasks=8,gpus=4")

@@ -34,9 +34,9 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.bench.store import Store  # noqa: E402
-from optbench.bench.study.snapshots import load_plan  # noqa: E402
-from optbench.bench.track import Tracking  # noqa: E402
+from optbench.store.run_store import Store  # noqa: E402
+from optbench.store.snapshots import load_plan  # noqa: E402
+from optbench.track.tracking import Tracking  # noqa: E402
 
 COMMAND = "python benchmarks/mlflow_outage.py"
 HOST, STUDY = "127.0.0.1", "outage"

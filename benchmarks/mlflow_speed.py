@@ -21,7 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.bench.track import TrackedRun, Tracking  # noqa: E402
+from optbench.track.runs import TrackedRun  # noqa: E402
+from optbench.track.tracking import Tracking  # noqa: E402
 
 COMMAND = "python benchmarks/mlflow_speed.py"
 LIMIT_S, METRICS, PARAMS, TAGS = 30.0, 20, 6, 16

@@ -61,9 +61,9 @@ class Stopwatch:
     @contextmanager
     def watching(self) -> Any:
         """While the runner judges and stores."""
-        from optbench.bench import runner
-        from optbench.bench.judge import judge
-        from optbench.bench.store import Store
+        from optbench.run import runner
+        from optbench.run.judge import judge
+        from optbench.store.run_store import Store
 
         with (
             mock.patch.object(runner, "judge", self.timed("judge", judge)),
@@ -75,8 +75,8 @@ class Stopwatch:
 
 def cells(folder: Path, number: int) -> tuple[list[str], bool]:
     """A study of trivial cells; lines of the table, and whether the targets are met."""
-    from optbench.bench.runner import run_study
-    from optbench.bench.study import load_study
+    from optbench.run.runner import run_study
+    from optbench.study.study_file import load_study
 
     path = folder / "studies" / "trivial.toml"
     path.parent.mkdir(exist_ok=True)
@@ -113,7 +113,7 @@ def cells(folder: Path, number: int) -> tuple[list[str], bool]:
 
 def reading(folder: Path) -> list[str]:
     """A store of 100,000 records: opened, asked for a hundred of them, read whole."""
-    from optbench.bench.store import Store
+    from optbench.store.run_store import Store
 
     store = Store()
     record = next(record for record in store.records().values() if record.cell.kind == "solve")

@@ -13,11 +13,11 @@ from unittest.mock import patch
 import numpy as np
 
 from optbench.api import load_target, solve
-from optbench.bench.front.declared import declare
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial import combinatorial_bounds
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
+from optbench.pareto.resting_power import declare
 
 SPECS = {
     "transfers, gangs": "gpu_dag:tasks=20,gpus=6,clocks=5,deadlines=none",

@@ -147,7 +147,7 @@ def _essence(record: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
 
 def tracked(trial: Trial) -> tuple[dict[str, float | None], list[str]]:
     """By key, the objective in MLflow; and what is there twice."""
-    from optbench.bench.track import Tracking
+    from optbench.track.tracking import Tracking
 
     client = Tracking(f"sqlite:///{trial.folder}/mlflow/mlflow.db", workspace=trial.folder).client
     experiment = client.get_experiment_by_name(f"optbench/{NAME}")

@@ -187,7 +187,7 @@ def check(case: Case) -> None:
     """Trials, cells and MLflow runs; what does not hold goes into ``problems``."""
     import optuna
 
-    from optbench.bench.tune.storage import open_storage
+    from optbench.tune.storage import open_storage
 
     url = case.storage or case.told["storage"]
     trials = optuna.load_study(storage=open_storage(url), study_name=case.told["search"]).get_trials()

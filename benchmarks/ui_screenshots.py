@@ -24,7 +24,7 @@ from urllib.parse import quote
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.bench.track import Tracking  # noqa: E402
+from optbench.track.tracking import Tracking  # noqa: E402
 
 SIZE = {"width": 1500, "height": 1000}
 PATIENCE_MS, SETTLE_MS = 60_000, 2_500

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optbench.api import bound as bound
     from optbench.api import solve as solve
-    from optbench.bench.front import Front as Front
-    from optbench.bench.front import pareto as pareto
     from optbench.bounds.explain import explain as explain
     from optbench.errors import ContradictionError as ContradictionError
     from optbench.errors import FileFormatError as FileFormatError
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from optbench.model.schedule import Schedule as Schedule
     from optbench.model.verify import Verdict as Verdict
     from optbench.model.verify import verify as verify
+    from optbench.pareto.front_search import pareto as pareto
+    from optbench.pareto.points import Front as Front
     from optbench.plugins.protocol import Problem as Problem
     from optbench.plugins.protocol import Run as Run
     from optbench.plugins.protocol import Solver as Solver
@@ -46,7 +46,7 @@ _HOME = {
     "ContradictionError": "optbench.errors",
     "Fault": "optbench.sim.kernel.plant",
     "FileFormatError": "optbench.errors",
-    "Front": "optbench.bench.front",
+    "Front": "optbench.pareto.points",
     "Instance": "optbench.model.instance",
     "Model": "optbench.model.builder",
     "ModelError": "optbench.errors",
@@ -67,7 +67,7 @@ _HOME = {
     "environment": "optbench.simulation",
     "explain": "optbench.bounds.explain",
     "load": "optbench.model.formats",
-    "pareto": "optbench.bench.front",
+    "pareto": "optbench.pareto.front_search",
     "simulate": "optbench.simulation",
     "solve": "optbench.api",
     "verify": "optbench.model.verify",

@@ -15,7 +15,7 @@ from typing import Any
 
 from optbench.errors import FileFormatError, nearest
 from optbench.model.builder import Mode, Model, Pool
-from optbench.model.files.reading import read_text, shown
+from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json
 
 KINDS = ("training", "inference")

@@ -14,10 +14,10 @@ import numpy as np
 
 from optbench.data import data_path
 from optbench.errors import FileFormatError
-from optbench.model.files.reading import read_text, shown
+from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json
 from optbench.model.formats.imported import Findings
-from optbench.model.formats.tables import Table, read_table, require_columns
+from optbench.model.formats.text_tables import Table, read_table, require_columns
 from optbench.model.formats.traces import TraceJobs, looks_like_gavel, looks_like_pods, read_gavel, read_pods
 from optbench.model.instance import Bools, Floats
 

@@ -12,7 +12,7 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 # Where anything at all may be raised: importing a user's file, running it, and the outermost frame of the command line.
 BROAD_EXCEPT_ALLOWED = {
-    "optbench/bench/executor/cell.py",
+    "optbench/execute/cell_process.py",
     "optbench/plugins/discovery.py",
     "optbench/cli/main.py",
     "optbench/api.py",

@@ -14,8 +14,18 @@ ROOT = Path(__file__).parents[1]
 # From the top: a module may import from its own package, and from packages in a line below.
 LAYERS = (
     ("optbench.cli", "optbench.testing"),
-    ("optbench.scaffold", "optbench.doctor"),
-    ("optbench.bench",),
+    ("optbench.scaffold", "optbench.environment_report"),
+    ("optbench.audit", "optbench.tune"),
+    ("optbench.track",),
+    ("optbench.report",),
+    ("optbench.evaluate",),
+    ("optbench.run",),
+    ("optbench.execute",),
+    ("optbench.store",),
+    ("optbench.study",),
+    ("optbench.sandbox",),
+    ("optbench.pareto",),
+    ("optbench.html",),
     ("optbench.simulation",),
     ("optbench.api",),
     ("optbench.plugins",),
@@ -70,8 +80,8 @@ def forbidden(source: str, module: str, is_package: bool = False) -> list[str]:
                 wrong.append(f"{module} imports {target}")
         elif package in NUMPY_ONLY and top not in sys.stdlib_module_names | {"numpy", "__future__"}:
             wrong.append(f"{module} imports {target}: only numpy is allowed here")
-        elif top == "mlflow" and not module.startswith("optbench.bench.track.") and package != "optbench.doctor":
-            wrong.append(f"{module} imports mlflow: only optbench.bench.track may")
+        elif top == "mlflow" and not module.startswith("optbench.track.") and package != "optbench.environment_report":
+            wrong.append(f"{module} imports mlflow: only optbench.track may")
         elif top in ("problems", "solvers", "studies", "tests"):
             wrong.append(f"{module} imports {target}: plug-ins are loaded by optbench.plugins.discovery")
     return wrong
@@ -119,12 +129,12 @@ def absolute_imports(path: Path) -> Iterator[str]:
     ("source", "module", "culprit"),
     [
         ("from optbench.views import milp", "optbench.model.instance", "optbench.views.milp"),
-        ("import optbench.cli.main", "optbench.bench.study", "optbench.cli.main"),
+        ("import optbench.cli.main", "optbench.study.cells", "optbench.cli.main"),
         ("def f():\n    from optbench.bounds.bank import Bank", "optbench.views.milp", "optbench.bounds.bank.Bank"),
         ("from ..api import solve", "optbench.plugins.discovery", "optbench.api.solve"),
         ("import scipy.sparse", "optbench.model.windows", "scipy.sparse"),
-        ("import mlflow", "optbench.bench.runner", "mlflow"),
-        ("import solvers.cpsat", "optbench.bench.runner", "solvers.cpsat"),
+        ("import mlflow", "optbench.run.runner", "mlflow"),
+        ("import solvers.cpsat", "optbench.run.runner", "solvers.cpsat"),
     ],
 )
 def test_a_forbidden_arrow_is_seen(source: str, module: str, culprit: str) -> None:

@@ -12,9 +12,10 @@ from optbench.cli import exits
 from optbench.cli.output import BAD, DIM, GOOD, escape, length, percent, show, table
 
 if TYPE_CHECKING:
-    from optbench.bench.records import Reason, Record
-    from optbench.bench.results import Row, Summary, Table
-    from optbench.bench.runner import StudyRun
+    from optbench.evaluate.rows import Row, Table
+    from optbench.evaluate.summaries import Summary
+    from optbench.run.runner import StudyRun
+    from optbench.store.records import Reason, Record
 
 LEGEND = "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's own, the median"
 # Verdicts on what has not been run.
@@ -25,11 +26,11 @@ class Account:
     """A run of a study with everything that follows from its records; ``report`` is where the report was written."""
 
     def __init__(self, run: StudyRun, report: str | None = None) -> None:
-        from optbench.bench import results
-        from optbench.bench.claims import evaluate
+        from optbench.evaluate.judging import evaluate
+        from optbench.evaluate.rows import table
 
         self.run, self.report = run, report
-        self.table = results.table(replace(run.plan, cells=run.cells), run.records)
+        self.table = table(replace(run.plan, cells=run.cells), run.records)
         self.failures = _failures(run, self.table)
         self.gates, self.claims = evaluate(run.plan, run.stored)
 
@@ -83,7 +84,7 @@ class Account:
 
     def solvers(self) -> list[dict[str, Any]]:
         """A row per solver, best first."""
-        from optbench.bench.scores import ranked
+        from optbench.evaluate.scores import ranked
 
         return [_solver(each, self.table.of(each.label)) for each in ranked(self.table)]
 
@@ -93,7 +94,7 @@ class Account:
 
     def show(self) -> None:
         """The outcome in a line, a row per solver, what failed and how to see it again, what holds, what to do next."""
-        from optbench.cli.expectations import show_claims, show_gates
+        from optbench.cli.expectation_lines import show_claims, show_gates
 
         show(f"\n[bold]{escape(self.run.plan.study.name)}[/]  {self._line()}")
         rows = self.solvers()
@@ -132,7 +133,7 @@ class Account:
 
     def _next(self) -> list[str]:
         """Commands that go on from here."""
-        from optbench.bench.repeating import name_of
+        from optbench.run.repeat_command import name_of
 
         name = shlex.quote(name_of(self.run.plan.study))
         lines = [f"optbench run {name}  goes on with the rest"] if self.run.interrupted or not self.complete else []
@@ -149,8 +150,8 @@ def _failures(run: StudyRun, rows: Table) -> list[Record]:
 
 def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """Failures by their reason, the most frequent first: how many, what it means, one example, the command that repeats it."""
-    from optbench.bench.records import REASONS
-    from optbench.bench.repeating import name_of, repeat
+    from optbench.run.repeat_command import name_of, repeat
+    from optbench.store.records import REASONS
 
     grouped: dict[str, list[tuple[Record, Reason]]] = {}
     for record in failed:
@@ -206,7 +207,7 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _scored(value: float | None, rank: str) -> str:
-    from optbench.bench.scores import Score
+    from optbench.evaluate.scores import Score
 
     if value is None or Score(rank, {}).is_share:
         return "-" if value is None else f"{100 * value:.3g} %"

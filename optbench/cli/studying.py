@@ -12,9 +12,9 @@ from optbench.cli.live_line import LiveLine
 from optbench.cli.output import length, percent
 
 if TYPE_CHECKING:
-    from optbench.bench.runner import Progress
-    from optbench.bench.track.following import Following
-    from optbench.bench.watch import Watch
+    from optbench.run.runner import Progress
+    from optbench.run.study_progress import Watch
+    from optbench.track.follow_process import Following
 
 # A study whose cells take minutes says now and then that it is alive.
 HEARTBEAT_S = 30.0

@@ -8,8 +8,8 @@ from optbench.cli.live_line import LiveLine
 from optbench.cli.output import BAD, DIM, GOOD, escape, figure, length, show, table
 
 if TYPE_CHECKING:
-    from optbench.bench.tune.search import TuneProgress, TuneRun
-    from optbench.bench.tune.validation import Comparison, Validation
+    from optbench.tune.search import TuneProgress, TuneRun
+    from optbench.tune.validation import Comparison, Validation
 
 
 class Display(LiveLine):
@@ -44,7 +44,7 @@ class Display(LiveLine):
 
 def document(done: TuneRun) -> dict[str, Any]:
     """``tune --json``."""
-    from optbench.bench.tune.storage import shown
+    from optbench.tune.storage import shown
 
     found = done.validation
     states = [trial.state.name for trial in done.trials if trial.number < done.total]

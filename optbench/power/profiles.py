@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from optbench.errors import FileFormatError, UnknownNameError, nearest
-from optbench.power.checks import Overdraw, board_power, warn_of_overdraw
 from optbench.power.dvfs import Law
+from optbench.power.overdraw import Overdraw, board_power, warn_of_overdraw
 
 # One device has one file; a bare name means the variant that these studies run on.
 ALIASES = {"A100": "A100-PCIe", "H100": "H100-SXM", "V100": "V100-PCIe"}

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, overload
 
 from optbench import api
-from optbench.bench.command import solve_command
-from optbench.bench.results import MISSING_GAP
-from optbench.bench.upper_mean import upper_mean
 from optbench.errors import ContradictionError, ParameterError
+from optbench.evaluate.rows import MISSING_GAP
 from optbench.model.files import write_instance
 from optbench.model.instance import Instance
 from optbench.model.result import OPTIMAL_GAP, Result
 from optbench.plugins import specs
 from optbench.plugins.protocol import Problem, Solver
+from optbench.run.solve_command import solve_command
+from optbench.testing.upper_mean import upper_mean
 
 Target = str | Path | Instance | Problem
 # Long enough for what a test should hold, short enough for five of them.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from optbench.bench.page.scale import amount
 from optbench.cli import exits
-from optbench.testing.records import sacct_text
+from optbench.html.axis_scale import amount
+from optbench.testing.record_store_checks import sacct_text
 from optbench.testing.slurm import Partition, sacct_log
 from tests.cli.conftest import Cli
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.bench.store import Store
+from optbench.store.run_store import Store
 from tests.cli.conftest import Cli
 
 # The workspace's own study of that name takes the place of the built-in one, which takes half a minute.

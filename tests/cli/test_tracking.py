@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from optbench.bench.track import TrackedRun, Tracking
+from optbench.track.runs import TrackedRun
+from optbench.track.tracking import Tracking
 from tests.cli.conftest import COMMAND, Cli, environment
 
 STUDY = """\

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optbench.bench.records import Record
-from optbench.bench.store import Store
+from optbench.store.records import Record
+from optbench.store.run_store import Store
 
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, "-m", "optbench.cli.main")

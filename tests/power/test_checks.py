@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from optbench.model.builder import Model
-from optbench.power.checks import BoardPowerWarning, board_power
 from optbench.power.dvfs import Law
+from optbench.power.overdraw import BoardPowerWarning, board_power
 from optbench.power.profiles import Profile, profile, profile_names
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import optbench as ob
 from optbench.api import load_compiled_code, load_target
-from optbench.bench.executor.preload import _needed
 from optbench.errors import UnknownNameError
+from optbench.execute.preload import _needed
 from optbench.plugins.discovery import kernels_of, load_class, names
 from optbench.sim.kernel_table import KERNELS, are_compiled, kernels_used_by, prepare
 

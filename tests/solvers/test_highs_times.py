@@ -11,7 +11,7 @@ import optbench as ob
 from optbench.errors import UnsupportedError
 from optbench.plugins.solvers.highs import Highs
 from optbench.views.milp import formulate
-from optbench.views.milp.occupancy import busy_ticks
+from optbench.views.milp.occupancy_rows import busy_ticks
 from tests.reference.second_agreement import drawn
 from tests.reference.two_verifiers import instance_of
 from tests.second_verifier.generator import SCALES

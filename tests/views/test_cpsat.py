@@ -17,7 +17,7 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.views.cpsat import build
 from optbench.views.cpsat.draft import Decision, Draft
-from optbench.views.cpsat.metrics import Affine
+from optbench.views.cpsat.metric_terms import Affine
 from optbench.views.cpsat.scaling import FINER, MAX_SUM, guard, scale_for, to_int
 from optbench.views.cpsat.sums import rounded
 from tests.reference.brute_force import brute_force

@@ -20,7 +20,7 @@ from optbench.model.formats.classical import Project, project_instance
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.plugins.discovery import load_problem
 from optbench.testing.inputs import cluster, project, shop
-from optbench.testing.records import sacct_text, workflow_text
+from optbench.testing.record_store_checks import sacct_text, workflow_text
 from optbench.views.graph import (
     COLUMNS,
     DYNAMIC,
@@ -35,7 +35,7 @@ from optbench.views.graph import (
     tables_of,
     with_state,
 )
-from optbench.views.graph.columns import INSIDE, LINKED, PRECEDES, RUNS_ON, reverse
+from optbench.views.graph.feature_columns import INSIDE, LINKED, PRECEDES, RUNS_ON, reverse
 
 
 def nested() -> Instance:

@@ -13,7 +13,9 @@ from optbench.cli.parser import UsageError, number, setting, settings_of
 from optbench.cli.verbs.convert import counts_of
 
 if TYPE_CHECKING:
-    from optbench.bench.audit import Audit, AuditOptions, Ranges, Record
+    from optbench.audit.audit_run import Audit, Record
+    from optbench.audit.log import AuditOptions
+    from optbench.audit.ranges import Ranges
 
 SUMMARY = "what a cluster's own log says could be saved, certified, and the policy to take"
 DESCRIPTION = (
@@ -99,8 +101,9 @@ def configure_gaps(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.audit import Audit, Ranges, Record, audit
-    from optbench.bench.audit.document import document, of_ranges, refused
+    from optbench.audit.audit_json import document, of_ranges, refused
+    from optbench.audit.audit_run import Audit, Record, audit
+    from optbench.audit.ranges import Ranges
     from optbench.cli.work import interruptible
 
     for flag, path in (("--html", args.html), ("--instance", args.instance)):
@@ -118,8 +121,8 @@ def run(args: argparse.Namespace) -> int:
         return exits.NOT_VERIFIED
     written = None
     if args.html:
-        from optbench.bench.audit.page import render
-        from optbench.bench.audit.range_page import render_ranges
+        from optbench.audit.audit_page import render
+        from optbench.audit.range_page import render_ranges
 
         written = outputs.save(render_ranges(done) if isinstance(done, Ranges) else render(done), args.html)
     if args.instance and isinstance(done, Audit):
@@ -164,7 +167,7 @@ def moment(text: str) -> float:
 
 
 def options_of(args: argparse.Namespace) -> AuditOptions:
-    from optbench.bench.audit import AuditOptions
+    from optbench.audit.log import AuditOptions
     from optbench.model.formats import Options
     from optbench.model.formats.node_map import map_of_pairs
 
@@ -197,9 +200,9 @@ def show_refusal(record: Record) -> None:
 
 def show_audit(done: Audit, written: str | None) -> None:
     """For people."""
-    from optbench.bench.audit.coverage import ENOUGH
-    from optbench.bench.audit.findings import advice_of, headline, rows_of
-    from optbench.bench.page.scale import amount, clock
+    from optbench.audit.coverage import ENOUGH
+    from optbench.audit.findings import advice_of, headline, rows_of
+    from optbench.html.axis_scale import amount, clock
 
     record, coverage, mean = done.record, done.log.coverage, clock(round(done.record.sojourn_s))
     how = "verified by node" if record.nodes_checked else "verified"
@@ -238,7 +241,7 @@ def show_audit(done: Audit, written: str | None) -> None:
 
 def show_ranges(done: Ranges, written: str | None) -> None:
     """For people."""
-    from optbench.bench.audit.range_page import said
+    from optbench.audit.range_page import said
 
     facts = f"{done.pods.num_pods:,} pods on {int(done.pods.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
     show(f"\n[bold]{escape(done.pods.name)}[/]  [{DIM}]{facts}[/]", *(escape(words) for words in said(done)))

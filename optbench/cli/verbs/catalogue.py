@@ -103,7 +103,7 @@ def _show_details(entry: Entry) -> None:
 
 
 def _profiles(args: argparse.Namespace) -> int:
-    from optbench.power.checks import BoardPowerWarning
+    from optbench.power.overdraw import BoardPowerWarning
     from optbench.power.profiles import profile, profile_names
 
     with warnings.catch_warnings():

@@ -21,9 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.claims import ClaimResult, judge_claims
-    from optbench.bench.store import Store
-    from optbench.bench.study import load_plan, load_plans
+    from optbench.evaluate.claim_ledger import ClaimResult
+    from optbench.evaluate.judging import judge_claims
+    from optbench.store.run_store import Store
+    from optbench.store.snapshots import load_plan, load_plans
 
     store = Store()
     plans = [load_plan(args.study, store)] if args.study is not None else list(load_plans(store))
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if not results:
         show(_nothing([plan.study.name for plan in plans]))
         return exits.DONE
-    from optbench.cli.expectations import show_claims
+    from optbench.cli.expectation_lines import show_claims
 
     show_claims(results, with_study=len(plans) > 1)
     colour = GOOD if held == len(results) else BAD

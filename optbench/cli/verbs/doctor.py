@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.doctor import report
+    from optbench.environment_report import report
 
     checks = report()
     problems = sum(check.status == "problem" for check in checks)

@@ -16,7 +16,7 @@ from optbench.cli.parser import UsageError, add_time_limit, number, seconds, set
 from optbench.cli.targets import add_target, instance_of
 
 if TYPE_CHECKING:
-    from optbench.bench.front import Front, FrontPoint, FrontProgress
+    from optbench.pareto.points import Front, FrontPoint, FrontProgress
 
 SUMMARY = "the front between two metrics, with a certified floor under it"
 DESCRIPTION = "Least y under a limit on x, for limits over the whole range of x: every point verified and bounded."
@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _front(args: argparse.Namespace) -> Front:
-    from optbench.bench.front import pareto
     from optbench.cli.work import interruptible
+    from optbench.pareto.front_search import pareto
 
     instance = instance_of(args.target, args.format, args.seed)
     progress = None if args.quiet or args.json else Lines()
@@ -123,7 +123,7 @@ def _write(args: argparse.Namespace, front: Front) -> list[str]:
 
         written.append(outputs.save(render(front.to_dict()), args.output))
     if args.html:
-        from optbench.bench.page.front import render_front
+        from optbench.pareto.front_page import render_front
 
         written.append(outputs.save(render_front(front), args.html))
     if args.csv:
@@ -142,8 +142,8 @@ def _csv(front: Front) -> str:
 
 def show_front(front: Front, written: list[str]) -> None:
     """The front for people."""
-    from optbench.bench.page.front import declaration, verdict
     from optbench.cli.report import threads
+    from optbench.pareto.front_page import declaration, verdict
 
     how = f"{front.solver}, {threads(front.threads)}, seed {front.seed}"
     show(f"\n[bold]{escape(front.instance)}[/]  [{DIM}]{escape(how)}[/]")

@@ -13,8 +13,8 @@ from optbench.cli.parser import UsageError
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
-    from optbench.bench.report import Report
-    from optbench.bench.results import Summary
+    from optbench.evaluate.summaries import Summary
+    from optbench.report.gathered import Report
 
 SUMMARY = "a study as one page: who is best, by how much, what is proven"
 DESCRIPTION = (
@@ -47,9 +47,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _one_study(args: argparse.Namespace, path: Path | None) -> Path:
-    from optbench.bench.report import gather, outline, write
-    from optbench.bench.store import Store
-    from optbench.bench.study import load_plan
+    from optbench.report.gathered import gather
+    from optbench.report.outline import outline
+    from optbench.report.study_page import write
+    from optbench.store.run_store import Store
+    from optbench.store.snapshots import load_plan
 
     store = Store()
     report = gather(load_plan(args.study, store), store)
@@ -63,9 +65,12 @@ def _one_study(args: argparse.Namespace, path: Path | None) -> Path:
 
 
 def _every_study(args: argparse.Namespace, path: Path | None) -> Path:
-    from optbench.bench.report import gather, last_ran, outline, verdict, write, write_index
-    from optbench.bench.store import Store
-    from optbench.bench.study import load_plans
+    from optbench.report.gathered import gather
+    from optbench.report.outline import last_ran, outline, write_index
+    from optbench.report.study_page import write
+    from optbench.report.study_verdict import verdict
+    from optbench.store.run_store import Store
+    from optbench.store.snapshots import load_plans
 
     store = Store()
     reports = [gather(plan, store) for plan in load_plans(store)]
@@ -92,7 +97,8 @@ def _judged(report: Report) -> dict[str, Any]:
 
 def _show(report: Report) -> None:
     """The verdict, what to know before believing it, and the ranking."""
-    from optbench.bench.report import caveats, verdict
+    from optbench.report.gathered import caveats
+    from optbench.report.study_verdict import verdict
 
     show(f"\n[bold]{escape(report.name)}[/]  [{DIM}]{escape(report.plan.study.question)}[/]")
     first, *rest = verdict(report)
@@ -104,7 +110,7 @@ def _show(report: Report) -> None:
 
 
 def _row(place: int, each: Summary) -> tuple[str, ...]:
-    from optbench.bench.report.words import interval, seconds
+    from optbench.report.words import interval, seconds
 
     if each.study_gap is None:
         return (str(place), escape(each.label), f"[{DIM}]not run[/]", *("-",) * 5)

@@ -13,8 +13,9 @@ from optbench.cli.parser import number
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
-    from optbench.bench.runner import StudyRun
-    from optbench.bench.study import Cell, Study
+    from optbench.run.runner import StudyRun
+    from optbench.study.cells import Cell
+    from optbench.study.declared import Study
 
 SUMMARY = "run what is missing of a study; the same command resumes it"
 DESCRIPTION = (
@@ -43,11 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.store import Store
-    from optbench.bench.study.apart import load_study_apart
-    from optbench.bench.track.following import following
     from optbench.cli.study_summary import Account
     from optbench.cli.studying import Sending
+    from optbench.run.read_in_subprocess import load_study_apart
+    from optbench.store.run_store import Store
+    from optbench.track.follow_process import following
 
     study, account = load_study_apart(args.study), None
     quiet = args.quiet or args.json
@@ -71,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _report(done: StudyRun) -> str | None:
     """Where the report is; a report that cannot be written costs no result."""
-    from optbench.bench.report import write_report
-    from optbench.bench.store import Store
+    from optbench.report.study_page import write_report
+    from optbench.store.run_store import Store
 
     if done.interrupted:
         return None
@@ -84,11 +85,11 @@ def _report(done: StudyRun) -> str | None:
 
 
 def _run(args: argparse.Namespace, study: Study) -> StudyRun:
-    from optbench.bench.runner import run_study
-    from optbench.bench.selecting import select
-    from optbench.bench.watch import Watch
     from optbench.cli.studying import StudyProgress
     from optbench.cli.work import interruptible
+    from optbench.run.cell_filter import select
+    from optbench.run.runner import run_study
+    from optbench.run.study_progress import Watch
 
     def only(cells: Sequence[Cell]) -> Sequence[Cell]:
         return select(cells, args.only)

@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
 
 def instance_with(args: argparse.Namespace) -> Instance:
     """The instance of the target; a problem may be given its arrivals and, where it watches for some days, how long."""
-    from optbench.bench.study.grids import spec_text
     from optbench.plugins import discovery, specs
     from optbench.simulation import names_problem
+    from optbench.study.grids import spec_text
 
     if args.format is not None or not names_problem(args.target):
         if args.arrivals is not None:

@@ -73,9 +73,9 @@ def run(args: argparse.Namespace) -> int:
     result = _write_schedule(args, instance, _solve(args, instance))
     explanation = _explain(args, instance, result) if args.explain else None
     if args.html:
-        from optbench.bench import page
+        from optbench.html import schedule_page
 
-        outputs.save(page.render(instance, [result], explained=[explanation]), args.html)
+        outputs.save(schedule_page.render(instance, [result], explained=[explanation]), args.html)
     if args.json:
         from optbench.model.files import result_to_dict
 

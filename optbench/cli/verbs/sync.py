@@ -11,7 +11,7 @@ from optbench.cli import exits
 from optbench.cli.output import DIM, emit_json, escape, show, table
 
 if TYPE_CHECKING:
-    from optbench.bench.store import Store
+    from optbench.store.run_store import Store
 
 SUMMARY = "send to MLflow what is missing or has changed there"
 DESCRIPTION = (
@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.store import Store
-    from optbench.bench.study.snapshots import load_plan, studies_run
+    from optbench.store.run_store import Store
+    from optbench.store.snapshots import load_plan, studies_run
 
     store = Store()
     studies = [load_plan(args.study, store).study.name] if args.study else studies_run(store)
@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _send(studies: list[str], store: Store, args: argparse.Namespace) -> dict[str, Any]:
-    from optbench.bench.track.pushing import push, with_records
-    from optbench.bench.track.tracking import Tracking
+    from optbench.track.study_sync import push, with_records
+    from optbench.track.tracking import Tracking
 
     tracking = Tracking(workspace=store.folder.parent)
     quiet = args.quiet or args.json

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     write_curves(curves, done)
     tracked = None
     if not args.no_track and not done.interrupted:
-        from optbench.bench.track.training import track_training
+        from optbench.track.training_runs import track_training
 
         tracked = track_training(name, done.about, done.history, args.output)
     told = {

@@ -11,7 +11,7 @@ from optbench.cli.output import emit_json
 from optbench.cli.parser import number
 
 if TYPE_CHECKING:
-    from optbench.bench.tune.search import TuneRun
+    from optbench.tune.search import TuneRun
 
 SUMMARY = "search for better parameters, by a study's [tune] section"
 DESCRIPTION = (
@@ -47,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _search(args: argparse.Namespace) -> TuneRun:
-    from optbench.bench.study import load_study
-    from optbench.bench.tune.search import run_tune
     from optbench.cli.tuning import Display
     from optbench.cli.work import interruptible
+    from optbench.study.study_file import load_study
+    from optbench.tune.search import run_tune
 
     study = load_study(args.study)
     with Display(study.name, quiet=args.quiet or args.json) as display:

@@ -14,7 +14,7 @@ from optbench.cli.output import emit, emit_json
 from optbench.cli.parser import UsageError, number
 
 if TYPE_CHECKING:
-    from optbench.bench.track.place import Place
+    from optbench.track.tracking_address import Place
 
 SUMMARY = "MLflow's pages on the runs of this workspace; Optuna's with --optuna"
 DESCRIPTION = "Start MLflow's server on the workspace's store and show its address. Ctrl-C ends it."
@@ -35,8 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.bench.track.place import Place
-    from optbench.bench.track.server import free_port, server_environment, server_words
+    from optbench.track.server import free_port, server_environment, server_words
+    from optbench.track.tracking_address import Place
 
     if args.optuna is not None:
         journal = _journal(args.optuna)
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _elsewhere(args: argparse.Namespace, place: Place) -> int:
     """A server is running already; only its address is needed."""
-    from optbench.bench.track.place import VARIABLE
-    from optbench.bench.track.server import answers
+    from optbench.track.server import answers
+    from optbench.track.tracking_address import VARIABLE
 
     if not answers(place.uri):
         remedy = "start it, or unset the variable to see this workspace's own runs"
@@ -67,7 +67,7 @@ def _serve(
     words: list[str], args: argparse.Namespace, port: int, health: str, what: str, environment: dict[str, str] | None = None
 ) -> int:
     """Run a server until Ctrl-C."""
-    from optbench.bench.track.server import serving
+    from optbench.track.server import serving
     from optbench.workspace import store
 
     def leave(*_: object) -> NoReturn:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError, ModelError, nearest
-from optbench.model.files import columns as col
-from optbench.model.files.reading import read_text, shown
+from optbench.model.files import json_columns as col
+from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.stream_json import stream_from, stream_to_dict
 from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import current_instance

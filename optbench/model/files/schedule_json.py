@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError
-from optbench.model.files import columns as col
+from optbench.model.files import json_columns as col
 from optbench.model.files.instance_json import listed
-from optbench.model.files.reading import read_text, shown
+from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import SECONDS, TICKS, segment_times
 from optbench.model.instance import Instance

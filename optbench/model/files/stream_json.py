@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.files import columns as col
+from optbench.model.files import json_columns as col
 from optbench.model.streams import Outages, Stream
 
 STREAM_KEYS = ("ingress_names", "latency_s", "ingress", "sent_to")

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from optbench.errors import FileFormatError
-from optbench.model.files.reading import shown
+from optbench.model.files.json_fields import shown
 
 
 def parse_json(text: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from optbench.model.files import columns as col
+from optbench.model.files import json_columns as col
 from optbench.model.instance import Instance
 from optbench.model.timegrid import HORIZON_TICKS, automatic_tick_s, grid_down, grid_up
 

@@ -12,7 +12,7 @@ from optbench.model.formats.node_map import NodeMap
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.power.checks import BoardPowerWarning
+from optbench.power.overdraw import BoardPowerWarning
 from optbench.power.profiles import Profile, profile
 
 Section = Literal["dropped", "assumed", "warnings"]

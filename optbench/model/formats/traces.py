@@ -17,7 +17,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError, nearest
 from optbench.model.formats.imported import Findings
-from optbench.model.formats.tables import Table, read_table, require_columns
+from optbench.model.formats.text_tables import Table, read_table, require_columns
 from optbench.model.instance import Bools, Floats, Ints
 
 GAVEL_COLUMNS = {

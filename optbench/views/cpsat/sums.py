@@ -25,7 +25,7 @@ from ortools.sat.python import cp_model
 
 from optbench.model.timegrid import widened
 from optbench.views.cpsat.draft import Draft, Expression
-from optbench.views.cpsat.metrics import Affine
+from optbench.views.cpsat.metric_terms import Affine
 from optbench.views.cpsat.scaling import Rounded, guard, scale_for, to_int
 
 ZERO = Fraction(0)

@@ -19,7 +19,7 @@ from optbench.model.schedule import Schedule
 from optbench.views.cpsat.decode import in_order
 from optbench.views.cpsat.draft import Decision, Draft, Expression
 from optbench.views.cpsat.grain import in_grains
-from optbench.views.cpsat.metrics import Affine, metric
+from optbench.views.cpsat.metric_terms import Affine, metric
 from optbench.views.cpsat.resources import add_caps, add_edges, add_loads, add_pools, add_symmetry, alike_groups
 from optbench.views.cpsat.scaling import Rounded
 from optbench.views.cpsat.sums import add_limit, rounded

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from optbench.views.graph.columns import COLUMNS, DYNAMIC, EDGE_TYPES, EDGES, NODE_TYPES, PAIR, STATIC, EdgeType, column
+from optbench.views.graph.feature_columns import COLUMNS, DYNAMIC, EDGE_TYPES, EDGES, NODE_TYPES, PAIR, STATIC, EdgeType, column
+from optbench.views.graph.node_tables import GraphTables, tables_of
 from optbench.views.graph.scales import Scales
-from optbench.views.graph.tables import GraphTables, tables_of
 
 if TYPE_CHECKING:
     from optbench.model.instance import Floats, Instance

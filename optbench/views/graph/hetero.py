@@ -13,9 +13,20 @@ from torch_geometric.data import HeteroData
 
 from optbench.errors import ParameterError, UnknownNameError, nearest
 from optbench.model.instance import Floats
-from optbench.views.graph.columns import COLUMNS, DYNAMIC, EDGES, FORWARD, NODE_TYPES, PAIR, RUNS_ON, STATIC, EdgeType, reverse
+from optbench.views.graph.feature_columns import (
+    COLUMNS,
+    DYNAMIC,
+    EDGES,
+    FORWARD,
+    NODE_TYPES,
+    PAIR,
+    RUNS_ON,
+    STATIC,
+    EdgeType,
+    reverse,
+)
+from optbench.views.graph.node_tables import GraphTables
 from optbench.views.graph.scales import Scales
-from optbench.views.graph.tables import GraphTables
 
 
 class InstanceGraph(HeteroData):  # type: ignore[misc]

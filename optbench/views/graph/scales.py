@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optbench.model.instance import Floats, Instance
-from optbench.views.graph.columns import LOGARITHMIC, RATIO
+from optbench.views.graph.feature_columns import LOGARITHMIC, RATIO
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from optbench.model.instance import Instance
 from optbench.views.milp.completion import MAX_OUTLAST, outlast_coefficients
 from optbench.views.milp.disjunctive import Disjunctive
 from optbench.views.milp.frame import Frame, frame
-from optbench.views.milp.occupancy import pool_demand, power_limits
+from optbench.views.milp.occupancy_rows import pool_demand, power_limits
 from optbench.views.milp.time_indexed import TimeIndexed, prices_end, start_windows
 
 FORMS = ("auto", "time_indexed", "disjunctive")

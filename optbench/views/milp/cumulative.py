@@ -23,7 +23,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Ints
 from optbench.views.milp.arrays import Entries, Sheet
-from optbench.views.milp.events import Events
+from optbench.views.milp.event_points import Events
 
 
 @dataclass(frozen=True, eq=False)

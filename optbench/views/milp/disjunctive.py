@@ -41,9 +41,9 @@ from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
-from optbench.views.milp.events import Events, events_of, least_times
+from optbench.views.milp.event_points import Events, events_of, least_times
 from optbench.views.milp.frame import ENERGETIC, Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
-from optbench.views.milp.occupancy import pool_demand, power_limits
+from optbench.views.milp.occupancy_rows import pool_demand, power_limits
 from optbench.views.milp.priced import pair_amounts, rest_until
 from optbench.views.milp.time_indexed import sent_values
 

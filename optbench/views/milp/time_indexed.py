@@ -40,7 +40,7 @@ from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
 from optbench.views.milp.completion import add_makespan, add_unfinished, first_tick, running_values
 from optbench.views.milp.frame import Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
-from optbench.views.milp.occupancy import add_occupancy
+from optbench.views.milp.occupancy_rows import add_occupancy
 from optbench.views.milp.ordering import add_aggregated, add_disaggregated, disaggregated_nonzeros
 from optbench.views.milp.priced import Terms
 

@@ -61,7 +61,7 @@ class Lies(ob.Solver):
 
 def _spoil_results(**values: Any) -> None:
     """Whatever the result is, the process says this."""
-    tasks: Any = import_module("optbench.bench.executor.tasks")
+    tasks: Any = import_module("optbench.execute.tasks")
     true = tasks.result_to_dict
     tasks.result_to_dict = lambda result: {**true(result), **values}
 

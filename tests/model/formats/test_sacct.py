@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
-from optbench.model.files.reading import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte_limit
+from optbench.model.files.json_fields import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte_limit
 from optbench.model.formats import Import, Options, Report, load_import, parse_import, sacct
 from optbench.model.formats.sacct_fields import cores_of, duration_s, energy_j, gpus_of, nodes_of, time_s
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
-from optbench.testing.records import sacct_text
+from optbench.testing.record_store_checks import sacct_text
 
 A100 = Options(profiles={"a100": "A100-PCIe"})
 HEADER = "JobID|Submit|Start|End|AllocTRES|NodeList\n"

@@ -16,7 +16,7 @@ from optbench.model.task_progress import segment_energy_j
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
-from optbench.testing.records import workflow
+from optbench.testing.record_store_checks import workflow
 
 Data = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""From a cluster's own log to the certified saving potential and the policy to take."""

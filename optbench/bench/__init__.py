@@ -1,1 +1,0 @@
-"""Studies and what people read of them: runner, results, statistics, pages."""

@@ -1,1 +1,0 @@
-"""What a cell may touch and use: files by Landlock, attributes of files by seccomp, resources by polling its process tree."""

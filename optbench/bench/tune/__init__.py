@@ -1,1 +1,0 @@
-"""Tuning: a study's Optuna search, whose trials are ordinary cells of the local store."""

@@ -1,0 +1,1 @@
+"""Results of a study: rows, statistics, formulas, gates and claims."""

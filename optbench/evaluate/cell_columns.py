@@ -1,0 +1,160 @@
+"""Cells as columns: one number per cell of a solver, in the order of instance, seed and repetition, NaN where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optbench.evaluate.rows import Row
+from optbench.store.records import Record
+from optbench.study.formula_names import CONDITIONS
+from optbench.study.formula_syntax import Binary, Call, Name, Node, Number, Unary
+
+Floats = NDArray[np.float64]
+# Relative difference up to which numbers are equal.
+EQUAL = 1e-9
+OF_PROCESS = ("total_s", "cpu_s", "peak_memory_mb")
+OF_SOLVE = ("wall_s", "time_to_first_s")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a cell is compared on: the same for every solver."""
+
+    target: str
+    instance: str
+    instance_hash: str
+    seed: int
+    repetition: int
+
+
+class Columns:
+    """The rows of a study by solver; ``blocked`` says why nothing over them is known, when that is so."""
+
+    def __init__(self, rows: Sequence[Row], blocked: str | None = None) -> None:
+        self.blocked = blocked
+        found: dict[tuple[str, int, int], Unit] = {}
+        for row in rows:
+            cell = row.cell
+            place = (cell.instance_hash, cell.instance_seed, cell.repetition)
+            found.setdefault(place, Unit(cell.target, cell.instance, cell.instance_hash, cell.instance_seed, cell.repetition))
+        self.units = tuple(found.values())
+        index = {place: k for k, place in enumerate(found)}
+        self._rows: dict[str, list[Row | None]] = {}
+        for row in rows:
+            cell = row.cell
+            column = self._rows.setdefault(cell.label, [None] * len(self.units))
+            column[index[cell.instance_hash, cell.instance_seed, cell.repetition]] = row
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self._rows)
+
+    def rows(self, label: str) -> Sequence[Row | None]:
+        """Rows of a solver, one per unit; None where the study has no such cell."""
+        return self._rows.get(label, [None] * len(self.units))
+
+    @cached_property
+    def bounds(self) -> Mapping[str, float]:
+        """The best certified or trusted bound of each instance with one level."""
+        every = [row for rows in self._rows.values() for row in rows if row is not None]
+        several = {row.cell.instance_hash for row in every if isinstance(row.objective, tuple)}
+        return {row.cell.instance_hash: row.low for row in every if row.low is not None and row.cell.instance_hash not in several}
+
+    def measure(self, row: Row | None, name: str) -> float:
+        """One measure of one cell, NaN where it has none."""
+        value = None if row is None or row.record is None else self._value(row, row.record, name)
+        return float("nan") if value is None or not np.isfinite(value) else float(value)
+
+    def _value(self, row: Row, record: Record, name: str) -> float | None:
+        if name in CONDITIONS:
+            return float(row.objective is not None if name == "solved" else getattr(row, name))
+        if name in ("gap", "study_gap"):
+            return row.counted_gap if name == "gap" else row.counted_study_gap
+        if name == "bound":
+            return self.bounds.get(row.cell.instance_hash)
+        if name == "objective":
+            return row.objective if isinstance(row.objective, (int, float)) else None
+        if name in ("rpd", "regret"):
+            return row.rpd if name == "rpd" else row.regret
+        if name in OF_PROCESS or (name in OF_SOLVE and not row.failed):
+            value: float | None = getattr(record, name)
+            return value
+        return record.metrics.get(name) if row.objective is not None and name not in OF_SOLVE else None
+
+    def vector(self, label: str, node: Node) -> Floats:
+        """An expression for each cell; 1 for true, 0 for false."""
+        if isinstance(node, Number):
+            return np.full(len(self.units), node.value)
+        if isinstance(node, Name):
+            return np.array([self.measure(row, node.text) for row in self.rows(label)], dtype=float)
+        if isinstance(node, Call):
+            return np.abs(self.vector(label, node.args[0]))
+        if isinstance(node, Unary):
+            inner = self.vector(label, node.operand)
+            return -inner if node.op == "-" else 1.0 - inner
+        assert isinstance(node, Binary)
+        return combine(node.op, self.vector(label, node.left), self.vector(label, node.right))
+
+    def missing(self, label: str, unit: int, node: Node) -> str:
+        """Why a cell has no value for an expression."""
+        row = self.rows(label)[unit]
+        if row is None:
+            return "is no cell of the study"
+        if row.record is None:
+            return "has not been run"
+        if row.failed and row.record.reason is not None:
+            return f"failed: {row.record.reason.kind}"
+        name = next((each for each in _names(node) if np.isnan(self.measure(row, each))), None)
+        if name is None:
+            return "divides by zero"
+        if isinstance(row.objective, tuple) and name in ("objective", "bound"):
+            return f"has an objective of {len(row.objective)} levels: name metrics instead of {name}"
+        if row.objective is None:
+            return f"has no schedule ({row.state}, {row.record.termination})"
+        known = ", ".join(sorted(row.record.metrics))
+        return f"has no {name}; its metrics are {known}" if name not in ("bound", "rpd", "regret") else f"has no {name}"
+
+
+def _names(node: Node) -> Sequence[str]:
+    if isinstance(node, Name):
+        return [node.text]
+    if isinstance(node, Call):
+        return [name for arg in node.args for name in _names(arg)]
+    if isinstance(node, Unary):
+        return _names(node.operand)
+    return [*_names(node.left), *_names(node.right)] if isinstance(node, Binary) else []
+
+
+def combine(op: str, left: Floats, right: Floats) -> Floats:
+    """Two columns; what is unknown stays so, except that false and anything is false, and true or anything is true."""
+    unknown = np.isnan(left) | np.isnan(right)
+    with np.errstate(all="ignore"):
+        if op in ("and", "or"):
+            decided = 0.0 if op == "and" else 1.0
+            merged = np.fmin(left, right) if op == "and" else np.fmax(left, right)
+            return np.where((left == decided) | (right == decided), decided, np.where(unknown, np.nan, merged))
+        if op in "+-*/":
+            value = arithmetic(op, left, right)
+            return np.where(np.isfinite(value), value, np.nan)
+        return np.where(unknown, np.nan, compare(op, left, right).astype(float))
+
+
+def arithmetic(op: str, left: Floats, right: Floats) -> Floats:
+    """Numbers as they are; a division by zero gives an infinity or NaN."""
+    with np.errstate(all="ignore"):
+        return np.asarray({"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op](left, right), dtype=float)
+
+
+def compare(op: str, left: Floats, right: Floats) -> NDArray[np.bool_]:
+    """Numbers that differ by rounding only are equal: never greater, never less."""
+    with np.errstate(invalid="ignore"):
+        equal = np.abs(left - right) <= EQUAL * np.maximum(np.abs(left), np.abs(right))
+        less = (left < right) & ~equal
+        greater = (left > right) & ~equal
+    found = {"<": less, "<=": less | equal, ">": greater, ">=": greater | equal, "==": equal, "!=": less | greater}
+    return np.asarray(found[op], dtype=bool)

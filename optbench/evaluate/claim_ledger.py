@@ -1,0 +1,103 @@
+"""Claims: a published figure, ours with its interval, what the certified bounds allow, and an honest word on both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.formula_bounds import at_bound
+from optbench.evaluate.formula_values import evaluate, interval
+from optbench.study.declared import Claim, Study
+from optbench.study.expectations import claim_formulas
+from optbench.study.formula_binding import Formula
+
+Verdict = Literal["holds", "not reproduced", "no data"]
+# Room for rounding in figures that are printed with few digits.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """``bound`` is what the certified bounds allow (no schedules give less); ``mean_gap`` the mean study gap of the solvers that
+    ours reads."""
+
+    study: str
+    claim: Claim
+    verdict: Verdict
+    ours: float | None
+    interval: tuple[float, float] | None = None
+    bound: float | None = None
+    mean_gap: float | None = None
+    solvers: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    remark: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict == "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        claim = self.claim
+        return {
+            "study": self.study,
+            "text": claim.text,
+            "source": claim.source,
+            "paper": claim.paper,
+            "ours": self.ours,
+            "interval": self.interval,
+            "bound": self.bound,
+            "mean_gap": self.mean_gap,
+            "verdict": self.verdict,
+            "expression": claim.ours,
+            "better": claim.better,
+            "tolerance": claim.tolerance,
+            "solvers": self.solvers,
+            "why": self.why,
+            "remark": self.remark or None,
+        }
+
+
+def judge_claim(study: Study, claim: Claim, columns: Columns) -> ClaimResult:
+    """Ours beside the paper's figure. It holds when ours is as good, within the tolerance; the interval does not decide."""
+    formula, asked_bound = claim_formulas(study, claim)
+    found = evaluate(formula, columns)
+    gap = mean_gap(formula, columns)
+    if found.value is None:
+        return ClaimResult(study.name, claim, "no data", None, mean_gap=gap, solvers=formula.solvers, why=found.why)
+    ours, spread = float(found.value), interval(formula, columns)
+    verdict: Verdict = "holds" if as_good(claim, ours) else "not reproduced"
+    lowest = asked_bound or (at_bound(formula) if claim.better != "higher" else None)
+    bound = None if lowest is None else evaluate(lowest, columns).value
+    remark = "" if spread is None else _remark(claim, ours, spread)
+    return ClaimResult(study.name, claim, verdict, ours, spread, bound, gap, formula.solvers, remark=remark)
+
+
+def as_good(claim: Claim, ours: float) -> bool:
+    """Whether a figure is as good as the paper's, within the tolerance."""
+    slack = margin(claim)
+    slack += ROUNDING * abs(claim.paper)
+    if claim.better == "equal":
+        return abs(ours - claim.paper) <= slack
+    return ours <= claim.paper + slack if claim.better == "lower" else ours >= claim.paper - slack
+
+
+def margin(claim: Claim) -> float:
+    """What ours may miss: a share of the paper's figure, or the tolerance itself where that is 0."""
+    return claim.tolerance * (abs(claim.paper) if claim.paper else 1.0)
+
+
+def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
+    """What the interval says against the verdict."""
+    held = as_good(claim, ours)
+    if all(as_good(claim, end) is held for end in spread):
+        return ""
+    return "the interval reaches both sides: more seeds or instances would tell"
+
+
+def mean_gap(formula: Formula, columns: Columns) -> float | None:
+    """Mean study gap over all cells of the solvers that a formula reads; None where one has not been run."""
+    gaps = [columns.measure(row, "study_gap") for label in formula.solvers for row in columns.rows(label)]
+    return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None

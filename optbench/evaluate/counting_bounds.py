@@ -1,0 +1,65 @@
+"""Which bounds count for whom.
+
+The certified bounds of an instance, whoever reported them, count for every solver of a study. What
+a solver only says (proof ``solver``) counts for its own run, and for the others where the study
+trusts that solver by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from optbench.model.measures import Value, gap
+from optbench.store.records import Record
+from optbench.study.cells import Cell
+
+BoundRow = Mapping[str, Any]
+
+
+def counts_for_all(cell: Cell, record: Record, row: BoundRow, trust: Iterable[str]) -> bool:
+    """Whether a bound of a record counts for other runs: the judge has certified it, or its solver
+    is trusted.
+    """
+    if cell.kind == "bound":
+        return bool(row["proof"] != "solver")
+    certified = record.labelled and row["proof"] != "solver"
+    return certified or cell.solver in trust or cell.label in trust
+
+
+def best_of_level(rows: Iterable[BoundRow], level: int) -> float | None:
+    """The highest of some bounds on one level."""
+    return max(
+        (float(row["value"]) for row in rows if int(row.get("level", 0)) == level), default=None
+    )
+
+
+def shared_lows(
+    joined: Iterable[tuple[Cell, Record | None]], trust: Iterable[str]
+) -> dict[str, float]:
+    """By instance, the best bound on the first level that counts for every solver."""
+    lows: dict[str, float] = {}
+    for cell, record in joined:
+        if record is None or record.failed:
+            continue
+        rows = [row for row in record.bounds if counts_for_all(cell, record, row, trust)]
+        low = best_of_level(rows, 0)
+        if low is not None:
+            lows[cell.instance_hash] = max(low, lows.get(cell.instance_hash, low))
+    return lows
+
+
+def widest_gap(value: Value | None, shared: float | None, rows: Iterable[BoundRow]) -> float | None:
+    """The widest gap of any level: of the first to the shared bound or these, of a later one to
+    these alone.
+    """
+    if value is None:
+        return None
+    values, rows = value if isinstance(value, tuple) else (value,), list(rows)
+    found = []
+    for level, each in enumerate(values):
+        own = best_of_level(rows, level)
+        lows = [low for low in (own, shared if level == 0 else None) if low is not None]
+        found.append(gap(each, max(lows, default=None)))
+    known = [each for each in found if each is not None]
+    return max(known) if len(known) == len(found) else None

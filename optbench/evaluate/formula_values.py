@@ -1,0 +1,249 @@
+"""Computing formulas over the columns of a study, with what is unknown kept unknown, and their intervals by the bootstrap.
+
+All of it runs over samples of the units (rows of indices with weights): the study itself is one sample, the bootstrap draws
+thousands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optbench.evaluate.cell_columns import Columns, Floats, arithmetic, compare
+from optbench.evaluate.stats import bootstrap_interval, mean
+from optbench.study.formula_binding import Formula
+from optbench.study.formula_syntax import Node
+from optbench.study.formula_terms import (
+    Absolute,
+    Aggregate,
+    Arithmetic,
+    Comparison,
+    ConditionTerm,
+    Constant,
+    Leaf,
+    Logic,
+    Negation,
+    Negative,
+    NumberTerm,
+    Paired,
+    leaves,
+)
+
+Indices = NDArray[np.int64]
+# What no resample can tell: the extremes of a sample lie inside those of what it was drawn from.
+NOT_RESAMPLED = ("max", "min")
+
+
+class Unknown(Exception):
+    """A value that cannot be told, and why."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a part of a formula came to; None where that is unknown."""
+
+    text: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """``value`` is None where it is unknown, and ``why`` then says why; ``parts`` are the numbers read from cells."""
+
+    value: float | bool | None
+    why: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+
+def evaluate(formula: Formula, columns: Columns) -> Evaluation:
+    """The value of a formula over the study."""
+    sample = Sample.whole(columns)
+    parts, why = [], []
+    for leaf in dict.fromkeys(formula.leaves):
+        try:
+            parts.append(Part(leaf.text, float(sample.leaf(leaf)[0])))
+        except Unknown as error:
+            parts.append(Part(leaf.text, None))
+            why.append(str(error))
+    term = formula.term
+    value: float | bool | None
+    if isinstance(term, (Comparison, Logic, Negation)):
+        value = holds(term, sample)
+        if value is None and not why:
+            why = _reasons(term, sample)
+    else:
+        try:
+            value = float(sample.number(term)[0])
+        except Unknown as error:
+            value, why = None, why or [str(error)]
+    return Evaluation(value, tuple(dict.fromkeys(why)) if value is None else (), tuple(parts))
+
+
+def interval(formula: Formula, columns: Columns) -> tuple[float, float] | None:
+    """95 % interval of a number: instances are drawn anew within each target, all solvers together; of a single instance,
+    seeds.
+
+    None where fewer than two were run, where a value is unknown, and for extremes, which resampling cannot tell.
+    """
+    term = formula.term
+    if isinstance(term, (Comparison, Logic, Negation)):
+        return None
+    if any(isinstance(leaf, Aggregate) and leaf.function in NOT_RESAMPLED for leaf in formula.leaves):
+        return None
+    members, strata = _clusters(columns)
+    if members is None or len(members) < 2 or evaluate(formula, columns).value is None:
+        return None
+    known = members
+    vectors: dict[tuple[str, Node], Floats] = {}
+
+    def statistic(drawn: Floats, weights: Floats) -> Floats:
+        picks = known[drawn.astype(np.int64)].reshape(len(drawn), -1)
+        return Sample(columns, picks, np.repeat(weights, known.shape[1]), vectors).number(term)
+
+    with np.errstate(invalid="ignore"):  # a resample may divide by zero; then there is no interval
+        low, high = bootstrap_interval(np.arange(len(members), dtype=float), strata, statistic)
+    return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+
+
+def holds(term: ConditionTerm, sample: Sample) -> bool | None:
+    """Whether a condition holds; None where that hangs on something unknown."""
+    if isinstance(term, Negation):
+        inner = holds(term.operand, sample)
+        return None if inner is None else not inner
+    if isinstance(term, Logic):
+        found = (holds(term.left, sample), holds(term.right, sample))
+        decisive = term.op == "or"
+        if decisive in found:
+            return decisive
+        return None if None in found else not decisive
+    try:
+        return bool(compare(term.op, sample.number(term.left), sample.number(term.right))[0])
+    except Unknown:
+        return None
+
+
+def _reasons(term: ConditionTerm, sample: Sample) -> list[str]:
+    """Why comparisons of a condition are unknown, when every value over cells is known: divisions by zero."""
+    if isinstance(term, Negation):
+        return _reasons(term.operand, sample)
+    if isinstance(term, Logic):
+        return [*_reasons(term.left, sample), *_reasons(term.right, sample)]
+    try:
+        for side in (term.left, term.right):
+            sample.number(side)
+    except Unknown as error:
+        return [f"{term.text}: {error}"]
+    return []
+
+
+def _clusters(columns: Columns) -> tuple[Indices | None, list[str]]:
+    """Units that are drawn together (the seeds and repetitions of an instance; of an only instance, the repetitions of a
+    seed), and the target of each; None where such groups differ in size."""
+    alone = len({unit.instance_hash for unit in columns.units}) == 1
+    groups: dict[tuple[str, int], list[int]] = {}
+    for k, unit in enumerate(columns.units):
+        groups.setdefault((unit.instance_hash, unit.seed if alone else 0), []).append(k)
+    if len({len(group) for group in groups.values()}) != 1:
+        return None, []
+    return np.array(list(groups.values()), dtype=np.int64), [columns.units[group[0]].target for group in groups.values()]
+
+
+class Sample:
+    """Units drawn from a study: ``picks`` are samples × draws, ``weights`` those of the draws.
+
+    With ``vectors``, which keeps the values of expressions from one sample to the next, these are resamples: what divides by
+    zero there is infinite or NaN, and not an Unknown.
+    """
+
+    def __init__(
+        self, columns: Columns, picks: Indices, weights: Floats, vectors: dict[tuple[str, Node], Floats] | None = None
+    ) -> None:
+        self.columns, self.picks, self.weights = columns, picks, weights
+        self.resampled = vectors is not None
+        self._vectors = {} if vectors is None else vectors
+
+    @classmethod
+    def whole(cls, columns: Columns) -> Sample:
+        """The study itself."""
+        count = len(columns.units)
+        return cls(columns, np.arange(count, dtype=np.int64)[None, :], np.ones(count))
+
+    def number(self, term: NumberTerm) -> Floats:
+        """One number per sample."""
+        if isinstance(term, Constant):
+            return np.full(len(self.picks), term.value)
+        if isinstance(term, (Aggregate, Paired)):
+            return self.leaf(term)
+        if isinstance(term, Negative):
+            return -self.number(term.operand)
+        if isinstance(term, Absolute):
+            return np.abs(self.number(term.operand))
+        assert isinstance(term, Arithmetic)
+        value = arithmetic(term.op, self.number(term.left), self.number(term.right))
+        if not self.resampled and not np.isfinite(value[0]):
+            what = " / ".join(leaf.text for leaf in leaves(term.right)) or "a constant"
+            raise Unknown(f"division by zero: {what} is 0" if term.op == "/" else "beyond what a number can hold")
+        return value
+
+    def leaf(self, leaf: Leaf) -> Floats:
+        if self.columns.blocked is not None:
+            raise Unknown(self.columns.blocked)
+        return self._aggregate(leaf) if isinstance(leaf, Aggregate) else self._paired(leaf)
+
+    def _drawn(self, label: str, node: Node) -> Floats:
+        """The values of an expression, samples × draws; all of them are known."""
+        key = (label, node)
+        if key not in self._vectors:
+            vector = self.columns.vector(label, node)
+            if len(vector) == 0:
+                raise Unknown(f"the study has no cell of {label}")
+            complain(self.columns, label, node, np.isnan(vector))
+            self._vectors[key] = vector
+        return self._vectors[key][self.picks]
+
+    def _aggregate(self, term: Aggregate) -> Floats:
+        values, weights = self._drawn(term.label, term.of_cell), self.weights
+        if term.function in ("mean", "share"):
+            return mean(values, weights)
+        if term.function in ("sum", "count"):
+            return np.asarray(values @ weights, dtype=float)
+        if term.function == "gm":
+            if float(values.min()) + term.extra <= 0:
+                raise Unknown(f"{term.text}: {values.min():g} + {term.extra:g} is not above 0; take a greater shift")
+            return np.exp(mean(np.log(values + term.extra), weights)) - term.extra
+        share = {"median": 0.5, "max": 1.0, "min": 0.0}.get(term.function, term.extra / 100)
+        return np.asarray(np.quantile(values, share, axis=1), dtype=float)
+
+    def _paired(self, term: Paired) -> Floats:
+        ours, theirs = self._drawn(term.a, term.x), self._drawn(term.b, term.y)
+        if term.function == "ratio":
+            low = mean(theirs, self.weights)
+            if not self.resampled and low[0] == 0:
+                raise Unknown(f"{term.text}: the mean of {term.b} is 0")
+            return arithmetic("/", mean(ours, self.weights), low)
+        relative = relative_difference(ours, theirs)
+        if np.isnan(relative).any():
+            unit = self.columns.units[int(self.picks[0][np.isnan(relative[0]).argmax()])]
+            raise Unknown(f"{term.text}: {term.b} has 0 on {unit.instance}, to which nothing can be compared; use ratio or means")
+        return mean(relative, self.weights)
+
+
+def relative_difference(ours: Floats, theirs: Floats) -> Floats:
+    """(ours - theirs) / |theirs|; 0 where both are 0, NaN where only theirs is."""
+    with np.errstate(all="ignore"):
+        return np.where((ours == 0) & (theirs == 0), 0.0, np.where(theirs == 0, np.nan, (ours - theirs) / np.abs(theirs)))
+
+
+def complain(columns: Columns, label: str, node: Node, missing: NDArray[np.bool_]) -> None:
+    """Raise what is missing of a solver's values."""
+    units = np.flatnonzero(missing)
+    if len(units) == 0:
+        return
+    first = columns.units[int(units[0])]
+    reason = columns.missing(label, int(units[0]), node)
+    count = f"{len(units)} of {len(columns.units)} cells of {label} have no value"
+    raise Unknown(f"{count}: {first.instance}, seed {first.seed}, {reason}")
+
+

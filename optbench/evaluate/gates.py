@@ -1,0 +1,63 @@
+"""Gates: conditions over a study that hold, fail, or cannot be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.formula_values import Part, evaluate
+from optbench.evaluate.worst_cells import Offender, offenders
+from optbench.run.repeat_command import command_of
+from optbench.study.declared import Study
+from optbench.study.expectations import gate_formula
+
+Verdict = Literal["holds", "fails", "unknown"]
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """``parts`` are the numbers it reads; ``why`` says what is unknown, ``worst`` which cells to see where it does not hold."""
+
+    name: str
+    expression: str
+    verdict: Verdict
+    parts: tuple[Part, ...]
+    why: tuple[str, ...] = ()
+    worst: tuple[Offender, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict == "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "expression": self.expression,
+            "verdict": self.verdict,
+            "values": {part.text: part.value for part in self.parts},
+            "why": list(self.why),
+            "worst": [
+                {
+                    "solver": each.cell.label,
+                    "instance": each.cell.instance,
+                    "seed": each.cell.seed,
+                    "key": each.cell.key,
+                    "expression": each.text,
+                    "value": each.value,
+                    "why": each.why or None,
+                    "command": command_of(each.cell),
+                }
+                for each in self.worst
+            ],
+        }
+
+
+def judge_gate(study: Study, name: str, columns: Columns) -> GateResult:
+    """Whether a gate holds; what cannot be told does not hold."""
+    formula = gate_formula(study, name)
+    found = evaluate(formula, columns)
+    verdict: Verdict = "unknown" if found.value is None else "holds" if found.value else "fails"
+    worst = () if verdict == "holds" else offenders(formula, columns)
+    return GateResult(name, formula.source, verdict, found.parts, found.why, worst)
+

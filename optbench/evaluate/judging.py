@@ -1,0 +1,48 @@
+"""Gates and claims of a study, over the records that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.claim_ledger import ClaimResult, judge_claim
+from optbench.evaluate.gates import GateResult, judge_gate
+from optbench.evaluate.rows import Table, table
+from optbench.store.records import Record
+from optbench.study.planning import Plan
+
+
+def evaluate(plan: Plan, records: Mapping[str, Record]) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
+    """Every gate and claim of a study; what hangs on a cell that has not been run is unknown, and says so."""
+    return evaluate_table(table(plan, records))
+
+
+def evaluate_table(joined: Table) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
+    """The same over what is joined already."""
+    study, columns = joined.plan.study, columns_of(joined)
+    gates = tuple(judge_gate(study, name, columns) for name in study.gates)
+    return gates, tuple(judge_claim(study, claim, columns) for claim in study.claims)
+
+
+def judge_claims(plan: Plan, records: Mapping[str, Record]) -> tuple[ClaimResult, ...]:
+    """The claims alone."""
+    if not plan.study.claims:
+        return ()
+    columns = columns_of(table(plan, records))
+    return tuple(judge_claim(plan.study, claim, columns) for claim in plan.study.claims)
+
+
+def columns_of(joined: Table) -> Columns:
+    """The study's cells; an instance that could not be made leaves nothing certain."""
+    every = joined.plan.made
+    lost = [each for each in every if each.error is not None]
+    words = None
+    if lost:
+        first = lost[0]
+        words = f"{len(lost)} of {len(every)} instances could not be made: {first.target}, seed {first.seed}: {first.error}"
+    return Columns(joined.rows, words)
+
+
+def not_held(gates: Iterable[GateResult], claims: Iterable[ClaimResult]) -> bool:
+    """Whether any gate or claim does not hold: exit code 6."""
+    return not all([*(gate.holds for gate in gates), *(claim.holds for claim in claims)])

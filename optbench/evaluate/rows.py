@@ -1,0 +1,278 @@
+"""Rows of a study: each cell's record with its gaps, checked against all other records of its instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from optbench.evaluate.counting_bounds import counts_for_all, shared_lows, widest_gap
+from optbench.model.measures import Value
+from optbench.model.result import OPTIMAL_GAP
+from optbench.run.best_known import BestKnown, best_known, exceeds, levels_of, published, reached_by
+from optbench.run.judge import failed
+from optbench.store.records import Reason, Record
+from optbench.study.cells import Cell
+from optbench.study.declared import BEST
+from optbench.study.planning import Plan
+
+# What a cell without a gap counts as in every mean of gaps.
+MISSING_GAP = 1.0
+# The state of a cell that has not been run.
+NOT_RUN = "not run"
+Reached = Mapping[str, list[tuple[Value, str]]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell of a study as it counts; no ``record`` where it has not run.
+
+    ``gap`` is between the objective and the best bound of this very run, whoever says so, and stays as it is whoever else runs.
+    ``study_gap`` is to the best of the run's own bounds and of ``low``, the best bound of the instance that is certified or that
+    a trusted solver gave; ``shared_gap`` leaves out what only this solver says. ``rpd`` is (objective − best known) / best known,
+    ``regret`` the same against the study's reference; of lexicographic objectives, both are of the first level.
+    """
+
+    cell: Cell
+    record: Record | None
+    study_gap: float | None = None
+    shared_gap: float | None = None
+    low: float | None = None
+    rpd: float | None = None
+    regret: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.record is not None and self.record.failed
+
+    @property
+    def objective(self) -> Value | None:
+        """None where there is no verified schedule."""
+        return None if self.record is None or self.record.failed else self.record.objective
+
+    @property
+    def gap(self) -> float | None:
+        """The largest gap of any level, to this run's own bounds."""
+        value = None if self.record is None or self.record.failed else self.record.gap
+        return None if value is None else max(levels_of(value))
+
+    @property
+    def counted_gap(self) -> float:
+        """The gap; 1 when there is none, and at most: nothing is worse than no gap."""
+        return _counted(self.gap)
+
+    @property
+    def counted_study_gap(self) -> float:
+        """The gap to the best bound that counts; 1 when there is none, and at most."""
+        return _counted(self.study_gap)
+
+    @property
+    def proved(self) -> bool:
+        """Optimal by the run's own bound."""
+        return self.gap is not None and self.gap <= OPTIMAL_GAP
+
+    @property
+    def optimal(self) -> bool:
+        """Optimal by a certified bound, a trusted one, or the run's own."""
+        return self.study_gap is not None and self.study_gap <= OPTIMAL_GAP
+
+    @property
+    def proven(self) -> bool:
+        """Optimal by a certified or a trusted bound."""
+        return self.shared_gap is not None and self.shared_gap <= OPTIMAL_GAP
+
+    @property
+    def state(self) -> str:
+        """``optimal``, ``feasible``, ``infeasible``, ``unbounded``, ``unknown``; else why it failed; else ``not run``."""
+        if self.record is None:
+            return NOT_RUN
+        if self.record.reason is not None:
+            return self.record.reason.kind
+        if self.objective is not None:
+            return "optimal" if self.optimal else "feasible"
+        return self.record.status
+
+
+def _counted(gap: float | None) -> float:
+    """A bound below zero of an objective above it gives more than 1."""
+    return MISSING_GAP if gap is None else min(gap, MISSING_GAP)
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two records of one instance that cannot both be right, or a record and a published figure. ``guilty`` is the cell that
+    does not count because of it; None where a published figure is against it, which proves nothing."""
+
+    instance: str
+    guilty: Cell | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A study's solves in the order of its plan, the best known of each instance by its hash, and what contradicts itself."""
+
+    plan: Plan
+    rows: tuple[Row, ...]
+    best: Mapping[str, BestKnown]
+    contradictions: tuple[Contradiction, ...]
+
+    @cached_property
+    def proven(self) -> frozenset[str]:
+        """Hashes of the instances whose best known is the optimum, on every level."""
+        closed = {row.cell.instance_hash for row in self.rows if row.proven}
+        single = {instance for instance, known in self.best.items() if known.proven and not isinstance(known.value, tuple)}
+        return frozenset(closed | single)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Solvers, in the order of the study."""
+        return tuple(dict.fromkeys(row.cell.label for row in self.rows))
+
+    @property
+    def ran(self) -> int:
+        return sum(row.record is not None for row in self.rows)
+
+    def of(self, label: str) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.cell.label == label)
+
+
+def rows(plan: Plan, records: Mapping[str, Record]) -> list[Row]:
+    """The study's solves, bounded and checked against each other."""
+    return list(table(plan, records).rows)
+
+
+def table(plan: Plan, records: Mapping[str, Record]) -> Table:
+    """Join a plan with the records that there are; a cell whose bound or proof is refuted fails as ``false_bound``."""
+    solving = plan.solving
+    reached = reached_by(solving, records)
+    witnesses = {instance: _strongest(values) for instance, values in reached.items()}
+    found: list[Contradiction] = []
+    shared = list(_shared(plan, records, witnesses, found))
+    joined: list[tuple[Cell, Record | None]] = []
+    for cell in solving:
+        record = records.get(cell.key)
+        if record is not None and not record.failed:
+            refuted = _refuted(cell, record, witnesses.get(cell.instance_hash, []))
+            if refuted is not None:
+                found.append(Contradiction(cell.instance, cell, refuted))
+                record = failed(record, Reason("false_bound", refuted))
+        joined.append((cell, record))
+    public = _public(solving)
+    lows = shared_lows([*shared, *joined], plan.study.trust)
+    best = best_known(reached, lows, public)
+    found += _against_published(solving, reached, lows, public)
+    return Table(plan, tuple(_rows(plan, joined, best, lows)), best, tuple(found))
+
+
+def _shared(
+    plan: Plan, records: Mapping[str, Record], reached: Reached, found: list[Contradiction]
+) -> Iterator[tuple[Cell, Record]]:
+    """The bounding of each instance; one above an objective that was reached is struck out whole."""
+    for instance, cell in plan.bounding.items():
+        record = records.get(cell.key)
+        if record is None or record.failed:
+            continue
+        refuted = _refuted(cell, record, reached.get(instance, []))
+        if refuted is None:
+            yield cell, record
+        else:
+            found.append(Contradiction(cell.instance, cell, refuted))
+
+
+def _strongest(reached: list[tuple[Value, str]]) -> list[tuple[Value, str]]:
+    """What refutes all that anything of it does: of single objectives the least, of levels in order one of each value."""
+    if not any(isinstance(value, tuple) for value, _ in reached):
+        return [min(reached, key=lambda each: levels_of(each[0]))]
+    return list({value: (value, label) for value, label in reversed(reached)}.values())
+
+
+def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> str | None:
+    """What verified schedule a proof of this record contradicts; None when none does.
+
+    The bound of a later level holds with those before it at this record's own objectives: it says nothing of schedules that
+    are worse there.
+    """
+    if not reached:
+        return None
+    if record.status == "infeasible":
+        value, label = reached[0]
+        there = f"{label} has a schedule of {value!r} that the verifier confirmed"
+        return f"{cell.instance}: {cell.label} says that it is infeasible, but {there}"
+    own = () if record.objective is None else levels_of(record.objective)
+    for level, (bound, source) in _best_bounds(record).items():
+        for value, label in reached:
+            values = levels_of(value)
+            if level >= len(values) or any(there > here for there, here in zip(values[:level], own[:level])):
+                continue
+            if (level == 0 or own) and exceeds(bound, values[level]):
+                of = f" of level {level + 1}" if len(values) > 1 else ""
+                who = f"{cell.instance}: {cell.label}'s bound {bound!r}{of} ({source})"
+                return f"{who} exceeds the objective {values[level]!r} that {label} reached and the verifier confirmed"
+    return None
+
+
+def _best_bounds(record: Record) -> dict[int, tuple[float, str]]:
+    """By level, the record's highest bound and its source."""
+    best: dict[int, tuple[float, str]] = {}
+    for entry in record.bounds:
+        level = int(entry.get("level", 0))
+        if level not in best or entry["value"] > best[level][0]:
+            best[level] = (entry["value"], str(entry["source"]))
+    return best
+
+
+def _public(cells: tuple[Cell, ...]) -> dict[str, tuple[float, float]]:
+    """Published lower and upper bound by instance."""
+    target_of = {cell.instance_hash: cell.target for cell in cells}
+    known = published(target_of.values())
+    return {instance: known[target] for instance, target in target_of.items() if target in known}
+
+
+def _against_published(
+    cells: tuple[Cell, ...], reached: Reached, lows: Mapping[str, float], public: Mapping[str, tuple[float, float]]
+) -> Iterator[Contradiction]:
+    names = {cell.instance_hash: cell.instance for cell in cells}
+    for instance, (low, upper) in public.items():
+        for value, label in reached.get(instance, []):
+            if exceeds(low, levels_of(value)[0]):
+                words = f"{names[instance]}: {label} reached {value!r}, below the published lower bound {low!r}"
+                yield Contradiction(names[instance], None, words)
+        if instance in lows and exceeds(lows[instance], upper):
+            words = f"{names[instance]}: the bound {lows[instance]!r} is above the published upper bound {upper!r}"
+            yield Contradiction(names[instance], None, words)
+
+
+def _rows(
+    plan: Plan, joined: list[tuple[Cell, Record | None]], best: Mapping[str, BestKnown], lows: Mapping[str, float]
+) -> Iterator[Row]:
+    """Rows with their gaps, and their distance from the best known and from the reference."""
+    reference = _reference(plan.study.reference, joined)
+    for cell, record in joined:
+        value = None if record is None or record.failed or record.objective is None else levels_of(record.objective)[0]
+        known = best[cell.instance_hash].first if cell.instance_hash in best else None
+        other = known if plan.study.reference == BEST else reference.get((cell.instance_hash, cell.seed))
+        low = lows.get(cell.instance_hash)
+        own = () if record is None or record.failed else record.bounds
+        certain = [row for row in own if record is not None and counts_for_all(cell, record, row, plan.study.trust)]
+        reached = None if record is None or record.failed else record.objective
+        gaps = widest_gap(reached, low, own), widest_gap(reached, low, certain)
+        yield Row(cell, record, *gaps, low, excess(value, known), excess(value, other))
+
+
+def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tuple[str, int], float]:
+    """First objective of the reference solver by instance and seed."""
+    return {
+        (cell.instance_hash, cell.seed): levels_of(record.objective)[0]
+        for cell, record in joined
+        if cell.label == label and record is not None and not record.failed and record.objective is not None
+    }
+
+
+def excess(value: float | None, reference: float | None) -> float | None:
+    """(value − reference) / reference; of nothing over nothing 0, None where that is no number."""
+    if value is None or reference is None:
+        return None
+    if reference == 0:
+        return 0.0 if value == 0 else None
+    return (value - reference) / abs(reference)

@@ -1,0 +1,218 @@
+"""A study's solvers side by side: what each reached over the cells that have run, with intervals over instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optbench.evaluate import stats
+from optbench.evaluate.rows import Row, Table
+from optbench.model.measures import shifted_geomean
+from optbench.run.best_known import levels_of
+
+# Beyond this two mean gaps are no longer the same: rounding.
+SAME_GAP = 1e-9
+# Draws of an interval: with thousands of instances fewer resamples say as much.
+DRAWS, FEWEST_RESAMPLES = 4_000_000, 400
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One solver. All figures but ``planned``, ``ran`` and ``failed`` are over the ``compared`` cells: those on instances, with
+    their seeds, on which every solver that has run anything has run.
+
+    Gaps: every cell counts, one without a gap as 1. rpd and regret: over cells with an objective (their ``count`` says how many
+    instances that is). ``optimal`` counts cells that reached an optimum that anybody proved, ``proved`` those that needed nobody
+    else's proof. ``behind`` is the study gap minus that of the first in the ranking, instance by instance; where the study ranks
+    by a formula of its own, ``score`` is that formula, ``behind`` is of it, and ``unscored`` counts cells without a value of it.
+    """
+
+    label: str
+    planned: int
+    ran: int
+    failed: int
+    compared: int
+    unsolved: int
+    missing_gaps: int
+    optimal: int
+    proved: int
+    study_gap: stats.Estimate | None
+    gap: stats.Estimate | None
+    rpd: stats.Estimate | None
+    regret: stats.Estimate | None
+    time_s: float | None
+    rank: float | None
+    wins: int
+    behind: stats.Estimate | None = None
+    score: stats.Estimate | None = None
+    unscored: int = 0
+
+    @property
+    def optimal_share(self) -> float:
+        return self.optimal / self.compared if self.compared else 0.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Objectives of the first level, ``values[solver, column]``, over the instances and seeds on which all solvers have run; ∞
+    where there is none. ``order`` is what ranks are taken from: with levels in order, their place on the instance."""
+
+    labels: tuple[str, ...]
+    columns: tuple[tuple[str, int], ...]
+    values: stats.Floats
+    order: stats.Floats
+
+
+def summaries(table: Table, score: Callable[[Row], float | None] | None = None) -> list[Summary]:
+    """The solvers of a study, best first: by mean gap to the best bounds, then by what they prove themselves, then by rank.
+
+    With a score: by its mean over instances, less being better; those that have none in some cell stand after those that do.
+    """
+    costs = costs_of(table)
+    every = rows_by_label(table)
+    by_label = compared(every, costs)
+    places = {}
+    if costs.columns:
+        ranked = zip(stats.average_ranks(costs.order).tolist(), stats.wins(costs.order).tolist())
+        places = dict(zip(costs.labels, ranked))
+    found = [_summary(label, every[label], by_label[label], *places.get(label, (None, 0))) for label in every]
+    if score is not None:
+        found = [_scored(each, by_label[each.label], score) for each in found]
+    found.sort(key=_merit if score is None else _by_score)
+    if not found or found[0].study_gap is None:
+        return found
+    first, value = by_label[found[0].label], score or _counted
+    behind = (replace(each, behind=difference(by_label[each.label], first, value)) for each in found[1:])
+    return [found[0], *behind]
+
+
+def compared(by_label: Mapping[str, Sequence[Row]], costs: Costs) -> dict[str, list[Row]]:
+    """Of each solver, the cells on which all are compared; all that ran where there is nothing that all have run."""
+    columns = set(costs.columns)
+    return {
+        label: [
+            row
+            for row in rows
+            if row.record is not None and (not columns or (row.cell.instance_hash, row.cell.seed) in columns)
+        ]
+        for label, rows in by_label.items()
+    }
+
+
+def rows_by_label(table: Table) -> dict[str, list[Row]]:
+    out: dict[str, list[Row]] = {}
+    for row in table.rows:
+        out.setdefault(row.cell.label, []).append(row)
+    return out
+
+
+def _merit(summary: Summary) -> tuple[float, float, float]:
+    """Smaller is better; those that have not run stand last."""
+    if summary.study_gap is None or summary.gap is None:
+        return np.inf, np.inf, np.inf
+    rank = np.inf if summary.rank is None else summary.rank
+    return round(summary.study_gap.value / SAME_GAP), round(summary.gap.value / SAME_GAP), rank
+
+
+def _scored(summary: Summary, rows: Sequence[Row], score: Callable[[Row], float | None]) -> Summary:
+    return replace(summary, score=over_instances(rows, score), unscored=sum(score(row) is None for row in rows))
+
+
+def _by_score(summary: Summary) -> tuple[float, ...]:
+    """Smaller is better; those with a cell that has no score stand behind, those that have not run last."""
+    if summary.score is None or summary.unscored:
+        return (np.inf, *_merit(summary))
+    return (summary.score.value, *_merit(summary))
+
+
+def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float | None, wins: int) -> Summary:
+    times = [time_s for row in rows if (time_s := counted_time_s(row)) is not None]
+    return Summary(
+        label,
+        planned=len(every),
+        ran=sum(row.record is not None for row in every),
+        failed=sum(row.failed for row in every),
+        compared=len(rows),
+        unsolved=sum(row.objective is None and not row.failed for row in rows),
+        missing_gaps=sum(row.study_gap is None for row in rows),
+        optimal=sum(row.optimal for row in rows),
+        proved=sum(row.proved for row in rows),
+        study_gap=over_instances(rows, _counted),
+        gap=over_instances(rows, lambda row: row.counted_gap),
+        rpd=over_instances(rows, lambda row: row.rpd),
+        regret=over_instances(rows, lambda row: row.regret),
+        time_s=shifted_geomean(times, stats.GEOMEAN_SHIFT_S) if times else None,
+        rank=rank,
+        wins=wins,
+    )
+
+
+def over_instances(rows: Sequence[Row], value: Callable[[Row], float | None]) -> stats.Estimate | None:
+    """Mean over instances of each one's mean over its cells; instances of one problem are a stratum."""
+    found, strata = instance_means(rows, value)
+    if not found:
+        return None
+    return stats.estimate(list(found.values()), [strata[instance] for instance in found], resamples=_resamples(len(found)))
+
+
+def _resamples(count: int) -> int:
+    return max(FEWEST_RESAMPLES, min(stats.RESAMPLES, DRAWS // count))
+
+
+def instance_means(rows: Sequence[Row], value: Callable[[Row], float | None]) -> tuple[dict[str, float], dict[str, str]]:
+    """By instance, the mean of a value over its cells that have one; and the problem that the instance is of."""
+    values: dict[str, list[float]] = {}
+    strata: dict[str, str] = {}
+    for row in rows:
+        number = value(row)
+        if number is not None:
+            values.setdefault(row.cell.instance_hash, []).append(number)
+            strata[row.cell.instance_hash] = row.cell.target
+    return {instance: sum(each) / len(each) for instance, each in values.items()}, strata
+
+
+def difference(ours: Sequence[Row], theirs: Sequence[Row], value: Callable[[Row], float | None]) -> stats.Estimate | None:
+    """Ours − theirs over the instances that both have."""
+    (mine, strata), (other, _) = instance_means(ours, value), instance_means(theirs, value)
+    both = [instance for instance in mine if instance in other]
+    if not both:
+        return None
+    ours_too, theirs_too, problems = [mine[i] for i in both], [other[i] for i in both], [strata[i] for i in both]
+    return stats.paired_difference(ours_too, theirs_too, problems, resamples=_resamples(len(both)))
+
+
+def _counted(row: Row) -> float:
+    return row.counted_study_gap
+
+
+def counted_time_s(row: Row) -> float | None:
+    """Solving time; of a cell that failed, at least its time limit, and None where it had none: failing at once is no merit."""
+    assert row.record is not None
+    taken = row.record.wall_s if row.record.wall_s is not None else row.record.total_s
+    limit = row.cell.budget.time_limit_s
+    if not row.failed:
+        return taken
+    return None if limit is None else max(taken, limit)
+
+
+def costs_of(table: Table) -> Costs:
+    """The solvers that have run anything, over what all of those have run."""
+    labels = tuple(dict.fromkeys(row.cell.label for row in table.rows if row.record is not None))
+    number = {label: k for k, label in enumerate(labels)}
+    found: dict[tuple[str, int], dict[int, Row]] = {}
+    for row in table.rows:
+        if row.record is not None:
+            found.setdefault((row.cell.instance_hash, row.cell.seed), {})[number[row.cell.label]] = row
+    columns = tuple(column for column, rows in found.items() if len(rows) == len(labels))
+    values = np.full((len(labels), len(columns)), np.inf)
+    order = values.copy()
+    for j, column in enumerate(columns):
+        reached = {k: levels_of(row.objective) for k, row in found[column].items() if row.objective is not None}
+        several = any(len(each) > 1 for each in reached.values())
+        places = {each: place for place, each in enumerate(sorted(set(reached.values())), 1)} if several else {}
+        for k, each in reached.items():
+            values[k, j] = each[0]
+            order[k, j] = places[each] if several else each[0]
+    return Costs(labels, columns, values, order)

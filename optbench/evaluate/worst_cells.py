@@ -1,0 +1,164 @@
+"""The cells to look at when a condition does not hold: for each number read from cells, those that pull it the wrong way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.formula_values import Sample, Unknown, holds, relative_difference
+from optbench.study.cells import Cell
+from optbench.study.formula_binding import Formula
+from optbench.study.formula_syntax import Binary, Name, Node, Unary
+from optbench.study.formula_terms import (
+    Absolute,
+    Aggregate,
+    Arithmetic,
+    Comparison,
+    ConditionTerm,
+    Constant,
+    Leaf,
+    Logic,
+    Negation,
+    Negative,
+    NumberTerm,
+    Paired,
+)
+
+SHOWN = 5
+# Which way a comparison wants its left side: down is -1.
+WANTED = {"<": -1, "<=": -1, ">": 1, ">=": 1, "==": 0, "!=": 0}
+# Metrics that may be below zero.
+DIFFERENCES = ("rpd", "regret", "cost_usd")
+# Sums, whose mean over the cells is what a cell is held against.
+OVER_ALL = ("sum", "count")
+
+
+@dataclass(frozen=True)
+class Offender:
+    """``value`` is the cell's own, None where it has none, and ``why`` then says why; ``text`` is what was read."""
+
+    cell: Cell
+    text: str
+    value: float | None
+    why: str = ""
+
+
+def offenders(formula: Formula, columns: Columns, most: int = SHOWN) -> tuple[Offender, ...]:
+    """Cells without a value first, then those that are worst."""
+    term = formula.term
+    if not isinstance(term, (Comparison, Logic, Negation)):
+        return ()
+    found: dict[str, Offender] = {}
+    for leaf, wanted in _blamed(term, Sample.whole(columns), True):
+        for each in _worst(leaf, wanted, columns, most):
+            found.setdefault(each.cell.key, each)
+    ranked = sorted(found.values(), key=lambda each: each.value is not None)
+    return tuple(ranked[:most])
+
+
+def _blamed(term: ConditionTerm, sample: Sample, asked: bool) -> Iterator[tuple[Leaf, int]]:
+    """What is read in comparisons that are not as asked, and which way it should go."""
+    if isinstance(term, Negation):
+        yield from _blamed(term.operand, sample, not asked)
+    elif isinstance(term, Logic):
+        yield from _blamed(term.left, sample, asked)
+        yield from _blamed(term.right, sample, asked)
+    elif holds(term, sample) is not asked:
+        yield from _sides(term, asked)
+
+
+def _sides(term: Comparison, asked: bool) -> Iterator[tuple[Leaf, int]]:
+    wanted = WANTED[term.op] * (1 if asked else -1)
+    yield from _read(term.left, wanted)
+    yield from _read(term.right, -wanted)
+
+
+def _read(term: NumberTerm, wanted: int) -> Iterator[tuple[Leaf, int]]:
+    """Everything read from cells, and which way each should go; 0 where that cannot be told."""
+    if isinstance(term, (Aggregate, Paired)):
+        yield term, wanted
+    elif isinstance(term, Negative):
+        yield from _read(term.operand, -wanted)
+    elif isinstance(term, Absolute):
+        yield from _read(term.operand, 0)
+    elif isinstance(term, Arithmetic):
+        left, right = direction(term)
+        yield from _read(term.left, wanted * left)
+        yield from _read(term.right, wanted * right)
+
+
+def direction(term: Arithmetic) -> tuple[int, int]:
+    """Whether a result rises (1) or falls (-1) with its left and its right side; 0 where that depends."""
+    if term.op in "+-":
+        return 1, 1 if term.op == "+" else -1
+    left, right = _sign(term.left), _sign(term.right)
+    return (right, left) if term.op == "*" else (right, -left)
+
+
+def _sign(term: NumberTerm) -> int:
+    """The sign of a number, 0 where that hangs on the cells."""
+    if isinstance(term, Constant):
+        return int(np.sign(term.value))
+    if isinstance(term, Negative):
+        return -_sign(term.operand)
+    if isinstance(term, Arithmetic):
+        left, right = _sign(term.left), _sign(term.right)
+        if term.op in "*/":
+            return left * right
+        right = right if term.op == "+" else -right
+        return left if left == right else 0
+    if isinstance(term, Aggregate):
+        return 1 if _never_negative(term.of_cell) else 0
+    if isinstance(term, Paired):
+        return 1 if term.function == "ratio" and _never_negative(term.x) and _never_negative(term.y) else 0
+    return 1
+
+
+def _never_negative(node: Node) -> bool:
+    """Whether what is computed for each cell is no less than zero, whatever the cells came to."""
+    if isinstance(node, Binary) and node.op in "+*/":
+        return _never_negative(node.left) and _never_negative(node.right)
+    return not isinstance(node, (Unary, Binary)) and not (isinstance(node, Name) and node.text in DIFFERENCES)
+
+
+def _worst(leaf: Leaf, wanted: int, columns: Columns, most: int) -> Iterator[Offender]:
+    rows = columns.rows(leaf.labels[0])
+    if isinstance(leaf, Aggregate):
+        values = columns.vector(leaf.label, leaf.of_cell)
+    else:
+        values = relative_difference(columns.vector(leaf.a, leaf.x), columns.vector(leaf.b, leaf.y))
+    around = _value(leaf, columns)
+    order = np.lexsort((-values if wanted <= 0 else values, ~np.isnan(values)))
+    for k in order[:most].tolist():
+        row, value = rows[k], float(values[k])
+        if row is None:
+            continue
+        if np.isnan(value):
+            yield Offender(row.cell, leaf.text, None, _why(leaf, columns, k))
+        elif around is not None and (value <= around if wanted > 0 else value >= around):
+            yield Offender(row.cell, leaf.text, value)
+
+
+def _value(leaf: Leaf, columns: Columns) -> float | None:
+    """What cells are held against: those that are better pull a mean the right way."""
+    try:
+        value = float(Sample.whole(columns).leaf(leaf)[0])
+    except Unknown:
+        return None
+    if isinstance(leaf, Aggregate) and leaf.function in OVER_ALL:
+        return value / max(1, len(columns.units))
+    return value - 1.0 if isinstance(leaf, Paired) and leaf.function == "ratio" else value
+
+
+def _why(leaf: Leaf, columns: Columns, unit: int) -> str:
+    """Why a cell or a pair has no value."""
+    if isinstance(leaf, Aggregate):
+        return columns.missing(leaf.label, unit, leaf.of_cell)
+    for label, node in ((leaf.a, leaf.x), (leaf.b, leaf.y)):
+        if np.isnan(columns.vector(label, node)[unit]):
+            return f"{label} {columns.missing(label, unit, node)}"
+    return f"{leaf.b} has 0"
+

@@ -1,0 +1,1 @@
+"""Executors run jobs in processes of their own, within limits, and report what became of each."""

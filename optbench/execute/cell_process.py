@@ -1,0 +1,107 @@
+"""The life of a cell: a fresh child of a slot, confined before anything of a plug-in runs in it, ended after its one job."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import gc
+import os
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from optbench.execute.tasks import leave, perform, says_out_of_memory
+from optbench.sandbox.confine import SHARED_MEMORY, Confinement, close_inherited, confine, environment
+
+# Exit code of a cell that could not be confined, or not leave its answer.
+NOT_CONFINED, NO_ANSWER = 97, 98
+
+
+def live(job: Mapping[str, Any], output: int, slot: int) -> None:
+    """Never returns."""
+    code = NOT_CONFINED
+    try:
+        folder = Path(job["folder"])
+        _redirect(output)
+        close_inherited()
+        _settle(folder, job)
+        confine(_confinement(folder, job), slot)
+        code = _work(job, folder)
+    except OSError:
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(code)
+
+
+def _work(job: Mapping[str, Any], folder: Path) -> int:
+    """The exit code. The one place that contains whatever a plug-in may raise outside of ``solve``."""
+    try:
+        perform(job["kind"], job["payload"], folder)
+        _end_helpers()
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException as error:
+        traceback.print_exc()
+        message = f"{type(error).__name__}: {error}"
+        with contextlib.suppress(OSError):
+            leave({"refusal": "memory_limit" if says_out_of_memory(message) else "crashed", "message": message[:2000]}, folder)
+        return NO_ANSWER
+    return 0
+
+
+def _end_helpers() -> None:
+    """What the interpreter does at its end for pools of processes and threads, and for whoever has asked to be called then;
+    the slot limits how long that takes."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+
+
+def _redirect(output: int) -> None:
+    """Nothing of a cell reaches a terminal; what it says is kept with its record."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
+
+
+def _settle(folder: Path, job: Mapping[str, Any]) -> None:
+    os.environ.update(environment(folder, job["threads"]))
+    _tell_libraries(job["threads"])
+    (folder / "tmp").mkdir()
+    tempfile.tempdir = None
+    faulthandler.enable()
+    if job["compiled"] is not None:
+        from optbench.sim.compiled import write_caches_beneath
+
+        write_caches_beneath(Path(job["compiled"]))
+    gc.enable()
+
+
+def _tell_libraries(threads: int) -> None:
+    """Those looked at the environment when the zygote loaded them."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    if "numba.np.ufunc.parallel" in sys.modules:
+        sys.modules["numba"].config.NUMBA_NUM_THREADS = threads
+        sys.modules["numba.np.ufunc.parallel"].NUM_THREADS = threads  # type: ignore[attr-defined]
+
+
+def _confinement(folder: Path, job: Mapping[str, Any]) -> Confinement:
+    writable = [Path(job["compiled"])] if job["compiled"] is not None else []
+    if job["threads"] > 1:  # locks and queues between processes live there
+        writable.append(SHARED_MEMORY)
+    limits = job["limits"]
+    return Confinement(folder, writable, limits["cpu_s"], limits["memory_mb"], job["user_threads"], job["landlock"])
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()

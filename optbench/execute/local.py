@@ -1,0 +1,314 @@
+"""Jobs on this machine: a zygote with everything loaded, slots that it forks, and a fresh child of a slot for every job."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, Any
+
+from optbench.errors import OptbenchError
+from optbench.execute.base import Job, Outcome
+from optbench.execute.limit_watch import MAIN_GRACE_S
+from optbench.execute.memory import machine_mb
+from optbench.execute.numba_cache import CompiledCode
+from optbench.execute.returned import read_answer
+from optbench.execute.wire import Wire
+from optbench.execute.zygote import ENVIRONMENT, SLOTS_END_S
+from optbench.sandbox.process_tree import MAX_KILL_S
+from optbench.sim.compile_meter import announce
+from optbench.store.records import Reason
+from optbench.study.declared import Study
+
+START = "import sys, json; told = json.loads(sys.argv[2]); sys.path[:] = told['path']; \
+from optbench.execute.zygote import main; main(int(sys.argv[1]), told)"
+# Of the machine's memory, what all cells together may use; seconds between two looks at ``stop``.
+MEMORY_SHARE, LOOK_S = 0.9, 0.1
+# A slot that does not answer so long after its cell's time has been stopped, or worse, by the cell.
+SILENCE_S = MAIN_GRACE_S + MAX_KILL_S + 5.0
+# Processor time that a cell may use where the study sets no limit: all its threads for all of its time, and a little more.
+CPU_SHARE, CPU_S = 1.1, 1.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the zygote has loaded, and compiled before; ``threads`` are those it should not have, by their names."""
+
+    modules: int
+    seconds: float
+    threads: tuple[str, ...] = ()
+    compile_s: float = 0.0
+
+
+@dataclass
+class _Slot:
+    """The runner's view of a slot."""
+
+    name: int
+    wire: Wire
+    pid: int | None = None
+    job: Job | None = None
+    sent_at: float = 0.0
+    is_open: bool = True
+
+    def is_silent(self) -> bool:
+        """Whether it should have said long ago what became of its job."""
+        return self.job is not None and time.monotonic() - self.sent_at > self.job.budget.hard_wall_s + SILENCE_S
+
+
+class LocalExecutor:
+    """So many jobs at a time. Plug-ins that are named have what they need loaded once, ahead of the first job.
+
+    ``sharing`` counts the cells that the machine's memory is for: those of other executors beside this one too. Without
+    ``landlock`` cells are as free as on a kernel that has none.
+    """
+
+    def __init__(
+        self,
+        jobs: int = 1,
+        solvers: Iterable[str] = (),
+        problems: Iterable[str] = (),
+        on_loaded: Callable[[Loaded], None] | None = None,
+        landlock: bool = True,
+        sharing: int | None = None,
+    ) -> None:
+        self.jobs, self.solvers, self.problems, self.on_loaded = jobs, sorted({*solvers}), sorted({*problems}), on_loaded
+        self.landlock, self.sharing = landlock, max(jobs, sharing or 1)
+        self.loaded: Loaded | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+        self.slots: dict[int, _Slot] = {}
+        self.compiled = CompiledCode()
+        self.ready, self.load, self.trouble = False, True, ""
+        self.names = iter(range(1 << 62))
+
+    @classmethod
+    def for_study(
+        cls, study: Study, jobs: int = 1, on_loaded: Callable[[Loaded], None] | None = None, sharing: int | None = None
+    ) -> LocalExecutor:
+        """With what the study's plug-ins need."""
+        problems = {target.partition(":")[0].partition("[")[0] for target in study.problems}
+        return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded, sharing=sharing)
+
+    def __enter__(self) -> LocalExecutor:
+        self._start(load=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()
+
+    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
+        if self.process is None:
+            self._start(load=True)
+        waiting = iter(jobs)
+        exhausted = False
+        ended: list[Outcome] = []
+        self.trouble = ""
+        try:
+            while True:
+                # Slots are at work again before the runner judges what has ended.
+                for slot in self.slots.values():
+                    if slot.job is None and not exhausted and not stop():
+                        job = next(waiting, None)
+                        exhausted = job is None
+                        if job is not None:
+                            self._send(slot, job)
+                yield from ended
+                self._raise_trouble()
+                if stop() or not any(slot.job for slot in self.slots.values()):
+                    return
+                ended = self._hear(LOOK_S)
+        finally:
+            self._stop_all()
+
+    def _raise_trouble(self) -> None:
+        """A machine that starts no process is no failure of a cell: none is recorded."""
+        if self.trouble:
+            raise OptbenchError(
+                f"no cell can be started: {self.trouble}; what is finished is kept, the same command goes on from there"
+            )
+
+    def _start(self, load: bool) -> None:
+        """A zygote, and its slots; they answer once it has loaded."""
+        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed by _end)
+        self.ready, self.load = False, load
+        mine, its = socket.socketpair()
+        told = {"path": sys.path, "solvers": self.solvers, "problems": self.problems, "preload": load}
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", START, str(its.fileno()), json.dumps(told)],
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            env={**os.environ, **ENVIRONMENT},
+            pass_fds=[its.fileno()],
+            start_new_session=True,
+        )
+        its.close()
+        self.control = Wire(mine)
+        for _ in range(self.jobs):
+            self._add_slot()
+
+    def _add_slot(self) -> _Slot:
+        mine, its = socket.socketpair()
+        slot = _Slot(next(self.names), Wire(mine))
+        self.slots[slot.name] = slot
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError), its:  # its death is heard soon
+            socket.send_fds(self.control.socket, [json.dumps({"slot": slot.name}).encode() + b"\n"], [its.fileno()])
+        return slot
+
+    def _end(self) -> None:
+        """Close every wire, upon which slots kill what they run and end, and the zygote after them."""
+        if self.process is None:
+            return
+        for slot in self.slots.values():
+            slot.wire.close()
+        self.slots.clear()
+        self.control.close()
+        if not self.ready:  # it is loading, and has no slots
+            self.process.kill()
+        try:
+            self.process.wait(SLOTS_END_S + MAX_KILL_S + 5.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+        self.log.close()
+
+    def _send(self, slot: _Slot, job: Job) -> None:
+        budget = job.budget
+        memory_mb = machine_mb() * MEMORY_SHARE / self.sharing if budget.memory_limit_mb is None else budget.memory_limit_mb
+        cpu_s = budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S if budget.cpu_limit_s is None else budget.cpu_limit_s
+        limits = {"wall_s": budget.hard_wall_s, "cpu_s": cpu_s, "memory_mb": memory_mb, "processes": budget.max_processes}
+        message = {
+            "key": job.key,
+            "kind": job.kind,
+            "payload": dict(job.payload),
+            "folder": str(job.folder.resolve()),
+            "threads": budget.threads,
+            "compiled": self.compiled.folder(job),
+            "limits": limits,
+            "landlock": self.landlock,
+        }
+        slot.job, slot.sent_at = job, time.monotonic()
+        slot.wire.send({"job": message})
+
+    def _hear(self, timeout_s: float) -> list[Outcome]:
+        """What has become of jobs, waiting for news at most so long."""
+        ends = [self.control, *(slot.wire for slot in self.slots.values() if slot.is_open)]
+        ready, _, _ = select.select(ends, [], [], timeout_s)
+        out = [found for slot in self.slots.values() if slot.wire in ready for found in self._hear_slot(slot)]
+        if self.control in ready:
+            out += self._hear_zygote()
+        for slot in self.slots.values():
+            if self.ready and slot.pid is not None and slot.is_silent():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(slot.pid, signal.SIGKILL)
+        return out
+
+    def _hear_slot(self, slot: _Slot) -> list[Outcome]:
+        messages = slot.wire.receive()
+        if messages is None:  # dead: the zygote clears up after it, and then says so
+            slot.is_open = False
+            return []
+        out = []
+        for message in messages:
+            job, slot.job = slot.job, None
+            if "not_started" in message:
+                self.trouble = message["not_started"]
+            elif job is not None and "key" in message:
+                out.append(outcome(job, message))
+        return out
+
+    def _hear_zygote(self) -> list[Outcome]:
+        messages = self.control.receive()
+        if messages is None:
+            return self._start_again()
+        out = []
+        for message in messages:
+            if "ready" in message:
+                self.ready, self.loaded = True, Loaded(**message["ready"])
+                if self.on_loaded is not None:
+                    self.on_loaded(self.loaded)
+            elif "said" in message:
+                announce(str(message["said"]))
+            elif "slot" in message:
+                slot = self.slots[message["slot"]]
+                slot.pid, slot.sent_at = message["pid"], time.monotonic()  # what it was sent has waited for the libraries
+            elif "gone" in message:
+                slot = self.slots.pop(message["gone"])
+                slot.wire.close()
+                out += _lost(slot, f"the process that watched it was ended ({_manner(message['status'])}), by the cell it seems")
+                self._add_slot()
+        return out
+
+    def _start_again(self) -> list[Outcome]:
+        """The zygote is dead: slots end with it. A library that it cannot load must not stop the study."""
+        assert self.process is not None
+        slots, was_ready, loading = list(self.slots.values()), self.ready, self.load
+        words = self._last_words()
+        self._end()
+        if not was_ready and not loading:
+            raise OptbenchError(f"the process that starts cells ended before the first ({words}); see `optbench doctor`")
+        self._start(load=was_ready and loading)
+        out = []
+        for old, new in zip(slots, list(self.slots.values()), strict=True):
+            if was_ready:
+                out += _lost(old, f"the process that starts cells was ended ({words}), by a cell it seems")
+            elif old.job is not None:
+                self._send(new, old.job)
+        return out
+
+    def _last_words(self) -> str:
+        assert self.process is not None
+        code = self.process.wait()
+        self.log.seek(0)
+        lines = self.log.read().decode(errors="replace").strip().splitlines()
+        return "; ".join([f"exit code {code}", *lines[-1:]])
+
+    def _stop_all(self) -> None:
+        """Jobs at work are killed, and yield nothing."""
+        busy = [slot for slot in self.slots.values() if slot.job is not None]
+        if busy and not self.ready:
+            self._end()
+            return
+        for slot in busy:
+            slot.wire.send({"stop": True})
+        deadline = time.monotonic() + MAX_KILL_S
+        while any(slot.job for slot in self.slots.values()):
+            self._hear(LOOK_S)
+            if time.monotonic() > deadline:
+                self._end()
+                return
+
+
+def outcome(job: Job, message: dict[str, Any]) -> Outcome:
+    """From what the slot has seen and what the cell has left."""
+    told = message["reason"]
+    found = Reason(*told) if told is not None else read_answer(job.folder)
+    facts = {name: message[name] for name in ("total_s", "cpu_s", "peak_memory_mb", "output", "left", "sandbox")}
+    if isinstance(found, Reason):
+        return Outcome(job.key, None, found, **facts)
+    if found.get("refusal") == "memory_limit":
+        return Outcome(job.key, None, Reason("memory_limit", f"{found.get('message')} ({message['memory']})"), **facts)
+    return Outcome(job.key, found, **facts)
+
+
+def _lost(slot: _Slot, message: str) -> list[Outcome]:
+    """The outcome of a job whose slot is gone."""
+    if slot.job is None:
+        return []
+    return [Outcome(slot.job.key, None, Reason("signal", message), total_s=round(time.monotonic() - slot.sent_at, 6))]
+
+
+def _manner(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,35 @@
+"""An executor that is started by its first job: a study with nothing left to do starts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain
+from types import TracebackType
+
+from optbench.execute.base import Executor, Job, Outcome
+
+
+class OnDemand:
+    """Enters ``executor`` when there is something to run, and leaves it when it is left."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self._stack = ExitStack()
+        self._is_started = False
+
+    def __enter__(self) -> OnDemand:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
+        waiting = iter(jobs)
+        first = next(waiting, None)
+        if first is None or stop():
+            return
+        if not self._is_started:
+            self._stack.enter_context(self.executor)
+            self._is_started = True
+        yield from self.executor.run(chain([first], waiting), stop)

@@ -1,0 +1,157 @@
+"""What the zygote loads before the first cell, so that no cell has to: libraries, optbench's modules, compiled kernels.
+
+The files of a study's plug-ins are scanned for imports, those inside functions included, and so are the modules of optbench
+that they reach. Only known libraries and optbench's own plug-ins are imported: a user's plug-in may hang or crash, and that is
+for its cells to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from optbench.bounds.destructive import KERNELS as BOUNDING
+from optbench.plugins.discovery import Kind, PluginError, kernels_of, located
+from optbench.sandbox.trial_import import is_own
+from optbench.sim.kernel_table import kernels_used_by, prepare
+from optbench.workspace import FOLDERS
+
+LIBRARIES = {
+    "gymnasium",
+    "highspy",
+    "joblib",
+    "matplotlib",
+    "networkx",
+    "numba",
+    "numpy",
+    "ortools",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pymetis",
+    "pyomo",
+    "safetensors",
+    "scipy",
+    "sklearn",
+    "torch",
+    "torch_geometric",
+}
+# Large, and named inside of functions that few solvers call: loaded if a plug-in names them, or a module that is loaded has to.
+LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
+# Whatever a cell does, it needs these.
+ALWAYS = ("optbench.execute.tasks", "optbench.sim.compiled")
+# What a policy runs whose class comes from ``import optbench as ob``.
+POLICIES = {"rules", "decisions"}
+IMPORT = re.compile(r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.M)
+NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
+
+
+def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
+    """Load what these plug-ins need, and compile what no process has compiled before; names of what was loaded."""
+    modules = [*ALWAYS, *_of_plugins("solver", solvers), *_of_plugins("problem", problems)]
+    wanted = reached(modules, _user_files(solvers, problems))
+    done = [name for name in wanted if _import(name)]
+    prepare(_needed(solvers, problems))
+    return done
+
+
+def _needed(solvers: Iterable[str], problems: Iterable[str]) -> set[str]:
+    """Kernels that optbench's own solvers declare; of a user's plug-in, which is not imported here, those that it imports the
+    callers of. Instances are bounded in cells of their own."""
+    needed = set(BOUNDING)
+    for name in solvers:
+        path = _file("solver", name)
+        if path is not None and is_own(path):
+            with contextlib.suppress(PluginError):  # its cells will say so
+                needed |= kernels_of(name)
+    files = _user_files(solvers, problems)
+    needed |= kernels_used_by(reached(_of_plugins("problem", problems), files))
+    return needed | (POLICIES if files else set())
+
+
+def _of_plugins(kind: Kind, names: Iterable[str]) -> list[str]:
+    """Modules of optbench's own plug-ins."""
+    return [f"optbench.plugins.{FOLDERS[kind]}.{name}" for name in names if (path := _file(kind, name)) and is_own(path)]
+
+
+def _user_files(solvers: Iterable[str], problems: Iterable[str]) -> list[Path]:
+    pairs: list[tuple[Kind, str]] = [("solver", name) for name in solvers]
+    pairs += [("problem", name) for name in problems]
+    found = (_file(kind, name) for kind, name in pairs)
+    paths = [path for path in found if path is not None and not is_own(path)]
+    return [file for path in paths for file in (sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path])]
+
+
+def _file(kind: Kind, name: str) -> Path | None:
+    return next(iter(located(kind).get(name, [])), None)
+
+
+def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:
+    """Known libraries and modules of optbench that modules and files import, directly or not."""
+    found: dict[str, None] = {}
+    waiting = list(modules)
+    for file in files:
+        waiting += [name for name, _ in _imports(file, "") if not name.startswith(".")]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name.partition(".")[0] not in LIBRARIES | {"optbench"}:
+            continue
+        found[name] = None
+        if name.startswith("optbench.") and (source := _source(name)) is not None:
+            package = name if source.name == "__init__.py" else name.rpartition(".")[0]
+            is_plugin = name.startswith("optbench.plugins.")
+            waiting += [each for each, inside in _imports(source, package) if is_plugin or not inside or not _is_late(each)]
+    return [name for name in found if name != "optbench"]
+
+
+def _is_late(name: str) -> bool:
+    return name.partition(".")[0] in LATE
+
+
+def _imports(file: Path, package: str) -> Iterator[tuple[str, bool]]:
+    """Every module that a file may import, and whether it does so inside of something; ``from a import b`` names a and a.b."""
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):  # its cells will say so
+        return
+    for indent, base, names, plain in IMPORT.findall(source):
+        if plain:
+            yield from ((part.split()[0], bool(indent)) for part in plain.split(",") if part.strip())
+            continue
+        full = importlib.util.resolve_name(base, package) if base.startswith(".") and package else base
+        yield full, bool(indent)
+        yield from ((f"{full}.{name}", bool(indent)) for name in NAME.findall(names))
+
+
+def _source(name: str) -> Path | None:
+    """The file of a module of optbench, found without importing it."""
+    parts = name.split(".")
+    if parts[:2] == ["optbench", "plugins"] and len(parts) > 3:
+        kind = next((kind for kind, folder in FOLDERS.items() if folder == parts[2]), None)
+        bases = [Path(place) for place in importlib.import_module(".".join(parts[:3])).__path__] if kind else []
+        parts = parts[3:]
+    else:
+        bases, parts = [Path(__file__).parents[2]], parts[1:]
+    for path in (base.joinpath(*parts) for base in bases):
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+def _import(name: str) -> bool:
+    """Whether it is there: what looks like a submodule may be a function, and a library may be missing."""
+    if name in sys.modules:
+        return True
+    if name.startswith("optbench.") and ((source := _source(name)) is None or not is_own(source)):
+        return False
+    try:
+        importlib.import_module(name)
+    except (ImportError, OSError):  # a shared library that cannot be loaded is an OSError
+        return False
+    return True

@@ -1,0 +1,128 @@
+"""The summary table: what each method reached, what is proven, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from optbench.html.axis_scale import amount, clock, plain
+from optbench.model.instance import Instance
+from optbench.model.result import OPTIMAL_GAP, Bound, Result
+
+# Beyond energy and makespan, a metric is shown where the instance gives it a meaning.
+FURTHER = {
+    "tardiness_s": ("tardiness", "s"),
+    "flow_time_s": ("flow time", "s"),
+    "cost_usd": ("cost", "USD"),
+    "carbon_g": ("carbon", "g"),
+}
+
+
+def summary(instance: Instance, results: Sequence[Result]) -> str:
+    """One row per result."""
+    columns = _columns(instance, results)
+    heads = ["method", "objective", "lower bound", "gap", "bound from", *[name for _, name, _ in columns], "time", "threads"]
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(_row(result, [(metric, unit) for metric, _, unit in columns]) for result in results)
+    broken = "".join(_violations(result) for result in results)
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<section class="summary"><div class="scroll">{whole}</div>{broken}</section>'
+
+
+def headline(instance: Instance, result: Result) -> str:
+    """What one schedule amounts to, in a line."""
+    parts = [f"<b>{escape(result.solver)}</b>"]
+    if result.objective is None:
+        return f'{parts[0]} <span class="bad">not feasible</span>'
+    parts.append(f"{escape(instance.objective.label)} = <b>{_values(result.objective)}</b>")
+    if result.gap is not None:
+        parts.append(_proven(result))
+    return " · ".join(parts)
+
+
+def _proven(result: Result) -> str:
+    gaps = result.gap if isinstance(result.gap, tuple) else (result.gap,)
+    if all(g is not None and g <= OPTIMAL_GAP for g in gaps):
+        return '<span class="good">proven optimal</span>'
+    return f"at most {_percents(result.gap)} from the optimum"
+
+
+def _columns(instance: Instance, results: Sequence[Result]) -> list[tuple[str, str, str]]:
+    found = [result.metrics for result in results if result.metrics]
+    used = instance.objective.metrics | set(instance.limits.metric_max)
+    columns = []
+    if "makespan" in used and "makespan_s" not in used:
+        columns.append(("makespan", "makespan", ""))
+    else:
+        columns.append(("makespan_s", "makespan", "clock"))
+    if any(metrics["energy_j"] > 0 for metrics in found):
+        columns += [("energy_j", "energy", "J"), ("peak_power_w", "peak power", "W")]
+    columns += [(metric, name, unit) for metric, (name, unit) in FURTHER.items() if metric in used]
+    return columns
+
+
+def _row(result: Result, metrics: Sequence[tuple[str, str]]) -> str:
+    sources = list(dict.fromkeys(f"{b.source} ({b.proof})" for b in _best_bounds(result)))
+    cells = [
+        f'<th scope="row">{escape(result.solver)}<small>{escape(_state(result))}</small></th>',
+        _cell(_values(result.objective)),
+        _cell(_values(result.bound)),
+        f"<td>{_gap(result)}</td>",
+        f'<td class="words">{escape(", ".join(sources) or "-")}</td>',
+        *[_cell(_metric(result, metric, unit)) for metric, unit in metrics],
+        _cell(f"{result.wall_s:.1f} s" if result.wall_s >= 1 else f"{1000 * result.wall_s:.0f} ms"),
+        _cell(str(result.threads)),
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _best_bounds(result: Result) -> list[Bound]:
+    """The bound in force of each level."""
+    best: dict[int, Bound] = {}
+    for bound in result.bounds:
+        if bound.level not in best or bound.value > best[bound.level].value:
+            best[bound.level] = bound
+    return [best[level] for level in sorted(best)]
+
+
+def _state(result: Result) -> str:
+    reason = "" if result.termination == "finished" else f", {result.termination.replace('_', ' ')}"
+    return ("proven optimal" if result.status == "optimal" else result.status) + reason
+
+
+def _gap(result: Result) -> str:
+    gaps = result.gap if isinstance(result.gap, tuple) else (result.gap,)
+    worst = max((g for g in gaps if g is not None), default=None)
+    if worst is None:
+        return "-"
+    bar = f'<i class="gap"><i style="width:{100 * (1 - min(1.0, worst)):.1f}%"></i></i>'
+    return f"{_percents(result.gap)}{bar}"
+
+
+def _metric(result: Result, metric: str, unit: str) -> str:
+    if metric not in result.metrics:
+        return "-"
+    value = result.metrics[metric]
+    return clock(value) if unit == "clock" else amount(value, unit) if unit in ("J", "W") else f"{plain(value)} {unit}".strip()
+
+
+def _values(value: object) -> str:
+    if value is None:
+        return "-"
+    return ", ".join(plain(float(v)) for v in (value if isinstance(value, tuple) else (value,)))
+
+
+def _percents(value: object) -> str:
+    gaps = value if isinstance(value, tuple) else (value,)
+    return ", ".join("-" if g is None else "0 %" if g <= OPTIMAL_GAP else f"{100 * g:.2g} %" for g in gaps)
+
+
+def _cell(words: str) -> str:
+    return f"<td>{escape(words)}</td>"
+
+
+def _violations(result: Result) -> str:
+    if not result.violations:
+        return ""
+    items = "".join(f"<li>{escape(violation)}</li>" for violation in result.violations)
+    return f'<div class="violations"><b>{escape(result.solver)}: the verifier refuses this schedule</b><ul>{items}</ul></div>'

@@ -1,0 +1,183 @@
+"""The table of formats, detection by parsing, and conversion."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from optbench.errors import FileFormatError, ModelError, ParameterError, UnknownNameError, UnsupportedError
+from optbench.model.files.instance_json import instance_from_dict, instance_to_json
+from optbench.model.files.json_fields import read_text, shown
+from optbench.model.files.strict_json import parse_json, write_text
+from optbench.model.formats import sacct, wfformat
+from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
+from optbench.model.formats.extract import project_of, shop_of
+from optbench.model.formats.flexible import parse_flexible, write_flexible
+from optbench.model.formats.imported import Import, Options, Report
+from optbench.model.formats.jobshop_format import parse_standard, parse_taillard, write_standard, write_taillard
+from optbench.model.formats.rcpsp_format import parse_patterson, parse_psplib, write_patterson, write_psplib
+from optbench.model.formats.sacct_runs import looks_like_sacct
+from optbench.model.formats.text import MisfitError
+from optbench.model.formats.wf_records import is_wfformat
+from optbench.model.instance import Instance
+from optbench.model.validate import validate
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format. ``read`` takes the text and a name for the instance, and raises a FileFormatError where the text is in
+    another; ``write`` raises an UnsupportedError for an instance that the format cannot express, and is None where nothing
+    is written. ``importer`` reads records of what ran: ``read`` is then the instance of what it returns."""
+
+    name: str
+    summary: str
+    read: Callable[[str, str], Instance]
+    write: Callable[[Instance], str] | None
+    importer: Callable[[str, str, Options | None], Import] | None = None
+
+    def detect(self, text: str) -> bool:
+        """Whether the text can be read in this format from beginning to end."""
+        try:
+            self.read(text, "")
+        except FileFormatError:
+            return False
+        return True
+
+
+def shop_format(name: str, summary: str, problem: str, parse: Callable[[str], Shop], write: Callable[[Shop], str]) -> Format:
+    """A layout of shops; only flexible ones have alternatives."""
+    flexible = problem == "flexible_jobshop"
+    return Format(
+        name,
+        summary,
+        lambda text, title: shop_instance(parse(text), title, problem),
+        lambda instance: write(shop_of(instance, name, flexible)),
+    )
+
+
+def project_format(name: str, summary: str, parse: Callable[[str], Project], write: Callable[[Project], str]) -> Format:
+    return Format(
+        name,
+        summary,
+        lambda text, title: project_instance(parse(text), title),
+        lambda instance: write(project_of(instance, name)),
+    )
+
+
+def record_format(name: str, summary: str, importer: Callable[[str, str, Options | None], Import]) -> Format:
+    """A format of records, which is read only."""
+    return Format(name, summary, lambda text, title: importer(text, title, None).instance, None, importer)
+
+
+TEXT_FORMATS = (
+    shop_format("jobshop", "job shop, standard layout", "jobshop", parse_standard, write_standard),
+    shop_format("taillard", "job shop, Taillard layout", "jobshop", parse_taillard, write_taillard),
+    shop_format("fjsp", "flexible job shop", "flexible_jobshop", parse_flexible, write_flexible),
+    project_format("rcp", "project, Patterson .rcp", parse_patterson, write_patterson),
+    project_format("psplib", "project, PSPLIB .sm", parse_psplib, write_psplib),
+)
+NATIVE = Format("optbench", "optbench JSON", lambda text, name: instance_from_dict(parse_json(text)), instance_to_json)
+WFFORMAT = record_format("wfformat", "WfFormat JSON of WfCommons", wfformat.read)
+SACCT = record_format("sacct", "Slurm accounting log", sacct.read)
+FORMATS = MappingProxyType({entry.name: entry for entry in (NATIVE, *TEXT_FORMATS, WFFORMAT, SACCT)})
+
+
+def load(path: str | Path, format: str | None = None) -> Instance:
+    """The valid instance in a file of any known format, or a FileFormatError that says why not."""
+    return load_import(path, format).instance
+
+
+def load_import(path: str | Path, format: str | None = None, options: Options | None = None) -> Import:
+    """``load`` with the schedule on record, and the report of what was read, dropped and assumed.
+
+    ``options`` are for the formats of records. Files of the others have no schedule and nothing but their size to report.
+    """
+    path = Path(os.fspath(path))
+    text = read_text(path)
+    try:
+        found = parse_import(text, shown(Path(path.stem)), format, options)
+        validate(found.instance)
+        return found
+    except (FileFormatError, ModelError) as error:
+        raise FileFormatError(f"{shown(path)}: {error}") from None
+
+
+def parse(text: str, name: str, format: str | None = None) -> Instance:
+    """The instance in a text, not yet validated."""
+    return parse_import(text, name, format).instance
+
+
+def parse_import(text: str, name: str, format: str | None = None, options: Options | None = None) -> Import:
+    """The content of a text, its instance not yet validated."""
+    if format is not None and format not in FORMATS:
+        raise UnknownNameError("format", format, FORMATS)
+    if format is None and text.lstrip()[:1] in ("{", "[", '"'):
+        return parse_any_json(text, name, options)
+    if format is None and looks_like_sacct(text):
+        format = SACCT.name
+    if format is not None:
+        entry = FORMATS[format]
+        return entry.importer(text, name, options) if entry.importer else plain(entry.read(text, name), format, options)
+    instance, format = parse_any(text, name)
+    return plain(instance, format, options)
+
+
+def plain(instance: Instance, format: str, options: Options | None) -> Import:
+    """An instance that is all there is in its file."""
+    if options not in (None, Options()):
+        records = ", ".join(entry.name for entry in FORMATS.values() if entry.importer)
+        raise ParameterError(f"format {format!r} takes no import options; formats that do: {records}")
+    return Import(instance, None, Report(format, {"tasks": instance.num_tasks}))
+
+
+def parse_any_json(text: str, name: str, options: Options | None) -> Import:
+    """A workflow, or an optbench file, or nothing."""
+    data = parse_json(text)
+    if is_wfformat(data):
+        return wfformat.import_workflow(data, name, options)
+    return plain(instance_from_dict(data), NATIVE.name, options)
+
+
+def parse_any(text: str, name: str) -> tuple[Instance, str]:
+    """Of the plain formats, exactly one must fit from beginning to end; its name too."""
+    found, misfits = {}, {}
+    for entry in TEXT_FORMATS:
+        try:
+            found[entry.name] = entry.read(text, name)
+        except MisfitError as error:
+            misfits[entry.name] = error
+    if len(found) == 1:
+        format, instance = next(iter(found.items()))
+        return instance, format
+    if found:
+        raise FileFormatError(f"reads as any of {', '.join(found)}; say which is meant with the format option")
+    raise FileFormatError(explain(misfits))
+
+
+def explain(misfits: dict[str, MisfitError]) -> str:
+    """What each format found wrong, the one that got furthest first."""
+    order = sorted(misfits, key=lambda name: -misfits[name].depth)
+    return "in no known format\n" + "\n".join(f"  {FORMATS[name].summary} ({name}): {misfits[name]}" for name in order)
+
+
+def detect(text: str) -> str:
+    """Name of the one format the text is in."""
+    names = [entry.name for entry in FORMATS.values() if entry.detect(text)]
+    if len(names) != 1:
+        raise FileFormatError(f"in {len(names)} known formats ({', '.join(names) or 'none fits'}); known: {', '.join(FORMATS)}")
+    return names[0]
+
+
+def convert(source: str | Path, target: str | Path, to: str = "optbench", format: str | None = None) -> Instance:
+    """Write the instance of one file to another in format ``to``; returns the instance."""
+    if to not in FORMATS:
+        raise UnknownNameError("format", to, FORMATS)
+    write = FORMATS[to].write
+    if write is None:
+        raise UnsupportedError(f"format {to!r} can be read but not written; write 'optbench' instead")
+    instance = load(source, format)
+    write_text(Path(target), write(instance))
+    return instance

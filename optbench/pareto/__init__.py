@@ -1,0 +1,1 @@
+"""Fronts between two metrics: their search, their certified floor and their page."""

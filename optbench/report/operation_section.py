@@ -1,0 +1,185 @@
+"""The section on arriving work: J per unit beside certified floors, times in the system, what waits; pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from html import escape
+
+from optbench.errors import OptbenchError
+from optbench.evaluate.rows import Row
+from optbench.evaluate.stats import Estimate
+from optbench.evaluate.summaries import over_instances
+from optbench.html.axes import key
+from optbench.html.axis_scale import amount, plain
+from optbench.model.files import read_schedule
+from optbench.report import operation_charts as charts
+from optbench.report.frontier_chart import Point, frontier
+from optbench.report.gathered import Report
+from optbench.report.operation_figures import BINS, Operation, operation
+from optbench.report.ranking import table_of
+from optbench.report.words import NONE, counted, percent, seconds
+
+# Of so many problems the first instance is drawn, with so many solvers in the order of the study.
+MOST_DRAWN, MOST_CURVES = 3, 9
+# Share of the units offered that a point of the front has done.
+MOST_DONE = 0.98
+NOTES = (
+    "Means over instances, small: 95 % intervals. Above floor: J per unit against the certified least J per unit of anybody who "
+    "does as many units (own), all units offered (offered), or as many at the same mean time in the system (frontier). "
+    "Where solvers leave different work undone, J per unit itself does not compare them: rest is paid whatever is done. "
+    "In system: mean over all arrivals, of what is undone up to the end."
+)
+FRONTIER = (
+    "Means over instances. "
+    "The dots are the certified least of anybody with a solver's units and its time; the line between is only drawn."
+)
+PICTURES = (
+    ("Power over time", f"Means over 1/{BINS} of the time watched each, an hour of a week."),
+    ("Times in the system", "Share of all arrivals done within a time; a curve that ends below 100 % has left work undone."),
+    ("Routes", "Of what came in at an ingress (row) and began, per cent at each pool (column)."),
+)
+
+
+def operations(report: Report, number: dict[str, int]) -> str:
+    """Nothing where no instance has arrivals."""
+    targets = [target for target in dict.fromkeys(row.cell.target for row in report.table.rows) if _rows_of(report, target)]
+    if not targets:
+        return ""
+    parts = ['<section id="operation"><div class="head"><h2>Operation</h2></div>']
+    for k, target in enumerate(targets):
+        rows = _rows_of(report, target)
+        parts.append(f"<h3>{escape(target)}</h3>{_table(rows, number)}{_by_day(rows, number)}")
+        if k < MOST_DRAWN:
+            parts.append(_frontier(rows, number))
+            parts.append(_pictures(report, rows, number))
+    return f'{"".join(parts)}<p class="note">{NOTES}</p></section>'
+
+
+def _rows_of(report: Report, target: str) -> dict[str, list[Row]]:
+    """Verified cells of a problem with arrivals, by solver, in the order of the ranking."""
+    out = {}
+    for summary in report.ranked:
+        rows = [row for row in report.rows[summary.label] if row.cell.target == target and "units_offered" in _metrics(row)]
+        if rows:
+            out[summary.label] = rows
+    return out
+
+
+def _metrics(row: Row) -> dict[str, float]:
+    return {} if row.record is None or row.objective is None else dict(row.record.metrics)
+
+
+def _value(name: str) -> Callable[[Row], float | None]:
+    def value(row: Row) -> float | None:
+        found = _metrics(row).get(name)
+        return found if found is not None and math.isfinite(found) else None
+
+    return value
+
+
+def _done_share(row: Row) -> float | None:
+    found = _metrics(row)
+    return found["units_done"] / found["units_offered"] if found.get("units_offered") else None
+
+
+def _frontier(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
+    """Of solvers that do about all the work: what the others save by leaving it is no point of the same front."""
+    points, left = [], []
+    for label, each in rows.items():
+        done = over_instances(each, _done_share)
+        if done is None or done.value < MOST_DONE:
+            left.append(label)
+            continue
+        names = ("sojourn_censored_s", "j_per_unit", "floor_frontier_j_per_unit")
+        sojourn, reached, floor = (over_instances(each, _value(name)) for name in names)
+        if sojourn is not None and reached is not None and sojourn.value > 0:
+            points.append(Point(label, sojourn.value, reached.value, None if floor is None else floor.value))
+    picture = frontier(points, number)
+    more = f" Not drawn, with more than {percent(1 - MOST_DONE)} of the work undone: {', '.join(left)}." if left else ""
+    return _figure("Energy against time in the system", escape(FRONTIER + more), picture) if picture else ""
+
+
+def _waiting(value: float) -> str:
+    return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+
+
+Show = Callable[[float], str]
+COLUMNS: tuple[tuple[str, Callable[[Row], float | None], Show], ...] = (
+    ("units done", _done_share, percent),
+    ("completed", _value("completed"), lambda value: f"{value:,.0f}"),
+    ("J per unit", _value("j_per_unit"), lambda value: plain(float(f"{value:.5g}"))),
+    ("energy", _value("energy_j"), lambda value: amount(value, "J")),
+    ("above floor: own", _value("gap_own"), percent),
+    ("offered", _value("gap_offered"), percent),
+    ("frontier", _value("gap_frontier"), percent),
+    ("in system", _value("sojourn_censored_s"), seconds),
+    ("p95 of done", _value("sojourn_p95_s"), seconds),
+    ("p99 of done", _value("sojourn_p99_s"), seconds),
+    ("at work", _value("service_mean_s"), seconds),
+    ("wait at end", _value("queue_end"), _waiting),
+    ("late", _value("slo_violation"), percent),
+)  # fmt: skip
+
+
+def _table(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
+    """Columns of which nobody has a value are left out."""
+    found = {label: [over_instances(each, value) for _, value, _ in COLUMNS] for label, each in rows.items()}
+    kept = [k for k in range(len(COLUMNS)) if any(each[k] is not None for each in found.values())]
+    lines = []
+    for label, each in found.items():
+        cells = "".join(f"<td>{_shown(each[k], COLUMNS[k][2])}</td>" for k in kept)
+        lines.append(f"<tr>{_head(label, number)}{cells}</tr>")
+    return table_of(["solver", *(COLUMNS[k][0] for k in kept)], lines, "operation")
+
+
+def _by_day(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
+    """What waits at the end of each day."""
+    days = [f"queue_day{k}" for k in range(1, 15)]
+    kept = [name for name in days if any(name in _metrics(row) for each in rows.values() for row in each)]
+    if not kept:
+        return ""
+    lines = []
+    for label, each in rows.items():
+        found = [over_instances(each, _value(name)) for name in kept]
+        lines.append(f"<tr>{_head(label, number)}{''.join(f'<td>{_shown(one, _waiting)}</td>' for one in found)}</tr>")
+    return table_of(["waiting at the end of", *(f"day {name[9:]}" for name in kept)], lines, "queues")
+
+
+def _head(label: str, number: dict[str, int]) -> str:
+    return f'<th scope="row"><span class="who">{key(number[label])}<span>{escape(label)}</span></span></th>'
+
+
+def _shown(found: Estimate | None, show: Show) -> str:
+    if found is None:
+        return NONE
+    around = f"<small>{show(found.low)} to {show(found.high)}</small>" if found.known and found.high > found.low else ""
+    return f"{show(found.value)}{around}"
+
+
+def _pictures(report: Report, rows: dict[str, list[Row]], number: dict[str, int]) -> str:
+    """Of the first instance that all of these solvers have; nothing where its files are gone."""
+    labels = [label for label in report.table.labels if label in rows]
+    drawn = labels[:MOST_CURVES]
+    first = rows[drawn[0]][0].cell
+    found: list[tuple[str, Operation]] = []
+    try:
+        instance = report.store.instance(first.instance_hash)
+        for label in drawn:
+            row = next((row for row in rows[label] if row.cell.instance_hash == first.instance_hash), None)
+            if row is not None:
+                schedule = read_schedule(report.store.cell(row.cell.key) / "schedule.json", instance)
+                found.append((label, operation(instance, schedule)))
+    except (OptbenchError, OSError):  # a store that was cleaned up; the tables stand without it
+        return ""
+    assert instance.stream is not None
+    names = instance.stream.ingress_names, instance.pools.names
+    made = (charts.power(found, number), charts.times(found, number), charts.routes(found, number, *names))
+    left = len(labels) - len(drawn)
+    more = f" {counted(left, 'solver')} more in the tables alone." if left else ""
+    return "".join(_figure(title, note + more, picture) for (title, note), picture in zip(PICTURES, made, strict=True) if picture)
+
+
+def _figure(title: str, note: str, picture: str) -> str:
+    image = f'<div class="scroll" tabindex="0">{picture}</div>'
+    return f'<figure><figcaption><h2>{title}</h2></figcaption>{image}<p class="note">{note}</p></figure>'

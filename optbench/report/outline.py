@@ -1,0 +1,95 @@
+"""A report as plain data, for machines and for terminals; and the page that lists all studies of a workspace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from optbench.evaluate.stats import Estimate
+from optbench.evaluate.summaries import Summary
+from optbench.html.page_shell import shell
+from optbench.report.gathered import Report, caveats
+from optbench.report.ranking import table_of
+from optbench.report.study_page import PACKAGE
+from optbench.report.study_verdict import verdict
+from optbench.report.words import unbroken
+from optbench.store.run_store import STUDIES, Store, write_whole
+
+INDEX = "index.html"
+HEADS = ("study", "question and answer", "cells", "last ran (UTC)")
+
+
+def outline(report: Report) -> dict[str, Any]:
+    """What the page says first, as plain data."""
+    return {
+        "study": report.name,
+        "question": report.plan.study.question,
+        "config_hash": report.plan.study.config_hash,
+        "trust": list(report.plan.study.trust),
+        "cells": len(report.plan.cells),
+        "done": len(report.records),
+        "failed": len(report.failures),
+        "verdict": verdict(report),
+        "caveats": [{"words": each.words, "grave": each.grave} for each in caveats(report)],
+        "ranked_by": report.plan.study.rank or "study_gap",
+        "ranking": [_summary(each) for each in report.summaries],
+    }
+
+
+def _summary(each: Summary) -> dict[str, Any]:
+    return {
+        "solver": each.label,
+        "planned": each.planned,
+        "ran": each.ran,
+        "compared": each.compared,
+        "failed": each.failed,
+        "no_schedule": each.unsolved,
+        "study_gap": _estimate(each.study_gap),
+        "score": _estimate(each.score),
+        "behind_first": _estimate(each.behind),
+        "gap": _estimate(each.gap),
+        "rpd": _estimate(each.rpd),
+        "regret": _estimate(each.regret),
+        "optimal": each.optimal,
+        "proved": each.proved,
+        "time_s": each.time_s,
+        "rank": each.rank,
+        "wins": each.wins,
+    }
+
+
+def _estimate(found: Estimate | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    ends = (found.low, found.high) if found.known else (None, None)
+    return {"mean": found.value, "low": ends[0], "high": ends[1], "instances": found.count}
+
+
+def last_ran(report: Report) -> str:
+    """When its latest cell began, in ISO 8601; nothing where none has run."""
+    return max((record.began_at for record in report.records), default="")
+
+
+def write_index(reports: Sequence[tuple[Report, Path]], store: Store, path: Path | None = None) -> Path:
+    """A page that lists studies, the one that ran last first; returns where it went."""
+    target = path or store.folder / STUDIES / INDEX
+    rows = []
+    for report, file in sorted(reports, key=lambda pair: last_ran(pair[0]), reverse=True):
+        link = Path(os.path.relpath(file.absolute(), target.absolute().parent)).as_posix()
+        failed = f'<small class="bad">{len(report.failures):,} failed</small>' if report.failures else ""
+        rows.append(
+            f'<tr><th scope="row"><a href="{escape(link)}">{escape(report.name)}</a></th>'
+            f'<td class="words">{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small></td>'
+            f"<td>{len(report.records):,} of {len(report.plan.cells):,}{failed}</td>"
+            f"<td>{escape(last_ran(report)[:16].replace('T', ' '))}</td></tr>"
+        )
+    what = "study" if len(reports) == 1 else "studies"
+    body = [
+        f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {what} run here</p></header>',
+        f"<section>{table_of(HEADS, rows, 'gates', words=(0, 1))}</section>",
+    ]
+    write_whole(target, shell("Studies", body, PACKAGE, ("report.css",)).encode("utf-8", "replace"))
+    return target

@@ -1,0 +1,166 @@
+"""Where figures come from: machines, versions, budgets, seeds, the study's file, and what each number means."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from html import escape
+
+from optbench.errors import OptbenchError
+from optbench.evaluate import stats
+from optbench.report.gathered import Report, fixed
+from optbench.report.ranking import table_of
+from optbench.report.words import NONE, counted, seconds
+from optbench.study.declared import SolverEntry
+
+MEANINGS = (
+    (
+        "study gap",
+        "|objective − bound| / the larger of both, with the best bound of the instance that the core has certified, whoever "
+        "reported it, that a solver named in `trust` gave, or that the run itself gave: as far as those bounds are right, a "
+        "schedule is at most so far from the optimum. A cell that failed or found nothing counts as 100 %. Of lexicographic "
+        "objectives the widest gap counts. Gates and claims call it study_gap.",
+    ),
+    (
+        "behind first",
+        f"its gap minus that of the first, instance by instance; an interval that holds 0 may be chance, as may any of fewer "
+        f"than {stats.FEWEST} instances.",
+    ),
+    (
+        "gap of its own run",
+        "the gap to the best bound of the very same run, certified or the solver's own; 100 % of a solver that gives none (gap).",
+    ),
+    (
+        "above best known",
+        "(objective − best known) / best known (rpd), over the instances that it solved; of objectives in order, of the first. "
+        "Of public instances the published best known counts too. It proves nothing.",
+    ),
+    ("optimum", "cells whose study gap is closed."),
+    (
+        "time",
+        f"solving time, without verification: geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s; a failure counts as the "
+        "whole time limit, and not at all where there is none.",
+    ),
+    ("rank, wins", "by objective on each instance and seed; level results share their ranks and win together."),
+    (
+        "intervals",
+        f"{100 * stats.LEVEL:g} %, bootstrap over instances within each problem (repetitions of an instance are averaged first); "
+        "where every problem has one instance only, the problems are drawn.",
+    ),
+)
+
+
+def meanings() -> str:
+    """Every column in a sentence."""
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in MEANINGS)
+    return f'<details class="meanings"><summary>What the columns mean</summary><dl>{items}</dl></details>'
+
+
+def provenance(report: Report) -> str:
+    """Machines and versions, how each solver was run, and the file of the study."""
+    study = report.plan.study
+    facts = [
+        ("seeds", _ranges(study.seeds) + (f", {study.repetitions} repetitions each" if study.repetitions > 1 else "")),
+        ("bounding of an instance", f"{study.bound_limit_s:g} s"),
+        ("reference", study.reference),
+        ("solvers whose own bounds count for all (trust)", ", ".join(study.trust) or "none"),
+        ("configuration", study.config_hash[:16]),
+        ("run again", f"optbench run {report.word}"),
+    ]
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    budgets = [_budget(entry) for entry in study.solvers]
+    return (
+        f'<section id="provenance"><div class="head"><h2>How it was made</h2></div>{_machines(report)}'
+        f"<h3>Solvers and budgets</h3>{table_of(BUDGET_HEADS, budgets, 'budgets', words=(0, 1))}{_problems(report)}"
+        f"<dl>{listed}</dl>{_file(report)}</section>"
+    )
+
+
+# Problems listed; a study of a public library has one per file.
+MOST_PROBLEMS = 60
+BUDGET_HEADS = ("solver", "parameters", "time limit", "work limit", "threads", "hard wall limit", "memory limit")
+
+
+def _budget(entry: SolverEntry) -> str:
+    budget = entry.budget
+    params = ", ".join(f"{key}={value}" for key, value in entry.params.items())
+    memory = "none" if budget.memory_limit_mb is None else f"{budget.memory_limit_mb:,.0f} MB"
+    limit = "none" if budget.time_limit_s is None else seconds(budget.time_limit_s)
+    work = "none" if budget.work_limit is None else f"{budget.work_limit:g}"
+    figures = (limit, work, str(budget.threads), seconds(budget.hard_wall_s), memory)
+    cells = "".join(f"<td>{escape(each)}</td>" for each in figures)
+    return f'<tr><th scope="row">{escape(entry.label)}</th><td class="words">{escape(params) or "defaults"}</td>{cells}</tr>'
+
+
+def _problems(report: Report) -> str:
+    """What was to be solved, and what was to be minimised."""
+    instances: dict[str, dict[str, str]] = {}
+    for row in report.table.rows:
+        instances.setdefault(row.cell.target, {})[row.cell.instance_hash] = row.cell.instance
+    rows = [
+        f'<tr><th scope="row">{escape(target)}</th><td class="words">{escape(_objective(report, next(iter(found))))}</td>'
+        f"<td>{len(found):,}</td></tr>"
+        for target, found in list(instances.items())[:MOST_PROBLEMS]
+    ]
+    more = len(instances) - len(rows)
+    note = f'<p class="note">{more:,} more problems are not listed.</p>' if more > 0 else ""
+    return f"<h3>Problems</h3>{table_of(('problem', 'minimise', 'instances'), rows, 'problems', words=(0, 1))}{note}"
+
+
+def _objective(report: Report, instance_hash: str) -> str:
+    """The objective of an instance, where the store still has it."""
+    try:
+        return report.store.instance(instance_hash).objective.label
+    except (OSError, OptbenchError, pickle.PickleError, AttributeError, ImportError, EOFError, TypeError):
+        return NONE
+
+
+def _machines(report: Report) -> str:
+    """One row per machine and version of the code, with what was run there and when."""
+    found: dict[str, list[str]] = {}
+    for record in report.records:
+        parts = fixed(record.machine).items()
+        words = ", ".join(f"{value}" if key in ("host", "system") else f"{key} {value}" for key, value in parts)
+        words += "".join(f", sandbox {key} {value}" for key, value in record.machine.get("sandbox", {}).items())
+        found.setdefault(f"{words}\n{record.code_version}", []).append(record.began_at)
+    if not found:
+        return ""
+    rows = []
+    for name, times in sorted(found.items(), key=lambda pair: -len(pair[1])):
+        machine, _, code = name.partition("\n")
+        began = sorted(time for time in times if time)
+        span = f"{_minute(began[0])} to {_minute(began[-1])}" if began else ""
+        rows.append(
+            f'<tr><td class="words">{escape(machine)}</td><td class="words"><code>{escape(code)}</code></td>'
+            f'<td class="words">{escape(span)}</td><td>{counted(len(times), "cell")}</td></tr>'
+        )
+    dirty = any("dirty" in record.code_version for record in report.records)
+    note = '<p class="note">dirty: with changes that are in no commit.</p>' if dirty else ""
+    return table_of(("machine", "optbench and commit", "when (UTC)", "ran"), rows, "machines", words=range(3)) + note
+
+
+def _minute(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def _ranges(seeds: tuple[int, ...]) -> str:
+    """``0-4, 7``."""
+    parts: list[list[int]] = []
+    for seed in sorted(seeds):
+        if parts and seed == parts[-1][-1] + 1:
+            parts[-1].append(seed)
+        else:
+            parts.append([seed])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def _file(report: Report) -> str:
+    """The study as it is written, else as it was recorded."""
+    path = report.plan.study.path
+    try:
+        text, name = ("", "") if path is None else (path.read_text(encoding="utf-8"), path.name)
+    except (OSError, UnicodeDecodeError):
+        text, name = "", ""
+    if not text:
+        text, name = json.dumps(report.plan.study.to_dict(), indent=2, default=str), "as it was recorded"
+    return f"<details><summary>The study: {escape(name)}</summary><pre>{escape(text)}</pre></details>"

@@ -1,0 +1,146 @@
+"""The report of a study: one self-contained page."""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import Path
+
+from optbench import __version__
+from optbench.evaluate.claim_ledger import ClaimResult
+from optbench.evaluate.gates import GateResult
+from optbench.html.page_shell import shell
+from optbench.report import solver_charts
+from optbench.report.failures import failures
+from optbench.report.gathered import Caveat, Report, caveats, gather
+from optbench.report.instance_section import instances
+from optbench.report.operation_section import operations
+from optbench.report.provenance import meanings, provenance
+from optbench.report.ranking import claims_section, gates_section, ranking
+from optbench.report.study_verdict import verdict
+from optbench.report.words import counted, unbroken
+from optbench.store.run_store import Store, write_whole
+from optbench.study.planning import Plan
+
+REPORT = "report.html"
+PACKAGE = "optbench.report"
+# Remarks before the verdict; a study may contradict itself a thousand times.
+MOST_CAVEATS = 12
+DOTS = (
+    f"A dot is an instance, the large mark the mean, the bar its 95 % interval; a cross has no gap and counts as 100 %. Of more "
+    f"than {solver_charts.MOST_DOTS} instances every so many is drawn."
+)
+CURVES = (
+    "Share of the instances on which a solver is within an excess of the best objective: the higher and the further left, the "
+    f"better. At most the first {solver_charts.MOST_LINES} of the ranking."
+)
+
+
+def write_report(plan: Plan, store: Store | None = None, path: Path | None = None, linked: bool = True) -> Path:
+    """Write the report of a study, by default beside its plans; returns where it went.
+
+    ``linked``: with links to the cells' files, which lead nowhere once the page is taken away from the store.
+    """
+    return write(gather(plan, store or Store()), path, linked)
+
+
+def write(report: Report, path: Path | None = None, linked: bool = True) -> Path:
+    """Write what is gathered already."""
+    target = path or report.folder / REPORT
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, render(report, target if linked else None).encode("utf-8", "replace"))
+    return target
+
+
+def render(report: Report, path: Path | None) -> str:
+    """The page as text; ``path`` is where it will be, None for a page without links to cells' files."""
+    gates, claims = report.judged
+    number = {label: k for k, label in enumerate(report.table.labels)}
+
+    def href(key: str) -> str:
+        if path is None:
+            return ""
+        folder = report.store.cell(key).absolute()
+        return Path(os.path.relpath(folder, path.absolute().parent)).as_posix() + "/"
+
+    body = [
+        _header(report, gates, claims),
+        _ranking(report, number),
+        operations(report, number),
+        _charts(report, number),
+        gates_section(gates),
+        claims_section(claims),
+        failures(report, href),
+        instances(report, href),
+        provenance(report),
+        f"<footer>optbench {escape(__version__)}  ·  {escape(report.name)} {report.plan.study.config_hash[:12]}</footer>",
+        '<dialog id="cell" aria-labelledby="cell-title"></dialog>',
+    ]
+    return shell(f"{report.name}: report", body, PACKAGE, ("report.css", "report.js"))
+
+
+def _header(report: Report, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
+    """The question, the answer, and what must be known before believing it."""
+    first, *rest = verdict(report)
+    also = "".join(f"<li>{unbroken(words)}</li>" for words in rest)
+    held = [
+        f"{sum(each.holds for each in found)} of {len(found)} {what} hold"
+        for found, what in ((gates, "gates"), (claims, "claims"))
+        if found
+    ]
+    remarks = caveats(report)
+    banners = "".join(map(_banner, remarks[:MOST_CAVEATS]))
+    more = len(remarks) - MOST_CAVEATS
+    hidden = f'<p class="caveat">and {more:,} more such remarks</p>' if more > 0 else ""
+    facts = "  ·  ".join([*_facts(report), *held])
+    return (
+        f'<header><h1>{escape(report.name)}</h1><p class="question">{escape(report.plan.study.question)}</p>'
+        f'<p class="facts">{escape(facts)}</p></header>{banners}{hidden}'
+        f'<section id="verdict"><p class="verdict">{unbroken(first)}</p>{f"<ul>{also}</ul>" if also else ""}</section>'
+    )
+
+
+def _banner(caveat: Caveat) -> str:
+    shade, sign = (" grave", "✗") if caveat.grave else ("", "!")
+    return f'<p class="caveat{shade}" role="note"><b>{sign}</b> {_coded(caveat.words)}</p>'
+
+
+def _coded(words: str) -> str:
+    """Text with its commands, which stand between backquotes, as such."""
+    parts = escape(words).split("`")
+    return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
+
+
+def _facts(report: Report) -> list[str]:
+    rows = report.table.rows
+    instances_of = len({row.cell.instance_hash for row in rows})
+    return [
+        f"{len(report.records):,} of {counted(len(report.plan.cells), 'cell')}",
+        counted(len(report.table.labels), "solver"),
+        f"{counted(instances_of, 'instance')} of {counted(len({row.cell.target for row in rows}), 'problem')}",
+    ]
+
+
+def _ranking(report: Report, number: dict[str, int]) -> str:
+    if not report.summaries:
+        return ""
+    head = '<div class="head"><h2>Ranking</h2><span class="hint">means over instances, small: 95 % intervals</span></div>'
+    return f'<section id="ranking">{head}{ranking(report, number)}{meanings()}</section>'
+
+
+def _charts(report: Report, number: dict[str, int]) -> str:
+    if not report.ranked:
+        return ""
+    parts = [
+        _figure("Gaps", solver_charts.gaps(report, number), DOTS),
+        _figure("Performance profile", solver_charts.profile(report, number), CURVES),
+        _figure("Gap against time", solver_charts.time_against_gap(report, number), "Lower and further left is better."),
+    ]
+    return f'<section id="charts">{"".join(parts)}</section>'
+
+
+def _figure(name: str, chart: str, note: str) -> str:
+    if not chart:
+        return ""
+    image = f'<div class="scroll" tabindex="0">{chart}</div>'
+    return f'<figure><figcaption><h2>{name}</h2></figcaption>{image}<p class="note">{note}</p></figure>'

@@ -1,0 +1,190 @@
+"""The verdict in words: who is best, by how much, what of it is proven, and what a simple rule does as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from optbench.evaluate.scores import Score
+from optbench.evaluate.stats import Estimate
+from optbench.evaluate.summaries import Summary, difference
+from optbench.report.gathered import Report
+from optbench.report.words import counted, figures, listed, percent, points, with_interval
+
+# Solvers named one by one in a sentence.
+MOST_NAMED = 4
+
+
+def verdict(report: Report) -> list[str]:
+    """Sentences, the answer first; each can be read off the tables."""
+    ranked = report.ranked
+    if not ranked:
+        return ["Nothing has run yet."]
+    if all(row.objective is None for row in report.table.rows):
+        return ["No solver has reached a schedule.", *_failures(report)]
+    if report.score is not None:
+        return [_closest(report, report.score), *_behind(report), *_failures(report), *_rules(report)]
+    if all(row.study_gap is None for row in report.table.rows):
+        return [_unbounded(report), *_failures(report)]
+    if len(ranked) > 1 and not report.costs.columns:
+        return ["The solvers have run on different instances: nothing can be compared yet.", *_failures(report)]
+    return [_best(report), *_behind(report), *_proven(report), *_trusted(report), *_failures(report), *_rules(report)]
+
+
+def _best(report: Report) -> str:
+    first, *others = report.ranked
+    assert first.study_gap is not None
+    where = f"over {counted(first.study_gap.count, 'instance')}"
+    within = f"on average within {with_interval(first.study_gap)} of the best bounds {where}"
+    if first.optimal == first.compared:
+        within = f"proven optimal {where}"
+    level = [first.label, *(each.label for each in others if each.rpd is not None and _level(each))]
+    if not others:
+        return f"{first.label}: its schedules are {within}."
+    if first.study_gap.count == 1:
+        named = [(each.label, each.study_gap) for each in report.ranked[:MOST_NAMED]]
+        gaps = ", ".join(f"{label} {percent(None if gap is None else gap.value)}" for label, gap in named)
+        return f"One instance alone, which says nothing of others: gaps of {gaps}."
+    if len(level) > 1:
+        return f"{_named(level)} cannot be told apart: the schedules of {first.label}, first by mean, are {within}."
+    return f"{first.label} is best: its schedules are {within}."
+
+
+def _closest(report: Report, score: Score) -> str:
+    """The answer where the study says what it ranks by."""
+    first, *others = report.ranked
+    if first.score is None:
+        return f"No solver has a value of {score.source}, by which this study ranks."
+    shown = with_interval if score.is_share else figures
+    value = f"{shown(first.score)} on average over {counted(first.score.count, 'instance')}"
+    level = [first.label, *(each.label for each in others if each.score is not None and not each.unscored and _level(each))]
+    if len(level) > 1:
+        return f"By {score.words}, {_named(level)} cannot be told apart; {first.label}, first by mean, is at {value}."
+    last = next((each for each in reversed(others) if each.score is not None and not each.unscored), None)
+    other = "" if last is None else f"; {last.label}, the last of {len(report.ranked)}, is at {shown(last.score)}"
+    return f"By {score.words}, {first.label} is best: {value}{other}."
+
+
+def _named(names: list[str]) -> str:
+    return listed(names) if len(names) <= MOST_NAMED else f"{listed(names[:MOST_NAMED])}, and {len(names) - MOST_NAMED} more"
+
+
+def _level(summary: Summary) -> bool:
+    """Whether a solver cannot be told from the first: the interval of their difference holds zero, or is of too few values."""
+    return summary.behind is None or not summary.behind.known or not summary.behind.apart_from_zero
+
+
+def _behind(report: Report) -> Iterator[str]:
+    """How far the others are behind."""
+    others = [each for each in report.ranked[1:] if each.rpd is not None and not each.unscored]
+    same = [each.label for each in others if each.behind is not None and (each.behind.low, each.behind.high) == (0, 0)]
+    level = [each for each in others if _level(each) and each.label not in same]
+    worse = [each for each in others if not _level(each)]
+    if same:
+        yield f"{_named([report.ranked[0].label, *same])} have the same {'gaps' if report.score is None else 'values'}."
+    if level and any(each.behind is not None and each.behind.known for each in level):
+        yield f"The differences may be chance: behind {report.ranked[0].label} are {_distances(report, level)}."
+    if worse:
+        last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {_apart(report)(worse[-1].behind)}"
+        yield f"Clearly behind {report.ranked[0].label} are {_distances(report, worse)}{last}."
+    unscored = [each.label for each in report.ranked if each.unscored]
+    if unscored and report.score is not None:
+        yield f"Placed last, for cells without a value of {report.score.source}: {_named(unscored)}."
+    without = [each.label for each in report.ranked if each.rpd is None]
+    if without:
+        yield f"Without any schedule: {_named(without)}."
+
+
+def _apart(report: Report) -> Callable[[Estimate | None], str]:
+    """How a difference is written."""
+    return points if report.score is None or report.score.is_share else figures
+
+
+def _distances(report: Report, found: list[Summary]) -> str:
+    return ", ".join(f"{each.label} by {_apart(report)(each.behind)}" for each in found[:MOST_NAMED])
+
+
+def _proven(report: Report) -> Iterator[str]:
+    """Of how many instances the optimum is known, and how often the first reaches it."""
+    first = report.ranked[0]
+    instances = {row.cell.instance_hash for row in report.table.rows if row.record is not None}
+    proven = len(instances & report.table.proven)
+    if proven == len(instances):
+        yield "The optimum of every instance is proven: the gaps are what is really lost."
+    elif proven:
+        of = f"{proven:,} of {counted(len(instances), 'instance')}"
+        yield f"The optimum of {of} is proven; elsewhere a gap is the most that may be lost."
+    else:
+        yield "No optimum is proven: the gaps are the most that may be lost, not what is."
+    if proven and first.optimal < first.compared:
+        by_itself = "" if first.proved == first.optimal else f" ({first.proved:,} by its own proof)"
+        yield f"{first.label} ends at a proven optimum in {first.optimal:,} of {counted(first.compared, 'cell')}{by_itself}."
+
+
+def _trusted(report: Report) -> Iterator[str]:
+    """Whose bounds count without a certificate."""
+    trust = report.plan.study.trust
+    if trust:
+        what = "whose bounds count" if len(trust) == 1 else "each of whose bounds counts"
+        yield f"The study trusts {listed(list(trust))}, {what} for every solver without a certificate."
+
+
+def _failures(report: Report) -> Iterator[str]:
+    failed, unsolved = sum(each.failed for each in report.ranked), sum(each.unsolved for each in report.ranked)
+    for count, what in ((failed, "failed"), (unsolved, "ended without a schedule")):
+        if count:
+            yield f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as a gap of 100 %."
+    unbounded = sum(record.failed for record in report.bounding)
+    if unbounded:
+        yield f"The bounding of {counted(unbounded, 'instance')} failed: gaps there rest on what solvers proved."
+    yield from _infeasible(report)
+
+
+def _infeasible(report: Report) -> Iterator[str]:
+    """Instances without a schedule: certified, or on the word of a solver that no schedule refutes."""
+    claims = [(row, row.record.infeasibility or {}) for row in report.table.rows if row.record and row.state == "infeasible"]
+    certain = {row.cell.instance_hash for row, claim in claims if claim.get("proof", "solver") != "solver"}
+    if certain:
+        have = "has" if len(certain) == 1 else "have"
+        yield f"{counted(len(certain), 'instance')} {have} no schedule: that is certified."
+    said = {row.cell.instance_hash: row.cell.label for row, _ in claims if row.cell.instance_hash not in certain}
+    if said:
+        who = _named(list(dict.fromkeys(said.values())))
+        yield f"No schedule refutes that {counted(len(said), 'instance')} cannot be solved, as {who} says without a certificate."
+
+
+def _rules(report: Report) -> Iterator[str]:
+    """Methods that do no better than a simple rule, learned ones first."""
+    ranked = report.ranked
+    rule = next((each for each in ranked if each.label in report.rules), None)
+    if rule is None:
+        return
+    after = [each for each in ranked[ranked.index(rule) + 1 :] if each.label not in report.rules and each.rpd is not None]
+    for learned in (True, False):
+        for clearly in (True, False):
+            names = [
+                each.label
+                for each in after
+                if (each.label in report.learned) == learned and _beaten(report, rule.label, each.label) == clearly
+            ]
+            if names:
+                does = "does better than" if clearly else "does as well as"
+                what = f"{'learned ' if learned else ''}{'method' if len(names) == 1 else 'methods'}"
+                yield f"The simple rule {rule.label} {does} the {what} {_named(names)}."
+
+
+def _beaten(report: Report, rule: str, other: str) -> bool:
+    """Whether the rule is ahead by more than chance."""
+    found = difference(report.rows[other], report.rows[rule], lambda row: report.merit(row))
+    return found is not None and found.apart_from_zero and found.low > 0
+
+
+def _unbounded(report: Report) -> str:
+    """Where no instance has a bound, ranks are all there is."""
+    ranked = sorted(report.ranked, key=lambda each: each.rank if each.rank is not None else float("inf"))
+    first = ranked[0]
+    words = "No instance has a lower bound, so nothing is proven and every gap counts as 100 %"
+    if len(ranked) == 1 or first.rank is None:
+        return f"{words}."
+    rpd = percent(first.rpd.value if first.rpd is not None else None)
+    place = f"average rank {first.rank:.2f} of {len(ranked)}, {rpd} above the best known"
+    return f"{words}. By objective {first.label} is first: {place}."

@@ -1,0 +1,90 @@
+"""The best known objective of each instance: over the study's verified objectives, and what is published of public instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from optbench.data.registry import bounds_table, data_sets
+from optbench.model.measures import Value, contradicts, gap
+from optbench.model.result import OPTIMAL_GAP
+from optbench.store.records import Record
+from optbench.study.cells import Cell
+
+PUBLISHED = "published"
+TABLE = "bounds.json"
+
+
+@dataclass(frozen=True)
+class BestKnown:
+    """``by`` is the label of the solver that reached it, or ``published``; ``low`` the best bound on the first level that counts
+    for every solver of the study."""
+
+    value: Value
+    by: str
+    low: float | None = None
+
+    @property
+    def first(self) -> float:
+        """Of the first level."""
+        return levels_of(self.value)[0]
+
+    @property
+    def proven(self) -> bool:
+        """Whether no schedule is better on the first level."""
+        reached = gap(self.first, self.low)
+        return reached is not None and (reached <= OPTIMAL_GAP or (self.low is not None and self.first <= self.low))
+
+
+def levels_of(value: Value) -> tuple[float, ...]:
+    """A value as one number per level."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def exceeds(bound: float, objective: float) -> bool:
+    """Whether a bound and an objective that was reached contradict each other."""
+    return contradicts(objective, bound)
+
+
+def published(targets: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Lower and upper bound of the targets that are public instances, from the tables at hand; each table is read once."""
+    tables: dict[str, Mapping[str, tuple[int, int]]] = {}
+    out: dict[str, tuple[float, float]] = {}
+    for target in dict.fromkeys(targets):
+        folder, slash, rest = target.partition("/")
+        if not slash or folder not in data_sets():
+            continue
+        if folder not in tables:
+            files = [file for file in data_sets()[folder].files if file.path == f"{folder}/{TABLE}"]
+            tables[folder] = bounds_table(files[0]) if files else {}
+        row = tables[folder].get(rest.split("/")[-1].rsplit(".", 1)[0])
+        if row is not None:
+            out[target] = (float(row[0]), float(row[1]))
+    return out
+
+
+def best_known(
+    reached: Mapping[str, Sequence[tuple[Value, str]]],
+    lows: Mapping[str, float],
+    public: Mapping[str, tuple[float, float]],
+) -> dict[str, BestKnown]:
+    """By instance: the least of what was reached (levels in order) and, of single objectives, of what is published."""
+    out = {}
+    for instance in dict.fromkeys([*reached, *public]):
+        found = min(reached.get(instance, ()), key=lambda each: levels_of(each[0]), default=None)
+        upper = public[instance][1] if instance in public else None
+        if upper is not None and (found is None or (not isinstance(found[0], tuple) and upper < found[0])):
+            found = (upper, PUBLISHED)
+        if found is not None:
+            out[instance] = BestKnown(*found, lows.get(instance))
+    return out
+
+
+def reached_by(cells: Iterable[Cell], records: Mapping[str, Record]) -> dict[str, list[tuple[Value, str]]]:
+    """By instance, every verified objective and the label of who reached it."""
+    out: dict[str, list[tuple[Value, str]]] = {}
+    for cell in cells:
+        record = records.get(cell.key)
+        if record is not None and not record.failed and record.objective is not None:
+            out.setdefault(cell.instance_hash, []).append((record.objective, cell.label))
+    return out

@@ -1,0 +1,1 @@
+"""Confinement of untrusted code: Landlock, seccomp, resource limits and process trees."""

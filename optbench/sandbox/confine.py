@@ -1,0 +1,115 @@
+"""What a fresh child gives up before it runs anything of a plug-in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optbench.sandbox import capabilities, landlock, process_tree, ps, seccomp
+from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
+
+MB = 1 << 20
+# No file of a cell may grow beyond this.
+MAX_FILE_MB = 1024
+# Backstops behind the polled limits: the address space asked for may exceed the memory used, and a clock tick may be late.
+DATA_SHARE, DATA_MB, CPU_GRACE_S = 1.5, 1024.0, 5
+# Where RLIMIT_NPROC binds, it counts every thread of the user: so many above those there are, for all cells together.
+SPARE_THREADS = 1024
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """Where a child may write, what it may use at most, and the folder of its temporary files."""
+
+    folder: Path
+    writable: Sequence[Path]
+    cpu_s: float
+    memory_mb: float
+    user_threads: int | None
+    landlock: bool = True
+
+
+def holds(with_landlock: bool = True) -> dict[str, Any]:
+    """What of the sandbox this machine enforces, for the record of a cell."""
+    return {"landlock": landlock.version() if with_landlock else 0, "seccomp": seccomp.is_available(), "tree": IS_LINUX}
+
+
+def confine(confinement: Confinement, parent: int) -> None:
+    """Call it in the child, single-threaded; raises OSError when a protection that the kernel offers cannot be had."""
+    if IS_LINUX:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before it was asked to be told
+        os._exit(1)
+    os.setsid()
+    for name, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        signal.signal(name, default)
+    _limit(confinement)
+    if IS_LINUX:
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # the kernel should take it first
+            file.write("1000")
+    capabilities.give_up()
+    if confinement.landlock and landlock.version():
+        landlock.write_only_beneath([confinement.folder, *confinement.writable])
+    if seccomp.is_available():
+        seccomp.leave_attributes_alone()
+
+
+def _limit(confinement: Confinement) -> None:
+    data = process_tree.data_size_mb(os.getpid()) + max(DATA_SHARE * confinement.memory_mb, confinement.memory_mb + DATA_MB)
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * MB)
+    _lower(resource.RLIMIT_CPU, int(confinement.cpu_s) + CPU_GRACE_S)
+    if IS_LINUX:
+        _lower(resource.RLIMIT_DATA, int(data * MB))
+    if confinement.user_threads is not None:
+        _lower(resource.RLIMIT_NPROC, confinement.user_threads)
+
+
+def _lower(limit: int, value: int) -> None:
+    """The soft limit, and the hard one above it; never above what holds already."""
+    _, hard = resource.getrlimit(limit)
+    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(limit, (most, most))
+
+
+def most_threads() -> int | None:
+    """For RLIMIT_NPROC, a fork bomb's end before it is seen; None for root, whom that limit does not bind."""
+    if os.geteuid() == 0:
+        return None
+    if not IS_LINUX:
+        return len(ps.rows()) + SPARE_THREADS
+    count = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.stat(f"/proc/{name}").st_uid == os.geteuid():
+                count += len(os.listdir(f"/proc/{name}/task"))
+    return count + SPARE_THREADS
+
+
+def take_precedence() -> None:
+    """Let this process, though not its children, run before all others: who watches a fork bomb must not queue behind it."""
+    if not IS_LINUX:
+        return
+    with contextlib.suppress(PermissionError):  # for those who may not, RLIMIT_NPROC binds
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+
+
+def environment(folder: Path, threads: int) -> Mapping[str, str]:
+    """Temporary files go to the job's folder. Caches of libraries elsewhere may be read, but not written."""
+    temporary = str(folder / "tmp")
+    out = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "JOBLIB_TEMP_FOLDER"), temporary)
+    out |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads))
+    return out
+
+
+def close_inherited(keep: int = 3) -> None:
+    """Sockets and files of the parent are no business of the child."""
+    os.closerange(keep, 1 << 20 if sys.platform == "linux" else 4096)

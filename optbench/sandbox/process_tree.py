@@ -1,0 +1,219 @@
+"""The processes beneath this one: which there are, what they use, and ending all of them.
+
+With this process a subreaper, whatever a child starts stays its descendant: in its own session, orphaned, or both.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from optbench.sandbox import ps
+
+IS_LINUX = sys.platform == "linux"
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+# Processes that could not be killed in so long are stuck in the kernel; nobody can do more about them.
+MAX_KILL_S = 10.0
+KB_PER_MB = 1024
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one process uses. Memory is its own: neither files nor, unlike ``rss``, what it maps of libraries."""
+
+    pid: int
+    cpu_s: float
+    memory_mb: float
+    threads: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A child that is gone: ``status`` as of ``waitpid``, and the most it ever had in memory, files included."""
+
+    pid: int
+    status: int
+    cpu_s: float
+    max_rss_mb: float
+
+
+def descendants(root: int) -> list[int]:
+    """Every process beneath one, dead ones that nobody has reaped included."""
+    if not IS_LINUX:
+        return ps.descendants(root)
+    if not os.path.exists(f"/proc/{root}/task/{root}/children"):
+        return _by_parents(root)
+    found: dict[int, None] = {}
+    waiting = [root]
+    while waiting:
+        for child in _children(waiting.pop()):
+            if child not in found:
+                found[child] = None
+                waiting.append(child)
+    return list(found)
+
+
+def _children(pid: int) -> list[int]:
+    """Children of a process; each of its threads has its own."""
+    out: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            out += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
+    except OSError:  # gone; its children are the subreaper's now
+        return out
+    return out
+
+
+def _by_parents(root: int) -> list[int]:
+    """For kernels that do not list children: from the parent that every process names."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (fields := _stat(int(name))) is not None:
+            children.setdefault(int(fields[1]), []).append(int(name))
+    found, waiting = [], [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def read(path: str) -> str:
+    """A file of /proc."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(file, 65536):
+            parts.append(part)
+        return b"".join(parts).decode(errors="replace")
+    finally:
+        os.close(file)
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of /proc/pid/stat from the state on: the name before it may hold blanks and brackets."""
+    try:
+        return read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def usage(pid: int) -> Usage | None:
+    """What a process uses, None when it is gone or dead; its processor time includes children that it has reaped."""
+    if not IS_LINUX:
+        return ps.usage(pid)
+    fields = _stat(pid)
+    if fields is None or fields[0] in "ZX":
+        return None
+    ticks = sum(map(int, fields[11:15]))
+    return Usage(pid, ticks / TICKS_PER_S, own_memory_mb(pid), int(fields[17]))
+
+
+def own_memory_mb(pid: int) -> float:
+    """Memory of a process that no file stands behind, shared or not; 0 when it is gone."""
+    return _sum_mb(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
+
+
+def shared_out_mb(pid: int) -> float:
+    """The same with every page divided among the processes that share it: exact over a tree, and slow for gigabytes."""
+    return _sum_mb(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:"))
+
+
+def data_size_mb(pid: int) -> float:
+    """Private memory that a process has asked for, used or not; this is what RLIMIT_DATA limits."""
+    return _sum_mb(f"/proc/{pid}/status", ("VmData:",))
+
+
+def rss_mb(pid: int) -> float:
+    """What of a process is in memory, shared libraries included."""
+    return _sum_mb(f"/proc/{pid}/status", ("VmRSS:",))
+
+
+def _sum_mb(path: str, names: tuple[str, ...]) -> float:
+    try:
+        text = read(path)
+    except OSError:
+        return 0.0
+    total = 0
+    for name in names:
+        begin = text.find(name)
+        if begin >= 0:
+            total += int(text[begin + len(name) :].split(None, 1)[0])
+    return total / KB_PER_MB
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it is there and no zombie."""
+    if not IS_LINUX:
+        return ps.usage(pid) is not None
+    fields = _stat(pid)
+    return fields is not None and fields[0] not in "ZX"
+
+
+def reap() -> list[Ended] | None:
+    """Children that have ended since the last call; None when there is no child at all."""
+    out: list[Ended] = []
+    while True:
+        try:
+            pid, status, used = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return out or None
+        if pid == 0:
+            return out
+        out.append(_ended(pid, status, used))
+
+
+def _ended(pid: int, status: int, used: resource.struct_rusage) -> Ended:
+    kilobytes = used.ru_maxrss if IS_LINUX else used.ru_maxrss / 1024
+    return Ended(pid, status, used.ru_utime + used.ru_stime, kilobytes / KB_PER_MB)
+
+
+def kill_tree(spared: Iterable[int] = ()) -> tuple[list[Ended], int]:
+    """End every descendant of this process but the ``spared`` children's: who ended, and how many could not be killed.
+
+    They are all stopped first, until no new one appears: nobody forks faster than it is killed. Then they are killed, and
+    reaped until there is no child left.
+    """
+    stopped: set[int] = set()
+    while new := [pid for pid in _others(spared) if pid not in stopped]:
+        for pid in new:
+            send(pid, signal.SIGSTOP)
+        stopped.update(new)
+    ended: list[Ended] = []
+    deadline = time.monotonic() + MAX_KILL_S
+    while True:
+        left = _others(spared)
+        for pid in left:
+            send(pid, signal.SIGKILL)
+        ended += reap() or ()
+        if not left:
+            return ended, 0
+        if time.monotonic() > deadline:
+            return ended, len(left)
+        time.sleep(0.0005)
+
+
+def _others(spared: Iterable[int]) -> list[int]:
+    """Descendants of this process without the spared children and what is beneath them."""
+    kept = set(spared)
+    if not kept:
+        return descendants(os.getpid())
+    mine = [pid for pid in _children_of_this() if pid not in kept]
+    return [*mine, *(below for pid in mine for below in descendants(pid))]
+
+
+def _children_of_this() -> list[int]:
+    return _children(os.getpid()) if IS_LINUX else ps.children(os.getpid())
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """A signal to a process that may be gone."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return

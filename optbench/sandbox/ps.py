@@ -1,0 +1,68 @@
+"""The process tree where there is no /proc (macOS): from one call of ``ps`` for each look.
+
+There is no subreaper either: a process that left its parent is found by its session alone, and one that has made a session of
+its own and lost its parent is not found.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from typing import NamedTuple
+
+from optbench.sandbox import process_tree
+
+
+class Row(NamedTuple):
+    """A process as ``ps`` shows it."""
+
+    pid: int
+    parent: int
+    group: int
+    rss_kb: int
+    cpu: str
+    state: str
+
+
+def rows() -> dict[int, Row]:
+    """Every process of the machine but the one that looks."""
+    words = ["ps", "-axo", "pid=,ppid=,pgid=,rss=,time=,state="]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as shown:
+        split = [line.split() for line in shown.communicate()[0].splitlines()]
+    found = [Row(int(f[0]), int(f[1]), int(f[2]), int(f[3]), f[4], f[5]) for f in split if len(f) == 6]
+    return {row.pid: row for row in found if row.pid != shown.pid}
+
+
+def children(root: int) -> list[int]:
+    return [row.pid for row in rows().values() if row.parent == root]
+
+
+def descendants(root: int) -> list[int]:
+    """By parent, and by the process groups that the descendants lead."""
+    table = rows()
+    found: dict[int, None] = {}
+    groups: set[int] = set()
+    grown = True
+    while grown:
+        grown = False
+        for row in table.values():
+            if row.pid != root and row.pid not in found and (row.parent == root or row.parent in found or row.group in groups):
+                found[row.pid] = None
+                groups |= {row.pid} if row.group == row.pid else set()
+                grown = True
+    return list(found)
+
+
+def usage(pid: int) -> process_tree.Usage | None:
+    row = rows().get(pid)
+    if row is None or row.state.startswith("Z"):
+        return None
+    return process_tree.Usage(pid, seconds(row.cpu), row.rss_kb / 1024, 1)
+
+
+def seconds(text: str) -> float:
+    """Of ``[days-][hours:]minutes:seconds``."""
+    days, _, clock = text.rpartition("-")
+    total = 0.0
+    for part in clock.split(":"):
+        total = total * 60 + float(part)
+    return total + 86400 * int(days or 0)

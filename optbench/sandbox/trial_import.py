@@ -1,0 +1,95 @@
+"""Importing a user's plug-ins in a process of its own first, since one may end the process that does, or never come back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from optbench.errors import OptbenchError
+from optbench.plugins.discovery import Kind, PluginError, load_class, located
+from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
+from optbench.workspace import FOLDERS, checkout
+
+TRIAL = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
+from optbench.sandbox.trial_import import import_all; import_all(json.loads(sys.argv[2]), int(sys.argv[3]))"
+# For all of them together: libraries that they import take seconds, on a busy machine tens of them.
+PATIENCE_S = 120.0
+FIELDS: tuple[tuple[Kind, str, str], ...] = (("problem", "problems", ""), ("solver", "solvers", "solver"))
+
+
+def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> None:
+    """Raise for the first plug-in of a study file that no process survives. Other errors are the import's own to tell."""
+    wanted = [
+        (kind, name)
+        for kind, name in dict.fromkeys(users_plugins(table))
+        if f"optbench.plugins.{FOLDERS[kind]}.{name}" not in sys.modules
+    ]
+    if not wanted:
+        return
+    words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
+        output, manner = done.stdout, f"importing it ends the process ({_manner(done.returncode)})"
+    except subprocess.TimeoutExpired as error:
+        output, manner = error.stdout or b"", f"importing it takes more than {patience_s:g} s"
+    finished = output.splitlines()
+    for kind, name in wanted:
+        if _told(kind, name) not in finished:
+            raise PluginError(f"{kind} {name!r} is unavailable: {located(kind)[name][0]}: {manner}")
+
+
+def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
+    """What the process of its own does."""
+    end_with(parent)
+    for kind, name in wanted:
+        with contextlib.suppress(OptbenchError):
+            load_class(kind, name)
+        sys.stdout.buffer.write(_told(kind, name) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def end_with(parent: int) -> None:
+    """An import that hangs ends with the process that waits for it."""
+    if IS_LINUX:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def is_own(path: Path) -> bool:
+    """Whether a plug-in is part of optbench: of the package, or of the source tree."""
+    root = checkout()
+    return path.is_relative_to(Path(__file__).parents[2]) or (root is not None and path.is_relative_to(root / path.parent.name))
+
+
+def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
+    """Plug-ins of the user's that a study file names."""
+    tune = table.get("tune")
+    search = tune if isinstance(tune, Mapping) else {}
+    for kind, field, key in FIELDS:
+        entries = [*_listed(table.get(field)), *_listed(search.get(field)), *_listed([search[key]] if key in search else [])]
+        for entry in entries:
+            spec = entry.get(key) if isinstance(entry, Mapping) else entry
+            name = str(spec).partition(":")[0].partition("[")[0].strip()
+            paths = located(kind).get(name, [])
+            if paths and not is_own(paths[0]):
+                yield kind, name
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _told(kind: str, name: str) -> bytes:
+    return f"optbench imported {kind} {name}".encode()
+
+
+def _manner(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

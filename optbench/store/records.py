@@ -1,0 +1,153 @@
+"""Records: what became of a cell. One JSON object per line of the store; a reason says why a cell failed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from optbench import __version__
+from optbench.errors import FileFormatError
+from optbench.model.files.strict_json import jsonable
+from optbench.model.measures import Value
+from optbench.study.cells import Cell
+from optbench.workspace import checkout
+
+FORMAT, VERSION = "optbench-cell", 1
+LIBRARIES = ("ortools", "highspy", "pyomo", "numpy", "numba", "torch")
+# Start, verifying, bounding of later levels: so much longer than its limit a process may be there before it is worth a word.
+OVERRUN_S, OVERRUN_SHARE = 2.0, 0.1
+# Why a cell failed: one word each, and what it means.
+REASONS = {
+    "crashed": "the solver raised an exception",
+    "signal": "the process was ended by a signal, such as a segmentation fault",
+    "exited": "the process ended without an answer",
+    "time_limit": "still at work long after its time limit; killed",
+    "cpu_limit": "its processes used more processor time than allowed; killed",
+    "memory_limit": "its processes used more memory than allowed; killed",
+    "process_limit": "it started more processes than allowed; killed",
+    "left_processes": "it left processes running, outside of what was measured; killed",
+    "nonsense": "the answer cannot be read, or says what the verifier does not find",
+    "infeasible": "the schedule it returned breaks a constraint",
+    "false_bound": "its bound exceeds a verified objective",
+    "refused": "the solver does not take this instance",
+    "unavailable": "the plug-in cannot be imported, or its parameters do not fit",
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a cell failed, in one word of REASONS, and the particulars."""
+
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished cell. With a ``reason`` it failed: its objective is None even if it claimed one, and its gap counts as 1."""
+
+    cell: Cell
+    status: str
+    termination: str
+    reason: Reason | None = None
+    objective: Value | None = None
+    bound: Value | None = None
+    gap: Value | None = None
+    verified: bool = False
+    violations: tuple[str, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    bounds: tuple[Mapping[str, Any], ...] = ()
+    infeasibility: Mapping[str, Any] | None = None
+    wall_s: float | None = None
+    time_to_first_s: float | None = None
+    total_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_memory_mb: float = 0.0
+    message: str | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    began_at: str = ""
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    code_version: str = ""
+    # Whether the judge has proved the certified bounds again: in records of older versions a solver's label is its own word.
+    labelled: bool = False
+
+    @property
+    def key(self) -> str:
+        return self.cell.key
+
+    @property
+    def failed(self) -> bool:
+        return self.reason is not None
+
+    @property
+    def overrun_s(self) -> float:
+        """How much longer than its time limit the process was there, by the runner's clock; 0 for what start and checks take."""
+        limit = self.cell.budget.time_limit_s
+        over = 0.0 if limit is None else self.total_s - limit
+        return over if limit is not None and over > OVERRUN_S + OVERRUN_SHARE * limit else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """One JSON object; the key stands first."""
+        out: dict[str, Any] = {"format": FORMAT, "version": VERSION, "key": self.key}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            out[entry.name] = jsonable(asdict(value) if isinstance(value, (Cell, Reason)) else value)
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Record:
+        if data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise FileFormatError(f"not a record: format {data.get('format')!r}, version {data.get('version')!r}")
+        known = {entry.name: data[entry.name] for entry in fields(cls) if entry.name in data}
+        known["cell"] = Cell.from_dict(data["cell"])
+        known["reason"] = Reason(**data["reason"]) if data.get("reason") else None
+        for name in ("objective", "bound", "gap"):
+            known[name] = tuple(known[name]) if isinstance(known.get(name), list) else known.get(name)
+        for name in ("violations", "bounds"):
+            known[name] = tuple(known.get(name, ()))
+        return cls(**known)
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """What a figure was measured on."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": usable,
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        "python": platform.python_version(),
+        "optbench": __version__,
+        **{name: version for name in LIBRARIES if (version := _version(name)) is not None},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@cache
+def code_version() -> str:
+    """optbench's version, and in a source tree the commit and whether files differ from it."""
+    root = checkout()
+    if root is None:
+        return __version__
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):  # no git, or a source tree that is no repository
+        return __version__
+    return f"{__version__}+{done.stdout.strip()}"

@@ -1,0 +1,1 @@
+"""Study files: their grammar, grids, budgets, formula syntax, and the cells that they come to."""

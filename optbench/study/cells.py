@@ -1,0 +1,78 @@
+"""A cell: one solver configuration on one instance with one seed, and the key of its content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
+from typing import Any, Literal
+
+import numpy as np
+
+from optbench import __version__
+from optbench.study.canonical import digest
+from optbench.study.declared import CellBudget, known_fields
+
+# What bounds an instance once, for all solvers.
+BOUNDS = "bounds"
+KEY_DIGITS = 32
+
+
+@dataclass(frozen=True)
+class Cell:
+    """``kind`` "bound" has no solver: its record holds the certified bounds of the instance.
+
+    ``label`` and ``target`` are the study's words and no part of the key; ``code`` is the hash of the solver's files, and of
+    those that its parameters name: of a path in ``params`` only the name counts.
+    """
+
+    kind: Literal["solve", "bound"]
+    target: str
+    instance: str
+    instance_hash: str
+    instance_seed: int
+    label: str
+    solver: str
+    params: Mapping[str, Any]
+    code: str
+    seed: int
+    budget: CellBudget
+    repetition: int = 0
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self._key())
+
+    def _key(self) -> str:
+        content = {
+            "version": __version__,
+            "kind": self.kind,
+            "instance": self.instance_hash,
+            "solver": self.solver,
+            "params": {name: value.name if isinstance(value, PurePath) else value for name, value in self.params.items()},
+            "code": self.code,
+            "seed": self.seed,
+            "budget": asdict(self.budget),
+        }
+        return digest(content)[:KEY_DIGITS]
+
+    @property
+    def title(self) -> str:
+        """``solver | instance | seed``."""
+        return f"{self.label} | {self.instance} | {self.seed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Cell:
+        """A cell from a record; its key is computed anew only if it has none, for the version may be another by now."""
+        cell = known_fields(cls, {**data, "budget": CellBudget.from_dict(data["budget"])})
+        if data.get("key"):
+            object.__setattr__(cell, "key", data["key"])
+        return cell
+
+
+def derived_seed(seed: int, repetition: int) -> int:
+    """The seed of a solver: the instance's own first, so that one number repeats a cell; drawn from both for repetitions."""
+    return seed if repetition == 0 else int(np.random.SeedSequence((seed, repetition)).generate_state(1)[0])

@@ -1,0 +1,82 @@
+"""The hash of a plug-in's code: its own files, and the plug-in files that they import relatively."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from optbench.plugins.discovery import Kind, located
+from optbench.study.canonical import digest
+
+
+def code_hash(kind: Kind, name: str) -> str:
+    """Changes when the plug-in changes; optbench itself counts by its version, which the keys hold too."""
+    path = located(kind)[name][0]
+    seen: dict[Path, bytes] = {}
+    waiting = list(_of_package(path.parent)) if path.name == "__init__.py" else [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in seen and file.is_file():
+            seen[file] = file.read_bytes()
+            waiting += _relative_imports(file, seen[file]) if file.suffix == ".py" else ()
+    places = {Path(os.path.relpath(file, path.parent)).as_posix(): content for file, content in seen.items()}
+    return digest([[place, hashlib.sha256(places[place]).hexdigest()] for place in sorted(places)])[:32]
+
+
+def _of_package(folder: Path) -> Iterator[Path]:
+    """Code, and data that it may read; nothing hidden, no caches."""
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        if not any(part == "__pycache__" or part.startswith(".") for part in parts):
+            yield path
+
+
+def contents_of(params: Mapping[str, Any]) -> str:
+    """Hash of the files that parameters name: another checkpoint of the same name is another solver. Empty without any."""
+    found = {name: contents for name, value in params.items() if (contents := [_content(path) for path in _paths(value)])}
+    return digest(found)[:32] if found else ""
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    """Paths, and text that is one: a file that is there."""
+    for each in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
+        if isinstance(each, Path):
+            yield each
+        elif isinstance(each, str) and ("/" in each or "." in each) and Path(each).is_file():
+            yield Path(each)
+
+
+def _content(path: Path) -> list[list[str]]:
+    """Names and hashes of a file, or of all files of a folder; what is not there has none."""
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    return [[each.relative_to(path.parent).as_posix(), file_hash(each)] for each in files]
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _relative_imports(file: Path, source: bytes) -> Iterator[Path]:
+    """Files that ``from .x import y`` and ``from . import x`` may mean."""
+    for level, module, names in _imports(source):
+        folder = file.parents[level - 1]
+        base = folder.joinpath(*module.split(".")) if module else folder
+        for place in (base, *(base / name for name in names)):
+            yield place.with_suffix(".py")
+            yield place / "__init__.py"
+
+
+@cache
+def _imports(source: bytes) -> tuple[tuple[int, str, tuple[str, ...]], ...]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):  # it will not be imported either, and its cells say so
+        return ()
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    return tuple((node.level, node.module or "", tuple(alias.name for alias in node.names)) for node in found)

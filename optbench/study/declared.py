@@ -1,0 +1,167 @@
+"""What a study file says, after reading: problems × solvers × seeds under budgets, gates, claims."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from optbench.model.files.strict_json import jsonable
+from optbench.study.canonical import canonical, digest
+
+# A cell is killed when it is still at work so long after its time limit: verification, bounding of later levels and loading
+# take some of it, a solver that does not look at the clock the rest.
+GRACE_SHARE, GRACE_S = 0.5, 15.0
+# The hard limit where a study gives a cell no time limit.
+LONGEST_S = 3600.0
+# Processes and threads of one cell, so that a fork bomb ends soon.
+MAX_PROCESSES = 256
+# What a study calls the best known objective, when it names no solver as its reference.
+BEST = "best"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CellBudget:
+    """What one cell may use. The solver is told its time and work limits and threads; the others are enforced on its whole
+    process tree, and None means: derived from the time limit, or what the machine has."""
+
+    time_limit_s: float | None = 60.0
+    work_limit: float | None = None
+    threads: int = 1
+    wall_limit_s: float | None = None
+    cpu_limit_s: float | None = None
+    memory_limit_mb: float | None = None
+    max_processes: int = MAX_PROCESSES
+
+    @property
+    def hard_wall_s(self) -> float:
+        """Seconds after which the cell is killed."""
+        if self.wall_limit_s is not None:
+            return self.wall_limit_s
+        return LONGEST_S if self.time_limit_s is None else self.time_limit_s * (1 + GRACE_SHARE) + GRACE_S
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CellBudget:
+        return known_fields(cls, data)
+
+
+@dataclass(frozen=True)
+class SolverEntry:
+    """One configuration of a solver: a column of the study. ``params`` are typed values, as its class holds them."""
+
+    label: str
+    name: str
+    params: Mapping[str, Any]
+    budget: CellBudget
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What decides its cells: everything but the label."""
+        return {"name": self.name, "params": dict(self.params), "budget": asdict(self.budget)}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published figure and the expression that gives ours; ``better`` says which way is good, ``tolerance`` is relative
+    to the figure (absolute where that is 0), ``bound`` is an expression for what the certified bounds allow."""
+
+    text: str
+    source: str
+    paper: float
+    ours: str
+    better: Literal["lower", "higher", "equal"] = "lower"
+    tolerance: float = 0.1
+    bound: str | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file. ``problems`` are targets with their grids written out, ``solvers`` configurations likewise.
+
+    ``trust`` names the solvers whose own bounds count for all others, though nobody else can prove them.
+    """
+
+    name: str
+    question: str
+    problems: tuple[str, ...]
+    solvers: tuple[SolverEntry, ...]
+    seeds: tuple[int, ...] = (0,)
+    repetitions: int = 1
+    bound_limit_s: float = 10.0
+    metrics: tuple[str, ...] = ()
+    reference: str = BEST
+    trust: tuple[str, ...] = ()
+    # A formula of one number per cell, less being better; empty: the gap to the best bounds.
+    rank: str = ""
+    gates: Mapping[str, str] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    tune: Mapping[str, Any] | None = None
+    path: Path | None = None
+    # Digests of targets that this process should not import the plug-ins of.
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def config_hash(self) -> str:
+        """Of what decides the cells, in whatever order and under whatever labels: the same configuration continues the same
+        parent run."""
+        return digest(
+            {
+                "problems": sorted(self._portable(target) for target in self.problems),
+                "solvers": sorted(self.labels),
+                "seeds": sorted(self.seeds),
+                "repetitions": self.repetitions,
+                "bound_limit_s": self.bound_limit_s,
+            }
+        )
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of the configurations, by what decides their cells."""
+        return {canonical(self._portable_entry(entry)): entry.label for entry in self.solvers}
+
+    def _portable(self, target: str) -> str:
+        """A file as seen from the study's folder, so that both can move together."""
+        if self.path is None or not os.path.isabs(target):
+            return target
+        return Path(os.path.relpath(target, self.path.absolute().parent)).as_posix()
+
+    def _portable_entry(self, entry: SolverEntry) -> dict[str, Any]:
+        params = {name: self._portable(str(v)) if isinstance(v, (str, Path)) else v for name, v in entry.params.items()}
+        return {**entry.content, "params": params}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, enough for reports, gates and claims when file and plug-ins are gone."""
+        out = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "sources"}
+        out["solvers"] = [asdict(entry) for entry in self.solvers]
+        out["claims"] = [asdict(claim) for claim in self.claims]
+        out["path"] = None if self.path is None else str(self.path.absolute())
+        plain: dict[str, Any] = jsonable(out)
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Study:
+        study = known_fields(cls, data)
+        return replace(
+            study,
+            problems=tuple(data["problems"]),
+            solvers=tuple(_entry(entry) for entry in data["solvers"]),
+            seeds=tuple(data["seeds"]),
+            metrics=tuple(data["metrics"]),
+            trust=tuple(data.get("trust", ())),
+            claims=tuple(known_fields(Claim, claim) for claim in data["claims"]),
+            path=None if data["path"] is None else Path(data["path"]),
+        )
+
+
+def _entry(data: Mapping[str, Any]) -> SolverEntry:
+    return replace(known_fields(SolverEntry, data), budget=CellBudget.from_dict(data["budget"]))
+
+
+def known_fields(cls: type[T], data: Mapping[str, Any]) -> T:
+    """An object from what its class knows of the data: an older or newer optbench may have written other fields too."""
+    known = {entry.name for entry in fields(cls) if entry.init}  # type: ignore[arg-type]
+    return cls(**{key: value for key, value in data.items() if key in known})

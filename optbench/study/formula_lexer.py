@@ -1,0 +1,99 @@
+"""Words of a formula: numbers with units, names, quoted names, operators."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from optbench.errors import nearest
+from optbench.plugins.specs import SECONDS
+from optbench.study.formula_errors import FormulaError
+
+MAX_LENGTH = 1000
+# Factors of units: seconds for times, as metrics have them; megabytes for memory; a per cent is a hundredth.
+UNITS = {**SECONDS, "%": 0.01, "MB": 1.0, "GB": 1024.0}
+KEYWORDS = ("and", "or", "not")
+_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_UNIT = re.compile(r"[A-Za-z_]\w*|\s*%", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_OPERATOR = re.compile(r"<=|>=|==|!=|[-+*/(),<>]")
+_BLANK = re.compile(r"\s+")
+
+Kind = Literal["number", "name", "string", "operator", "end"]
+
+
+@dataclass(frozen=True)
+class Token:
+    """``at`` and ``end`` are offsets in the formula."""
+
+    kind: Kind
+    text: str
+    at: int
+    end: int
+    value: float = math.nan
+
+
+def tokens(source: str) -> list[Token]:
+    """The words, an end marker after the last."""
+    if len(source) > MAX_LENGTH:
+        raise FormulaError(f"{len(source):,} characters; a formula has at most {MAX_LENGTH:,}", source, MAX_LENGTH)
+    return [*_tokens(source), Token("end", "", len(source), len(source))]
+
+
+def _tokens(source: str) -> Iterator[Token]:
+    at = 0
+    while at < len(source):
+        if blank := _BLANK.match(source, at):
+            at = blank.end()
+            continue
+        token = _token(source, at)
+        yield token
+        at = token.end
+
+
+def _token(source: str, at: int) -> Token:
+    if match := _NUMBER.match(source, at):
+        return _number(source, at, match)
+    if match := _NAME.match(source, at):
+        kind: Kind = "operator" if match[0] in KEYWORDS else "name"
+        return Token(kind, match[0], at, match.end())
+    if match := _OPERATOR.match(source, at):
+        return Token("operator", match[0], at, match.end())
+    if source[at] in "\"'":
+        return _string(source, at)
+    raise FormulaError(_stray(source, at), source, at)
+
+
+def _number(source: str, at: int, match: re.Match[str]) -> Token:
+    value, end = float(match[0]), match.end()
+    if unit := _UNIT.match(source, end):
+        word = unit[0].strip()
+        if word not in UNITS:
+            raise FormulaError(f"unknown unit {word!r}; {nearest(word, UNITS)}", source, end)
+        value, end = value * UNITS[word], unit.end()
+    if not math.isfinite(value):
+        raise FormulaError(f"{match[0]} is too large a number", source, at)
+    return Token("number", source[at:end], at, end, value)
+
+
+def _string(source: str, at: int) -> Token:
+    close = source.find(source[at], at + 1)
+    if close < 0:
+        raise FormulaError("this quotation mark is never closed", source, at)
+    return Token("string", source[at + 1 : close], at, close + 1)
+
+
+def _stray(source: str, at: int) -> str:
+    """What is said of a character that begins nothing."""
+    char = source[at]
+    meant = {"=": "==", "&": "and", "|": "or", "!": "not", "≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "^": "a * a"}.get(char)
+    if meant is not None:
+        return f"{char!r} means nothing here; write {meant}"
+    if char == ".":
+        return "'.' means nothing here: formulas have no attributes"
+    if char == ":":
+        return "':' means nothing here; put a label such as 'random_rules:k=8' in quotation marks"
+    return f"{char!r} means nothing here"

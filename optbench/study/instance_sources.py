@@ -1,0 +1,111 @@
+"""Where instances come from, and a note of what each source came to, so that nothing is made twice.
+
+The note of a source lies in the store's folder of instances under a key of all that decides the instance: for a problem its
+name, typed parameters, the hash of its code and of the files that its parameters name, and the seed; for a file its content.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from optbench import __version__
+from optbench.data import data_path, data_sets
+from optbench.errors import OptbenchError
+from optbench.plugins import specs
+from optbench.plugins.discovery import load_problem, names
+from optbench.study.canonical import digest
+from optbench.study.code_version import code_hash, contents_of, file_hash
+from optbench.study.declared import known_fields
+
+KEY_DIGITS = 32
+
+
+@dataclass(frozen=True)
+class Made:
+    """An instance of a study, or why there is none."""
+
+    target: str
+    seed: int
+    name: str
+    instance_hash: str | None
+    levels: int = 1
+    error: str | None = None
+
+
+def source_keys(
+    targets: Iterable[str], seeds: Sequence[int], known: Mapping[str, str] | None = None
+) -> dict[tuple[str, int], str]:
+    """A key per target and seed: the same key, the same instance. ``known`` are digests that another process has made."""
+    generated, known = set(names("problem")), known or {}
+    out: dict[tuple[str, int], str] = {}
+    for target in targets:
+        base = known[target] if target in known else source_digest(target)
+        for seed in seeds:
+            # A file is the same whatever the seed.
+            key = digest([base, seed]) if problem_name(target) in generated else base
+            out[target, seed] = key[:KEY_DIGITS]
+    return out
+
+
+def source_digest(target: str) -> str:
+    """Of what decides a target's instances but the seed. What is no target gets one too; making it will explain."""
+    name = generator_of(target)
+    try:
+        content = _of_file(target) if name is None else _of_problem(target, name)
+    except (OptbenchError, OSError, TypeError) as error:
+        content = {"unknown": str(error)}
+    return digest({"version": __version__, "target": target, "content": content})
+
+
+def _of_problem(target: str, name: str) -> dict[str, Any]:
+    params = specs.values_of(load_problem(target))
+    return {"problem": name, "params": params, "code": code_hash("problem", name), "files": contents_of(params)}
+
+
+def _of_file(target: str) -> dict[str, Any]:
+    path = data_path(target) if is_public(target) else Path(target)
+    return {"file": file_hash(path), "name": path.name}  # the name is part of the instance
+
+
+def generator_of(target: str) -> str | None:
+    """The problem that makes instances of a target; None for files and public instances."""
+    name = problem_name(target)
+    return name if name in names("problem") else None
+
+
+def problem_name(target: str) -> str:
+    """``gpu_dag`` of ``gpu_dag:tasks=20``."""
+    return target.partition(":")[0].partition("[")[0].strip()
+
+
+def is_public(target: str) -> bool:
+    """Whether a target names a file of a public data set, such as jobshop/ft06."""
+    return "/" in target and target.partition("/")[0] in data_sets() and not Path(target).is_file()
+
+
+def recall(folder: Path, key: str) -> Made | None:
+    """What was noted of a source; None where nothing was, or its instance is gone or, after a power cut, empty."""
+    try:
+        made = known_fields(Made, json.loads(_note(folder, key).read_text(encoding="utf-8")))
+        return made if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size else None
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def note_made(folder: Path, key: str, made: Made) -> None:
+    """Note what a source came to, once its instance is in the folder; failures are not noted, for they may pass."""
+    if made.instance_hash is None:
+        return
+    path = _note(folder, key)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(asdict(made)), encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _note(folder: Path, key: str) -> Path:
+    return folder / f"source-{key}.json"

@@ -1,0 +1,107 @@
+"""From a study to its cells: the instances, made once in processes of their own, then one cell per configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from optbench.model.files.strict_json import jsonable
+from optbench.study.cells import BOUNDS, Cell, derived_seed
+from optbench.study.code_version import code_hash, contents_of
+from optbench.study.declared import CellBudget, SolverEntry, Study, known_fields
+from optbench.study.instance_sources import Made
+
+FORMAT, VERSION = "optbench-plan", 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells of a study, those that bound an instance first.
+
+    ``changed`` says how the study file differs by now from what was run; None for a plan that is fresh or still the same.
+    """
+
+    study: Study
+    made: tuple[Made, ...]
+    cells: tuple[Cell, ...]
+    changed: str | None = field(default=None, compare=False)
+
+    @property
+    def bounding(self) -> Mapping[str, Cell]:
+        """The cell that bounds an instance, by the instance's hash."""
+        return {cell.instance_hash: cell for cell in self.cells if cell.kind == "bound"}
+
+    @property
+    def solving(self) -> tuple[Cell, ...]:
+        return tuple(cell for cell in self.cells if cell.kind == "solve")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; the particulars of the study stand beside what readers look for first."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "study": self.study.name,
+            "question": self.study.question,
+            "config_hash": self.study.config_hash,
+            "path": str(self.study.path or ""),
+            "declared": self.study.to_dict(),
+            "made": [asdict(each) for each in self.made],
+            "cells": [jsonable(cell.to_dict()) for cell in self.cells],
+            "errors": [{"target": each.target, "seed": each.seed, "message": each.error} for each in self.made if each.error],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+        """As it was planned; no plug-in is looked at."""
+        made = tuple(known_fields(Made, each) for each in data["made"])
+        return cls(Study.from_dict(data["declared"]), made, tuple(Cell.from_dict(each) for each in data["cells"]))
+
+
+def plan(study: Study, made: tuple[Made, ...]) -> Plan:
+    """Cells in the order in which they are run: all bounds, then instance by instance, so that partial results compare."""
+    cells = [*_bounding(study, made), *_solving(study, made)]
+    return Plan(study, made, tuple({cell.key: cell for cell in cells}.values()))
+
+
+def _bounding(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
+    """An objective in order is bounded by each solve, at its incumbents; anything else once per instance."""
+    budget = CellBudget(time_limit_s=study.bound_limit_s)
+    for each in made:
+        if each.instance_hash is not None and each.levels == 1:
+            yield Cell(
+                "bound", each.target, each.name, each.instance_hash, each.seed, BOUNDS, BOUNDS, {}, "", 0, budget
+            )
+
+
+def _solving(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
+    codes = {entry.label: code_of(entry) for entry in study.solvers}
+    for each in made:
+        for repetition in range(study.repetitions):
+            for entry in study.solvers:
+                if each.instance_hash is not None:
+                    yield _cell(each, entry, codes[entry.label], repetition)
+
+
+def code_of(entry: SolverEntry) -> str:
+    """Hash of the solver's files, and of those that its parameters name."""
+    return code_hash("solver", entry.name) + contents_of(entry.params)
+
+
+def _cell(made: Made, entry: SolverEntry, code: str, repetition: int) -> Cell:
+    assert made.instance_hash is not None
+    seed = derived_seed(made.seed, repetition)
+    return Cell(
+        "solve",
+        made.target,
+        made.name,
+        made.instance_hash,
+        made.seed,
+        entry.label,
+        entry.name,
+        entry.params,
+        code,
+        seed,
+        entry.budget,
+        repetition,
+    )

@@ -1,0 +1,85 @@
+"""What a tracking store holds already: runs as they were found or left there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from optbench.track.runs import CELL, CONTENT, FILES, PREFIX, REVISION, SUPERSEDED, TrackedRun
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+PARENT = "mlflow.parentRunId"
+
+
+@dataclass
+class Seen:
+    """A run of the store. ``gone``: in MLflow's bin."""
+
+    run_id: str
+    name: str
+    status: str
+    gone: bool
+    ended_ms: int | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run) -> Seen:
+        tags = {key: value for key, value in run.data.tags.items() if key.startswith(PREFIX) or key == PARENT}
+        info = run.info
+        return cls(
+            info.run_id,
+            str(info.run_name),
+            str(info.status),
+            info.lifecycle_stage != "active",
+            info.end_time,
+            tags,
+            dict(run.data.params),
+            dict(run.data.metrics),
+        )
+
+    @property
+    def cell(self) -> str:
+        return self.tags.get(CELL, "")
+
+    @property
+    def content(self) -> str:
+        return self.tags.get(CONTENT, "")
+
+    @property
+    def files(self) -> str:
+        return self.tags.get(FILES, "")
+
+    @property
+    def revision(self) -> int:
+        return int(self.tags.get(REVISION, "0"))
+
+    @property
+    def superseded(self) -> bool:
+        return SUPERSEDED in self.tags
+
+    def holds(self, run: TrackedRun, parent_run_id: str | None) -> bool:
+        """Everything of ``run`` has arrived."""
+        return self.content == run.content and self.status == run.status and self.tags.get(PARENT) == parent_run_id
+
+    def contradicts(self, run: TrackedRun) -> bool:
+        """MLflow changes no parameter and removes no metric: a new run has to take its place."""
+        params = run.all_params()
+        changed = any(params.get(key, value) != value for key, value in self.params.items())
+        return changed or not set(self.metrics) <= set(run.all_metrics())
+
+
+def one_each(runs: Iterable[Seen]) -> tuple[dict[str, Seen], list[Seen]]:
+    """By cell the run that stays, and the doubles: a complete run is kept before one that is not, then the oldest id."""
+    kept: dict[str, Seen] = {}
+    doubles = []
+    for seen in sorted(runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)):
+        if seen.superseded or seen.cell in kept:
+            doubles += [] if seen.gone else [seen]
+        else:
+            kept[seen.cell] = seen
+    return kept, doubles

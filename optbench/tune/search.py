@@ -1,0 +1,244 @@
+"""The search of a study: defaults first, then workers until all trials are done, then the best against the defaults on
+instances that the search has not seen."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optbench.errors import OptbenchError
+from optbench.store.locks import alone
+from optbench.store.run_store import Store, write_whole
+from optbench.study.declared import Study
+from optbench.track.runs import TrackingError
+from optbench.tune.scoring import WHOLE, Reference, values_of, why_missing
+from optbench.tune.search_page import render
+from optbench.tune.search_task import Task, task_of
+from optbench.tune.storage import StorageError, folder_of, reachable, storage_url
+from optbench.tune.trial_evaluation import Stopped, evaluating
+from optbench.tune.trial_front import front_of
+from optbench.tune.trials import Trials
+from optbench.tune.validation import Validation, file_of, validate
+from optbench.tune.worker import Orders, work
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+POLL_S = 0.5
+# Workers that die are replaced, but not for ever: so many times without a trial being finished in between.
+MAX_DEATHS = 3
+# Between sendings to MLflow.
+SEND_EVERY_S = 15.0
+# For a worker that was told to stop to end its cell and leave.
+LEAVE_S = 20.0
+
+
+@dataclass(frozen=True)
+class TuneProgress:
+    """How far a search is; ``best`` is the best change of a single goal so far, ``front`` the number of points of several."""
+
+    done: int
+    total: int
+    running: int
+    best: float | None
+    front: int | None
+    elapsed_s: float
+    here: int
+
+    @property
+    def eta_s(self) -> float | None:
+        """At the pace of this call; None before its first trial."""
+        return self.elapsed_s / self.here * (self.total - self.done) if self.here else None
+
+
+@dataclass(frozen=True)
+class TuneRun:
+    """What a call of ``run_tune`` came to."""
+
+    task: Task
+    url: str
+    folder: Path
+    total: int
+    trials: tuple[FrozenTrial, ...]
+    ran: int
+    deaths: int
+    interrupted: bool
+    validation: Validation | None = None
+    page: Path | None = None
+    tracked: str | None = None
+
+    @property
+    def done(self) -> int:
+        return sum(trial.state.is_finished() and trial.number < self.total for trial in self.trials)
+
+
+OnProgress = Callable[[TuneProgress], None]
+
+
+def run_tune(
+    study: Study,
+    *,
+    trials: int | None = None,
+    jobs: int = 1,
+    storage: str | None = None,
+    track: bool = False,
+    store: Store | None = None,
+    on_progress: OnProgress | None = None,
+    stop: threading.Event | None = None,
+) -> TuneRun:
+    """Search until ``trials`` trials are done, whoever does them; then validate. The same call again goes on, or is done."""
+    task, store, stop = task_of(study), (store or Store()).make(), stop or threading.Event()
+    folder = folder_of(store.folder, task.name)
+    url = storage_url(storage or task.section.storage, folder)
+    total = trials or task.section.trials
+    with reachable(url):
+        known = Trials(task, url, folder)
+        before = len(known.finished(total))
+        try:
+            orders = Orders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs)
+            with _following(orders, track):
+                deaths = _run_workers(orders, known, jobs, stop, on_progress or _nobody)
+            found = _validated(known, store, jobs, stop, total)
+        except Stopped:
+            deaths, found = 0, None
+        ran, page, tracked = len(known.finished(total)) - before, None, None
+        if found is not None:
+            page = file_of(store.folder, task).with_suffix(".html")
+            page.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(page, render(known, found).encode())
+            tracked = _send(known, found) if track else None
+        return TuneRun(task, url, folder, total, tuple(known.all()), ran, deaths, stop.is_set(), found, page, tracked)
+
+
+def _send(known: Trials, found: Validation) -> str:
+    """Send the search to MLflow, and say how that went: a store that cannot be reached does no harm."""
+    from optbench.tune.tracked import send
+
+    try:
+        report = send(known, found, "FINISHED")
+    except TrackingError as error:
+        return f"not sent: {error}. The same command sends what is missing."
+    return f"{report.total} runs in MLflow, {report.created} of them new"
+
+
+@contextmanager
+def _following(orders: Orders, track: bool) -> Iterator[None]:
+    """Finished trials are sent every now and then while the search goes on."""
+    done = threading.Event()
+
+    def follow() -> None:
+        from optbench.tune.tracked import send
+
+        known = Trials(orders.task, orders.url, orders.folder)
+        while not done.wait(SEND_EVERY_S):
+            with suppress(TrackingError, StorageError), reachable(orders.url):  # said at the end, if it is so then
+                send(known, None, "RUNNING")
+
+    thread = threading.Thread(target=follow, daemon=True)
+    if track:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if track:
+            thread.join(LEAVE_S)
+
+
+def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) -> Reference:
+    """The defaults' values, of the first worker of all; other machines must compare with the same."""
+    task, goals = known.task, known.task.section.goals
+    kept = known.reference()
+    if kept is None:
+        with alone(known.folder / "reference"), evaluating(task, store, jobs, stop) as evaluator:
+            evaluator.instances(task.points)
+            records = evaluator.all_records(task.defaults, task.points)
+        values = {goal.expression: values_of(task, goal, records) for goal in goals}
+        for goal in goals:
+            if all(value is None for value in values[goal.expression].values()):
+                why = why_missing(goal, task, records)
+                raise OptbenchError(f"tune: {goal.expression!r} has no value for the defaults ({task.entry.label}): {why}")
+        known.keep_reference({goal: {point.name: value for point, value in each.items()} for goal, each in values.items()})
+        kept = known.reference()
+        assert kept is not None
+    points = {point.name: point for point in (*task.points, WHOLE)}
+    return {goal: {points[name]: value for name, value in each.items()} for goal, each in kept.items()}
+
+
+def _run_workers(orders: Orders, known: Trials, jobs: int, stop: threading.Event, tell: OnProgress) -> int:
+    """Workers until all trials are done; returns how many died."""
+    context = multiprocessing.get_context("spawn")
+    began, before, deaths, in_a_row = time.monotonic(), len(known.finished(orders.total)), 0, 0
+    workers: list[tuple[BaseProcess, Connection]] = []
+    done = before
+    try:
+        while True:
+            now = _progress(known, orders.total, time.monotonic() - began, before)
+            if now.done > done:
+                done, in_a_row = now.done, 0
+            tell(now)
+            if now.done >= orders.total or stop.is_set():
+                return deaths
+            fallen = [worker for worker in workers if not worker[0].is_alive() and worker[0].exitcode != 0]
+            deaths, in_a_row = deaths + len(fallen), in_a_row + len(fallen)
+            if in_a_row > MAX_DEATHS:
+                raise OptbenchError(
+                    f"tune: {in_a_row} workers in a row died (exit code {fallen[-1][0].exitcode}) without finishing a trial; "
+                    "what is finished is kept. Run the same command again to go on."
+                )
+            workers = [worker for worker in workers if worker[0].is_alive()]
+            while len(workers) < min(jobs, orders.total - now.done):
+                workers.append(_start(context, orders))
+            stop.wait(POLL_S)
+    finally:
+        _end(workers)
+
+
+def _start(context: Any, orders: Orders) -> tuple[BaseProcess, Connection]:
+    theirs, ours = context.Pipe(duplex=False)
+    process = context.Process(target=work, args=(orders, theirs), name="optbench-tune")
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _end(workers: list[tuple[BaseProcess, Connection]]) -> None:
+    """Close the pipes, which tells the workers to stop, and wait for them."""
+    for _, pipe in workers:
+        pipe.close()
+    deadline = time.monotonic() + LEAVE_S
+    for process, _ in workers:
+        process.join(max(0.1, deadline - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _progress(known: Trials, total: int, elapsed_s: float, before: int) -> TuneProgress:
+    trials = known.all()
+    done = sum(trial.state.is_finished() and trial.number < total for trial in trials)
+    single = len(known.task.section.goals) == 1
+    best = known.best() if single else None
+    front = None if single else len(front_of(trials))
+    running = sum(trial.state.name == "RUNNING" for trial in trials)
+    sign = -1.0 if known.task.section.goals[0].maximize else 1.0
+    return TuneProgress(done, total, running, None if best is None else sign * best.values[0], front, elapsed_s, done - before)
+
+
+def _validated(known: Trials, store: Store, jobs: int, stop: threading.Event, total: int) -> Validation | None:
+    if stop.is_set() or len(known.finished(total)) < total:
+        return None
+    with alone(known.folder / "validation"), evaluating(known.task, store, jobs, stop) as evaluator:
+        return validate(known, evaluator)
+
+
+def _nobody(progress: TuneProgress) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,176 @@
+"""The page of a search: its history, what each parameter does, the front of several goals. One file, nothing to fetch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from optbench import __version__
+from optbench.html.page_shell import shell
+from optbench.study.tune_section import Axis as SpaceAxis
+from optbench.study.tune_section import Goal
+from optbench.tune import search_charts
+from optbench.tune.search_charts import Mark
+from optbench.tune.trial_front import front_of
+from optbench.tune.trials import Trials, is_candidate
+from optbench.tune.validation import Comparison, Validation
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+WIDE, SMALL = (1200.0, 360.0), (390.0, 260.0)
+# Trials below which importances are noise.
+LEAST_FOR_IMPORTANCE = 12
+TREES_SEED = 0
+HISTORY_AXIS = "trial; against the defaults: below 0 is better, marks at the upper edge lie above it"
+
+
+def render(known: Trials, found: Validation | None) -> str:
+    """The page as text."""
+    task, trials = known.task, known.all()
+    done = [trial for trial in trials if trial.state.is_finished() and trial.values]
+    chosen = None if found is None or found.chosen is None else found.chosen.number
+    title = f"{task.study.name}: {', '.join(('max ' if g.maximize else 'min ') + g.expression for g in task.section.goals)}"
+    body = [f"<header><h1>{escape(title)}</h1><p>{escape(task.study.question)}</p></header>"]
+    if found is not None and found.comparisons:
+        body.append(_section("On seeds that the search has not seen", _warnings(found) + _comparisons(found.comparisons)))
+    for name, chart in all_charts(known, chosen).items():
+        body.append(_section(name, chart))
+    body.append(_section("Trials", _table(known, done, chosen)))
+    facts = (f"optbench {__version__}", task.entry.label, f"{len(done)} trials", f"{len(task.points)} instances each", task.name)
+    body.append(f"<footer>{escape('  ·  '.join(facts))}</footer>")
+    return shell(title, body, __package__, ("tune.css",))
+
+
+def all_charts(known: Trials, chosen: int | None) -> dict[str, str]:
+    """Charts by their headings; those that there is too little for are left out."""
+    goals, trials = known.task.section.goals, [trial for trial in known.all() if trial.values]
+    out: dict[str, str] = {}
+    if not trials:
+        return out
+    if len(goals) == 1:
+        out["History"] = _history(trials, goals[0], chosen)
+    else:
+        out["Front"] = _front(trials, goals, chosen)
+    for k, goal in enumerate(goals):
+        of = f" for {goal.expression}" if len(goals) > 1 else ""
+        shares, method = importance(known, k)
+        if shares:
+            out[f"Importance{of} ({method})"] = search_charts.bars(list(shares.items()), WIDE[0])
+        slices = "".join(_slice(trials, axis, goal, k, chosen) for axis in known.task.section.space)
+        out[f"Parameters{of}"] = f'<div class="slices">{slices}</div>'
+    return out
+
+
+def importance(known: Trials, goal: int) -> tuple[dict[str, float], str]:
+    """Shares of the variance of a goal's value that parameters explain, and the method; empty where there are too few trials."""
+    import optuna
+
+    complete = [trial for trial in known.all() if is_candidate(trial)]
+    if len(complete) < LEAST_FOR_IMPORTANCE or len({trial.values[goal] for trial in complete}) < 2:
+        return {}, ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            evaluator: Any = optuna.importance.FanovaImportanceEvaluator(seed=TREES_SEED)
+            method = "fANOVA"
+        except ImportError:  # it grows its trees with scikit-learn
+            evaluator, method = optuna.importance.PedAnovaImportanceEvaluator(), "PED-ANOVA"
+        found = optuna.importance.get_param_importances(known.study, evaluator=evaluator, target=lambda trial: trial.values[goal])
+    return {name: float(share) for name, share in found.items()}, method
+
+
+def _history(trials: Sequence[FrozenTrial], goal: Goal, chosen: int | None) -> str:
+    marks = [_mark(trial, float(trial.number), trial.values[0], chosen) for trial in trials]
+    line: list[tuple[float, float]] = []
+    for trial in trials:
+        if is_candidate(trial) and (not line or trial.values[0] < line[-1][1]):
+            line.append((float(trial.number), trial.values[0]))
+    y = search_charts.Axis(f"{goal.loss} of {goal.expression}", percent=True, cut=True)
+    return search_charts.scatter(marks, search_charts.Axis(HISTORY_AXIS, whole=True), y, WIDE, line)
+
+
+def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | None) -> str:
+    """The first two goals; the front is among all of them."""
+    front = {trial.number for trial in front_of(trials)}
+    marks = []
+    for trial in trials:
+        mark = _mark(trial, trial.values[0], trial.values[1], chosen)
+        look = mark.look if mark.look == "best" or trial.number not in front else "on-front"
+        marks.append(Mark(mark.x, mark.y, look, mark.words))
+    words = f"{goals[0].loss} of {goals[0].expression}, against {goals[1].loss} of {goals[1].expression}; below 0 is better"
+    x = search_charts.Axis(words, percent=True, cut=True)
+    return search_charts.scatter(marks, x, search_charts.Axis(goals[1].expression, percent=True, cut=True), WIDE)
+
+
+def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, chosen: int | None) -> str:
+    names = [str(choice) for choice in axis.choices]
+    marks = []
+    for trial in trials:
+        value = trial.params[axis.name]
+        at = float(names.index(str(value))) if names else float(value)
+        marks.append(_mark(trial, at, trial.values[k], chosen))
+    x = search_charts.Axis(axis.name, log=axis.log, names=names)
+    return search_charts.scatter(marks, x, search_charts.Axis(f"{goal.loss} of {goal.expression}", percent=True, cut=True), SMALL)
+
+
+def _mark(trial: FrozenTrial, x: float, y: float, chosen: int | None) -> Mark:
+    pruned = trial.state.name == "PRUNED"
+    look = "best" if trial.number == chosen else "pruned" if pruned else "done" if is_candidate(trial) else "broken"
+    changes = ", ".join(f"{100 * value:+.2f} %" for value in trial.values)
+    words = [f"trial {trial.number}: {changes}{' so far, pruned' if pruned else ''}"]
+    words += [f"{name} {_shown(value)}" for name, value in trial.params.items()]
+    words += [f"breaks {name}" for name, value in trial.constraints.items() if value > 0]
+    return Mark(x, y, look, words)
+
+
+def _section(title: str, inside: str) -> str:
+    head = f'<div class="head"><h2>{escape(title)}</h2></div>'
+    return f'<section>{head}<div class="scroll">{inside}</div></section>' if inside else ""
+
+
+def _warnings(found: Validation) -> str:
+    """What takes from the comparison's worth."""
+    said = [f"The chosen configuration breaks {text} here, which it kept in the search." for text in found.broken]
+    if not found.broken:
+        said += [f"The defaults break {text}, which the chosen configuration keeps." for text in found.broken_defaults]
+    if found.seen:
+        said.append(f"{found.seen} of the {found.instances} instances are the search's own, with other seeds of the solver.")
+    if found.failed > found.failed_defaults:
+        said.append(f"{found.failed} cells failed, {found.failed_defaults} of the defaults.")
+    return "".join(f'<p class="bad">{escape(each)}</p>' for each in said)
+
+
+def _comparisons(comparisons: Sequence[Comparison]) -> str:
+    rows = []
+    for each in comparisons:
+        natural = each.natural
+        interval = f"{100 * natural.low:+.2f} % to {100 * natural.high:+.2f} %" if natural.known else "unknown"
+        class_ = {"better": "good", "worse": "bad", "level": ""}[each.verdict]
+        change = f'<span class="{class_}">{100 * natural.value:+.2f} %</span>'
+        cells = (_number(each.defaults), _number(each.tuned), change, interval)
+        rows.append(f"<tr><th>{escape(each.goal)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("goal", "defaults", "tuned", "change", "95 % interval"))
+    return f'<table class="trials"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _table(known: Trials, done: Sequence[FrozenTrial], chosen: int | None) -> str:
+    names = [axis.name for axis in known.task.section.space]
+    goals = [f"{goal.loss} of {goal.expression}" for goal in known.task.section.goals]
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("trial", "state", *goals, *names))
+    rows = []
+    for trial in done:
+        state = "chosen" if trial.number == chosen else trial.state.name.lower()
+        cells = (state, *(f"{100 * value:+.2f} %" for value in trial.values), *(_shown(trial.params[name]) for name in names))
+        rows.append(f"<tr><th>{trial.number}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
+    return f'<table class="trials"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.6g}"

@@ -1,0 +1,144 @@
+"""What a study's search is, after its words have been resolved: solver, instances in their order, parameters and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optbench import __version__
+from optbench.errors import FileFormatError, OptbenchError
+from optbench.plugins import specs
+from optbench.plugins.discovery import load_problem
+from optbench.study.canonical import canonical, digest
+from optbench.study.code_version import code_hash, contents_of
+from optbench.study.declared import SolverEntry, Study
+from optbench.study.grids import spec_text
+from optbench.study.instance_sources import generator_of, source_keys
+from optbench.study.instance_targets import read_targets
+from optbench.study.solver_entries import entries_of
+from optbench.study.tune_section import Axis, TuneSection, read_tune
+
+# Values by the axes' names.
+Configuration = Mapping[str, Any]
+HASH_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Point:
+    """An instance of the search: a target of the study and a seed."""
+
+    target: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.target} | {self.seed}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One search. ``points`` is the order in which every configuration meets its instances, drawn once from the seed; ``code`` is
+    of all files that a trial's cells depend on: plug-ins, instances, what parameters name."""
+
+    study: Study
+    section: TuneSection
+    entry: SolverEntry
+    targets: tuple[str, ...]
+    points: tuple[Point, ...]
+    defaults: Configuration
+    code: str
+
+    @property
+    def name(self) -> str:
+        """Of the Optuna study: another configuration of the search is another search."""
+        return f"{self.study.name}-{self.hash[:HASH_DIGITS]}"
+
+    @property
+    def hash(self) -> str:
+        """Of all that decides what a trial's values mean; the number of trials is not among it."""
+        section = {**asdict(self.section), "trials": None, "storage": None, "validation": None, "solver": None, "budget": None}
+        content = {
+            "section": section,
+            "solver": self.entry.content,
+            "targets": self.targets,
+            "code": self.code,
+            "version": __version__,
+        }
+        return digest(content)
+
+    @property
+    def validation(self) -> tuple[Point, ...]:
+        """Instances that the search has not seen."""
+        seeds = self.section.validation if self.section.validation is not None else self.study.seeds
+        return tuple(Point(target, seed) for target in self.targets for seed in seeds)
+
+    def solver_entry(self, configuration: Configuration) -> SolverEntry:
+        """The solver with a configuration's parameters, as a column of a study."""
+        varied = {axis.field: configuration[axis.name] for axis in self.section.space if axis.of == "solver"}
+        return replace(self.entry, params={**self.entry.params, **varied})
+
+    def target(self, target: str, configuration: Configuration) -> str:
+        """The problem with a configuration's parameters."""
+        varied = {axis.field: _spec_value(configuration[axis.name]) for axis in self.section.space if axis.of == "problem"}
+        if not varied or generator_of(target) is None:
+            return target
+        name, params = specs.parse(target)
+        return spec_text(name, {**params, **varied})
+
+    def study_of(self, configuration: Configuration, points: tuple[Point, ...]) -> Study:
+        """A study of one solver: what the runner makes instances and cells of."""
+        targets = tuple(dict.fromkeys(self.target(point.target, configuration) for point in points))
+        seeds = tuple(dict.fromkeys(point.seed for point in points))
+        return replace(
+            self.study, problems=targets, solvers=(self.solver_entry(configuration),), seeds=seeds, repetitions=1, tune=None
+        )
+
+
+def task_of(study: Study) -> Task:
+    """The search of a study."""
+    section = section_of(study)
+    (entry,) = entries_of(section.solver, section.budget)
+    folder = Path() if study.path is None else study.path.parent
+    targets = study.problems if section.problems is None else read_targets(list(section.problems), folder.absolute())
+    points = [Point(target, seed) for target in targets for seed in section.seeds]
+    order = np.random.default_rng(section.seed).permutation(len(points))
+    code = canonical([code_hash("solver", entry.name), contents_of(entry.params), *source_keys(targets, (0,)).values()])
+    in_order = tuple(points[k] for k in order)
+    return Task(study, section, entry, targets, in_order, _defaults(section, entry, targets), code)
+
+
+def section_of(study: Study) -> TuneSection:
+    if study.tune is None:
+        raise FileFormatError(f"{study.path or study.name}: no [tune] section, so that there is nothing to search for")
+    return read_tune(study.tune, seeds=study.seeds, problems=study.problems, metrics=study.metrics)
+
+
+def _defaults(section: TuneSection, entry: SolverEntry, targets: tuple[str, ...]) -> dict[str, Any]:
+    """What the parameters are where nobody tunes them: as the study writes the solver and the first problem."""
+    out: dict[str, Any] = {}
+    for axis in section.space:
+        out[axis.name] = entry.params[axis.field] if axis.of == "solver" else _problem_default(axis, targets)
+    return out
+
+
+def _problem_default(axis: Axis, targets: tuple[str, ...]) -> Any:
+    found = {}
+    for target in targets:
+        if generator_of(target) is not None:
+            found[target] = getattr(load_problem(target), axis.field)
+    if len(set(map(repr, found.values()))) > 1:
+        raise FileFormatError(
+            f"tune.space.{axis.name}: the problems set it already, to {', '.join(sorted(map(str, found.values())))}; "
+            "vary what they have in common"
+        )
+    if not found:
+        raise OptbenchError(f"tune.space.{axis.name}: none of the problems is generated")
+    return next(iter(found.values()))
+
+
+def _spec_value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

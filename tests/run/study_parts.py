@@ -1,0 +1,80 @@
+"""Parts of studies that really run: a workspace with a study, an executor in this process, outcomes of true solves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import optbench as ob
+from optbench import api
+from optbench.execute.base import Job, Outcome
+from optbench.execute.tasks import ANSWER, perform
+from optbench.model.files import result_to_dict, schedule_to_dict
+from optbench.model.instance import Instance
+from optbench.study.cells import Cell
+from optbench.study.declared import CellBudget, Study
+from optbench.study.study_file import load_study
+
+STUDY = """
+question = "Which rule?"
+problems = ["jobshop:jobs=3,machines=3"]
+solvers = ["fcfs", "random_rules"]
+seeds = 2
+work_limit = 5
+bound_limit = "1s"
+"""
+
+
+def study_file(folder: Path, text: str = STUDY, name: str = "tiny") -> Study:
+    path = folder / f"{name}.toml"
+    path.write_text(text)
+    return load_study(path)
+
+
+class Inline:
+    """Performs jobs in this process, one after the other; ``spoil`` may replace an outcome, ``seen`` are the keys that ran."""
+
+    def __init__(self, spoil: Callable[[Outcome], Outcome] = lambda outcome: outcome) -> None:
+        self.spoil = spoil
+        self.seen: list[str] = []
+
+    def __enter__(self) -> Inline:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
+        for job in jobs:
+            if stop():
+                return
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(job.folder)
+            job.folder.mkdir(parents=True)
+            perform(job.kind, job.payload, job.folder)
+            self.seen.append(job.key)
+            answer = json.loads((job.folder / ANSWER).read_text())
+            yield self.spoil(Outcome(job.key, answer, total_s=answer["inside_s"] + 0.01, sandbox={"landlock": 4}))
+
+
+def instance_of(seed: int = 0) -> Instance:
+    return api.load_target("jobshop:jobs=3,machines=3", seed)
+
+
+def cell_of(instance: Instance, solver: str = "fcfs", kind: Any = "solve", **fields: Any) -> Cell:
+    given = {"params": {}, "code": "", "seed": 0, "budget": CellBudget(time_limit_s=10.0), **fields}
+    return Cell(kind, "jobshop:jobs=3,machines=3", instance.name, instance.hash, 0, solver, solver, **given)
+
+
+def answer_of(instance: Instance, solver: str = "fcfs") -> dict[str, Any]:
+    """What a true solve says, as JSON has it."""
+    result = ob.solve(instance, solver, work_limit=5, bound=False)
+    assert result.schedule is not None
+    answer = {"result": result_to_dict(result), "schedule": schedule_to_dict(result.schedule, instance), "inside_s": 0.5}
+    plain: dict[str, Any] = json.loads(json.dumps(answer))
+    return plain

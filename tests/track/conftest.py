@@ -1,0 +1,47 @@
+"""A database that is made once and copied: its tables take a second."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from optbench.model.files import schedule_to_dict
+from optbench.store.run_store import Store
+from optbench.track.tracking import Tracking
+from tests.track.runs_by_hand import INSTANCE, SOLVED, bounding, record
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("empty")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        Tracking(workspace=root).client.search_experiments()
+    return root / "mlflow" / "mlflow.db"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an empty tracking store."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (tmp_path / "mlflow").mkdir()
+    shutil.copy(empty_database, tmp_path / "mlflow" / "mlflow.db")
+    return tmp_path
+
+
+@pytest.fixture
+def store(workspace: Path) -> Store:
+    """The instance, and of fcfs a real schedule with a trajectory by hand: 20 from 0.5 s, 10 from 1.0 s on."""
+    (workspace / "optbench.toml").touch()
+    made = Store(workspace / ".optbench").make()
+    made.add_instance(INSTANCE)
+    assert SOLVED.schedule is not None
+    points = [{"t_s": t_s, "objective": value, "bound": None, "level": 0} for t_s, value in ((0.5, 20.0), (1.0, 10.0))]
+    files = {"schedule.json": schedule_to_dict(SOLVED.schedule, INSTANCE), "trajectory.json": points}
+    made.add(record("fcfs", 10.0), {name: json.dumps(value).encode() for name, value in files.items()})
+    made.add(record("random_rules:k=8", 16.0), {})
+    made.add(bounding(8.0), {})
+    return made

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import optbench as ob
 from optbench.bounds.anatomy import PARTS, Anatomy
 from optbench.bounds.explain import Explanation
-from optbench.bounds.fluid import fluid_model
-from optbench.bounds.fluid_bound import FluidProof, fluid_bound
+from optbench.bounds.fluid.fluid_bound import FluidProof, fluid_bound
+from optbench.bounds.fluid.fluid_program import fluid_model
 from optbench.bounds.marginal import Change, changes, floor_by_duals, pool_duals
 from optbench.model.instance import Instance
 from optbench.plugins.discovery import load_problem

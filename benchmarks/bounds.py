@@ -20,11 +20,11 @@ from pathlib import Path
 
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.fluid_bound import fluid_bound
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.bounds.fluid.fluid_bound import fluid_bound
+from optbench.compiling.kernel_table import prepare
 from optbench.model.instance import Instance
 from optbench.plugins.problems.gpu_dag import GpuDag
-from optbench.sim.kernel_table import prepare
 
 FAMILIES = ("jobshop", "flexible-jobshop", "rcpsp")
 COMMAND = "python benchmarks/bounds.py"

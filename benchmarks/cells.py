@@ -116,8 +116,8 @@ def check(cell: Cell, what: Published) -> None:
 def run_optbench(what: Published, time_limit_s: float, threads: int, seed: int) -> Cell:
     """The solver ``cpsat`` through ``ob.solve``; its own bounds only, all within its time."""
     from optbench.api import load_target, solve
+    from optbench.compiling.kernel_table import prepare
     from optbench.plugins.discovery import load_solver
-    from optbench.sim.kernel_table import prepare
 
     load_solver("cpsat", {})
     import_module("optbench.plugins.solvers._cpsat_search")  # what the solver imports late: imports count for neither side

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from optbench.errors import OptbenchError
-from optbench.model.files import write_instance
+from optbench.model.files.instance_json import write_instance
 from optbench.model.instance import Instance
 from optbench.testing import bad_files
 from optbench.testing.damage import damaged

@@ -29,15 +29,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
 
-from optbench.bounds.stream import path_metrics  # noqa: E402
-from optbench.learn.checkpoints import read_checkpoint, write_checkpoint  # noqa: E402
-from optbench.learn.site_pilot import random_pilot  # noqa: E402
-from optbench.learn.site_settings import SiteTraining  # noqa: E402
+from optbench.bounds.streams.stream_bound import path_metrics  # noqa: E402
+from optbench.learn.sites.checkpoints import read_checkpoint, write_checkpoint  # noqa: E402
+from optbench.learn.sites.pilot import random_pilot  # noqa: E402
+from optbench.learn.sites.training_settings import SiteTraining  # noqa: E402
 from optbench.model.task_progress import progress  # noqa: E402
 from optbench.model.verify import verify  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402
 from optbench.plugins.training import Trainable, TrainingRun  # noqa: E402
-from optbench.sim.sites import grid_of  # noqa: E402
+from optbench.sim.sites.sites import grid_of  # noqa: E402
 
 COMMAND = "python benchmarks/geo_learning.py"
 BUDGETS_S = (800.0, 1000.0, 1490.0, 2190.0, 3600.0)

@@ -24,12 +24,12 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.bounds.stream import slotted_bound  # noqa: E402
-from optbench.learn.site_prices import features, plans_by  # noqa: E402
+from optbench.bounds.streams.stream_bound import slotted_bound  # noqa: E402
+from optbench.learn.sites.prices import features, plans_by  # noqa: E402
 from optbench.model.verify import verify  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402
 from optbench.plugins.policy import Policy  # noqa: E402
-from optbench.sim.plans import board_of, play_plans  # noqa: E402
+from optbench.sim.sites.plans import board_of, play_plans  # noqa: E402
 
 COMMAND = "OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_room.py"
 PARAMETERS = ROOT / "benchmarks" / "geo_room.json"
@@ -40,7 +40,7 @@ ALONE = ("planner, prices zero", "table of mean duals")
 # 97.5 % quantile of Student's t with four degrees of freedom.
 T_4, WANTED = 2.776, 1.0 / 3.0
 LEARNED = """\
-**Learned.** *imitation*: `optbench.learn.site_prices`, a network of 193 numbers, fitted to what devices were worth in
+**Learned.** *imitation*: `optbench.learn.sites.prices`, a network of 193 numbers, fitted to what devices were worth in
 hindsight by site and hour (duals of the slotted programme on seeds 1000 to 1003) with a price of waiting from a grid of
 seven: 10 s. *learned_prices* (shipped, `solvers/learned_prices.py`): from there 52 generations of evolution strategies, 12
 plays each, on the first setting only, seeds 1000 to 1007, chosen on 500 to 502: 236 s in all on one core of a busy machine.
@@ -48,8 +48,8 @@ The second setting (half its length, inference with deadlines) was never trained
 stopped after ten generations, before its first check, so that nothing is known of it. A router without holding (`chsac_af`'s
 actions) was not trained here: it cannot wait for an hour.
 
-**Again.** What ships was trained by a script with the steps of `optbench/learn/site_evolution.py`, other random numbers and
-another scale of the loss. `optbench train learned_prices --on
+**Again.** What ships was trained by a script with the steps of `optbench/learn/sites/price_evolution.py`, other random
+numbers and another scale of the loss. `optbench train learned_prices --on
 geo_dc:days=2,drain=yes,minimize=cost,local_hours=yes,sojourn_s=4h -o FILE` (60 generations, 720 plays, 148 s on the busy
 machine) came to 541.2 USD on seeds 500 to 502, what ships to 542.0; on seeds 0 to 4 to 539.4 and 540.0 USD, on the second
 setting to 283.2 and 283.0 USD.
@@ -74,8 +74,8 @@ def shown(given: dict[str, Any]) -> str:
 
 def write_table_file(settings: list[dict[str, Any]], path: Path) -> None:
     """Mean duals on training seeds for each setting, and no prices at all; what else there is is chosen on seeds 500 to 502."""
-    from optbench.learn.mean_duals import DualTable, chosen, fitted, write_tables
-    from optbench.learn.site_evolution import Day
+    from optbench.learn.sites.mean_duals import DualTable, chosen, fitted, write_tables
+    from optbench.learn.sites.price_evolution import Day
     from solvers.learned_prices import learned
 
     tables = []

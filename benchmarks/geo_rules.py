@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 
-from optbench.bounds.stream import path_metrics, slotted_bound  # noqa: E402
+from optbench.bounds.streams.stream_bound import path_metrics, slotted_bound  # noqa: E402
 from optbench.model.instance import Instance  # noqa: E402
 from optbench.model.verify import verify  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402

@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 
 from optbench.model.builder import Model
-from optbench.model.formats import Import, Options, sacct, wfformat
+from optbench.model.formats import wfformat
+from optbench.model.formats.imported import Import, Options
+from optbench.model.formats.slurm import sacct
 from optbench.model.instance import Instance
 
 ROOT = Path(__file__).resolve().parents[1]

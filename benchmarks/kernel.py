@@ -30,10 +30,10 @@ sys.path.insert(0, str(ROOT))
 import optbench as ob  # noqa: E402
 from optbench.api import load_target  # noqa: E402
 from optbench.bounds.auto import lower_bounds  # noqa: E402
+from optbench.compiling.compiled import njit  # noqa: E402
 from optbench.model.instance import Instance, Ints, Tasks  # noqa: E402
 from optbench.plugins.discovery import load_solver  # noqa: E402
 from optbench.plugins.policy import RulePolicy  # noqa: E402
-from optbench.sim.compiled import njit  # noqa: E402
 from optbench.sim.kernel.dispatch import Rule, rule_at, run, serve  # noqa: E402
 from optbench.sim.kernel.events import advance, begin, enter, start  # noqa: E402
 from optbench.sim.kernel.plant import Plant, plant_at, plant_of  # noqa: E402

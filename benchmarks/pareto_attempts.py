@@ -14,7 +14,7 @@ import numpy as np
 
 from optbench.api import load_target, solve
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.pareto.resting_power import declare

@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.sim.kernel_table import KERNELS, prepare  # noqa: E402
+from optbench.compiling.kernel_table import KERNELS, prepare  # noqa: E402
 from tests.reference.second_agreement import SOLVERS, compare  # noqa: E402
 from tests.second_verifier.generator import SCALES  # noqa: E402
 

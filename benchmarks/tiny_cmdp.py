@@ -24,15 +24,15 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.bounds.occupancy import Occupancy, OccupancyProgramme, num_randomised  # noqa: E402
-from optbench.learn.tabular import learn_table  # noqa: E402
 from optbench.model.instance import Floats, Instance  # noqa: E402
 from optbench.model.verify import verify  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402
 from optbench.plugins.policy import Policy  # noqa: E402
-from optbench.sim.chain import chain_of  # noqa: E402
-from optbench.sim.chain_play import cumulated, lookup_of, play_lookup  # noqa: E402
-from optbench.sim.kernel.site_chain import Lookup  # noqa: E402
+from tests.tiny_plants.chain import chain_of  # noqa: E402
+from tests.tiny_plants.chain_kernel import Lookup  # noqa: E402
+from tests.tiny_plants.chain_play import cumulated, lookup_of, play_lookup  # noqa: E402
+from tests.tiny_plants.occupancy import Occupancy, OccupancyProgramme, num_randomised  # noqa: E402
+from tests.tiny_plants.tabular import learn_table  # noqa: E402
 
 COMMAND = "OMP_NUM_THREADS=1 .venv/bin/python benchmarks/tiny_cmdp.py"
 SEEDS, FIRST_TRAINING_SEED = range(5), 1000

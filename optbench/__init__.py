@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from optbench.errors import UnknownNameError as UnknownNameError
     from optbench.errors import UnsupportedError as UnsupportedError
     from optbench.model.builder import Model as Model
-    from optbench.model.formats import load as load
+    from optbench.model.formats.format_registry import load as load
     from optbench.model.instance import Instance as Instance
     from optbench.model.objective import Objective as Objective
     from optbench.model.result import Bound as Bound
@@ -66,7 +66,7 @@ _HOME = {
     "bound": "optbench.api",
     "environment": "optbench.simulation",
     "explain": "optbench.bounds.explain",
-    "load": "optbench.model.formats",
+    "load": "optbench.model.formats.format_registry",
     "pareto": "optbench.pareto.front_search",
     "simulate": "optbench.simulation",
     "solve": "optbench.api",

@@ -19,10 +19,12 @@ from types import EllipsisType
 from typing import Any
 
 from optbench.bounds.auto import METHODS, bound_kernels, lower_bounds
-from optbench.bounds.stream import path_metrics
+from optbench.bounds.streams.stream_bound import path_metrics
+from optbench.compiling.compile_meter import compiled_s
+from optbench.compiling.kernel_table import prepare
 from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
-from optbench.model import formats
+from optbench.model.formats import format_registry
 from optbench.model.instance import Instance
 from optbench.model.measures import Value, check_bound, gap, is_closed
 from optbench.model.repair import verified_or_repaired
@@ -32,8 +34,6 @@ from optbench.model.verify import Verdict, verify
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.run_claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
-from optbench.sim.compile_meter import compiled_s
-from optbench.sim.kernel_table import prepare
 
 DEFAULT_TIME_LIMIT_S = 60.0
 # Seconds that bounding may take beyond a spent budget, so that no result goes without a bound; and at most, so that a rule
@@ -71,10 +71,10 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
         return target.instance(seed)
     text = str(target)
     if _exists(target):
-        return formats.load(target)
+        return format_registry.load(target)
     folder = text.partition("/")[0]
     if not isinstance(target, Path) and "/" in text and folder in data_sets():
-        return formats.load(data_path(text))
+        return format_registry.load(data_path(text))
     name = text.partition(":")[0].partition("[")[0]
     if isinstance(target, Path) or any(mark in name for mark in "./\\"):
         allowed = "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem such as gpu_dag:tasks=20"

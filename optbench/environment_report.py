@@ -155,8 +155,8 @@ def _writable(folder: Path) -> bool:
 
 def _compiled_code() -> Check:
     """Compiled code lies in the user's cache folder, or where OPTBENCH_CACHE says."""
-    from optbench.sim.kernel_cache import VARIABLE, kernels_folder
-    from optbench.sim.kernel_table import KERNELS, are_compiled
+    from optbench.compiling.kernel_cache import VARIABLE, kernels_folder
+    from optbench.compiling.kernel_table import KERNELS, are_compiled
 
     folder = kernels_folder()
     there = next(place for place in (folder, *folder.parents) if place.is_dir())

@@ -13,7 +13,8 @@ import numpy as np
 
 from optbench.api import load_compiled_code, load_target, peak_memory_mb
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.stream import path_metrics
+from optbench.bounds.streams.stream_bound import path_metrics
+from optbench.compiling.kernel_table import prepare
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Floats, Instance
 from optbench.model.measures import Value, check_bound, gap
@@ -41,10 +42,9 @@ from optbench.sim.kernel.state import (
     TRANSFER_J,
     partial_schedule,
 )
-from optbench.sim.kernel_table import prepare
 from optbench.sim.moments import Decision, Moment, TimedTrace
 from optbench.sim.rules import Trace
-from optbench.sim.site_report import site_report
+from optbench.sim.sites.site_report import site_report
 
 Target = str | Path | Instance | Problem
 End = Literal["complete", "horizon", "dead_end"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from optbench.data import data_path, data_sets
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model import formats
+from optbench.model.formats import format_registry
 from optbench.model.instance import Instance
 from optbench.plugins.protocol import Problem
 
@@ -21,7 +21,7 @@ def from_file(problem: Problem, family: str, file: str) -> Instance:
             given = f"{entry.name}={value!r}"
             raise ParameterError(f"problem {family!r}: {given} goes with generated instances, not with file={file!r}")
     path = Path(file)
-    instance = formats.load(path if path.exists() else data_path(file))
+    instance = format_registry.load(path if path.exists() else data_path(file))
     if instance.problem != family:
         raise FileFormatError(f"{file}: holds a {instance.problem} instance, not a {family}; use {instance.problem}:file={file}")
     return instance

@@ -22,8 +22,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError
 from optbench.model.builder import Model, Pool
-from optbench.model.formats import Import
-from optbench.model.formats.imported import Findings
+from optbench.model.formats.imported import Findings, Import
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, outages_in_seconds, with_stream

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optbench.bounds.fluid import Fluid, fluid_model
-from optbench.bounds.fluid_units import solve_program
-from optbench.bounds.linear_program import LinearProgram, LpSolution
+from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
+from optbench.bounds.fluid.fluid_units import solve_program
+from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.windows import Windows, windows
 

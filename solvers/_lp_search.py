@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optbench.compiling.compiled import inner, njit
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import METRICS
-from optbench.sim.compiled import inner, njit
 from optbench.sim.kernel.accounts import NUM_METRICS, accrue, metrics_by
 from optbench.sim.kernel.dispatch import Rule, make, rule_at
 from optbench.sim.kernel.plant import CAPS, HORIZON, POOLS, TASKS, Plant, plant_at

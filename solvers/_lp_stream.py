@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Floats, Instance
-from optbench.sim.kernel.site_routes import CARBON, ENERGY, USD, Routes
+from optbench.sim.kernel.sites.routes import CARBON, ENERGY, USD, Routes
 from optbench.sim.kernel.state import State
-from optbench.sim.routes import Update
+from optbench.sim.sites.routes import Update
 
 # Not serving a unit costs so many times the dearest mode: it is left out only where capacity or the budget forces it.
 LEFT_OUT = 20.0

@@ -11,10 +11,10 @@ import numpy as np
 from optbench.errors import ParameterError
 from optbench.model.instance import Bools, Instance
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.kernel.site_routes import Routes
-from optbench.sim.routes import play_routes, routes_of
+from optbench.sim.kernel.sites.routes import Routes
 from optbench.sim.rules import Trace
-from optbench.sim.sites import Grid, grid_of, why_no_grid
+from optbench.sim.sites.routes import play_routes, routes_of
+from optbench.sim.sites.sites import Grid, grid_of, why_no_grid
 
 from ._sites import SITES, SitePolicy
 

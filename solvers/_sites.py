@@ -11,9 +11,9 @@ import numpy as np
 from optbench.model.instance import Instance, Ints
 from optbench.plugins.policy import CARRIED_OUT, Policy
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.kernel.sites import Steering
+from optbench.sim.kernel.sites.sites import Steering
 from optbench.sim.rules import Trace
-from optbench.sim.sites import Grid, grid_of, play_sites, why_no_grid
+from optbench.sim.sites.sites import Grid, grid_of, play_sites, why_no_grid
 
 # Outages stop work that goes on later; a job that nothing stops runs to its end.
 SITES = CARRIED_OUT - {"precedence", "transfers", "multi_resource", "power_cap"} | {"preemption", "outages"}

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optbench.errors import ParameterError
-from optbench.sim.kernel.site_moves import SINGLY
-from optbench.sim.kernel.site_routes import Routes
-from optbench.sim.sites import Grid
+from optbench.sim.kernel.sites.moves import SINGLY
+from optbench.sim.kernel.sites.routes import Routes
+from optbench.sim.sites.sites import Grid
 
 from ._routers import CappedRouter, index, on_devices, require_at_least
 

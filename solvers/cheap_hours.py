@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optbench.sim.kernel.site_routes import Routes
-from optbench.sim.sites import Grid
+from optbench.sim.kernel.sites.routes import Routes
+from optbench.sim.sites.sites import Grid
 
 from ._routers import Router, budget_of, index, require_at_least
 

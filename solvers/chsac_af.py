@@ -1,9 +1,10 @@
 """A learned router after CHSAC-AF: constrained soft actor-critic on sites and devices; one network for all latency budgets.
 
-The network sees the sites, the job, and the price of latency μ that keeps the budget (a dual, learned with it and stored beside
-it); it draws a site and a number of devices from those that are legal. The clock is the oracle's, argmin over f of energy +
-μ time (in the paper's way argmin of energy), raised to the lowest that meets a deadline. ``optbench.learn.site_settings`` lists
-what was corrected in the paper's algorithm; ``optbench train chsac_af --on geo_dc -p mode=paper`` trains it as printed.
+The network sees the sites, the job, and the price of latency μ that keeps the budget (a dual, learned with it and
+stored beside it); it draws a site and a number of devices from those that are legal. The clock is the oracle's,
+argmin over f of energy + μ time (in the paper's way argmin of energy), raised to the lowest that meets a deadline.
+``optbench.learn.sites.training_settings`` lists what was corrected in the paper's algorithm; ``optbench train
+chsac_af --on geo_dc -p mode=paper`` trains it as printed.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import numpy as np
 
 from optbench import __version__
 from optbench.errors import ParameterError
-from optbench.learn.checkpoints import SiteCheckpoint, read_checkpoint, write_checkpoint
-from optbench.learn.site_pilot import fly
-from optbench.learn.site_settings import SiteTraining
+from optbench.learn.sites.checkpoints import SiteCheckpoint, read_checkpoint, write_checkpoint
+from optbench.learn.sites.pilot import fly
+from optbench.learn.sites.training_settings import SiteTraining
 from optbench.model.instance import Instance
 from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
-from optbench.sim.sites import grid_of, why_no_grid
+from optbench.sim.sites.sites import grid_of, why_no_grid
 
 from ._routers import budget_of
 from ._sites import SITES, SitePolicy
@@ -110,7 +111,7 @@ class ChsacAf(SitePolicy, Trainable):
 
     def train(self, run: TrainingRun) -> TrainingResult:
         """Environments take the problems in turn, each with a seed of its own; prices of budgets are those of the first."""
-        from optbench.learn.site_training import train_sites
+        from optbench.learn.sites.actor_training import train_sites
 
         settings: SiteTraining = run.settings
         _spare_finished(run)

@@ -8,8 +8,8 @@ import numpy as np
 
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.sites import STICKY, Steering
-from optbench.sim.sites import Grid, inference_first, steering_of
+from optbench.sim.kernel.sites.sites import STICKY, Steering
+from optbench.sim.sites.sites import Grid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.sim.kernel.sites import STICKY, Steering
-from optbench.sim.sites import Grid, inference_first, steering_of
+from optbench.sim.kernel.sites.sites import STICKY, Steering
+from optbench.sim.sites.sites import Grid, inference_first, steering_of
 
 from ._sites import SitePolicy
 from .default_policy import lowered

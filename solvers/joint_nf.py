@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.sim.kernel.sites import TABLE, Steering
+from optbench.sim.kernel.sites.sites import TABLE, Steering
 from optbench.sim.kernel.state import NONE
-from optbench.sim.sites import Grid, inference_first, steering_of
+from optbench.sim.sites.sites import Grid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform
 

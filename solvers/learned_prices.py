@@ -1,10 +1,10 @@
 """Starts planned at learned prices: a network says what a device of each site is worth at each time, jobs book by those prices.
 
 Each job books the site and the time at which its energy, the devices at their learned price and its wait cost least
-(``optbench.sim.plans``), and is held until then. The network (``optbench.learn.site_prices``) sees tariffs, sites and the length
-of the stream, nothing of jobs that are to come. It imitates what devices were worth in hindsight, by the programme behind
-the slotted bound, on training seeds; evolution strategies go on from there on simulated days (``optbench.learn.site_evolution``,
-``optbench train learned_prices``).
+(``optbench.sim.sites.plans``), and is held until then. The network (``optbench.learn.sites.prices``) sees tariffs,
+sites and the length of the stream, nothing of jobs that are to come. It imitates what devices were worth in
+hindsight, by the programme behind the slotted bound, on training seeds; evolution strategies go on from there on
+simulated days (``optbench.learn.sites.price_evolution``, ``optbench train learned_prices``).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy as np
 
 from optbench import __version__
 from optbench.errors import ParameterError
-from optbench.learn.mean_duals import DualTable, read_tables
-from optbench.learn.site_price_settings import PriceTraining
-from optbench.learn.site_prices import features, plans_by, read_prices, write_prices
+from optbench.learn.sites.mean_duals import DualTable, read_tables
+from optbench.learn.sites.price_settings import PriceTraining
+from optbench.learn.sites.prices import features, plans_by, read_prices, write_prices
 from optbench.model.instance import Floats, Instance
 from optbench.plugins.protocol import Problem
 from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.plans import Board, board_of, play_plans
 from optbench.sim.rules import Trace
-from optbench.sim.sites import grid_of, why_no_grid
+from optbench.sim.sites.plans import Board, board_of, play_plans
+from optbench.sim.sites.sites import grid_of, why_no_grid
 
 from ._sites import SITES, SitePolicy
 
@@ -98,7 +98,7 @@ class LearnedPrices(SitePolicy, Trainable):
 
     def train(self, run: TrainingRun) -> TrainingResult:
         """Each generation plays a day of every problem."""
-        from optbench.learn.site_evolution import Day, Evolution, evolve
+        from optbench.learn.sites.price_evolution import Day, Evolution, evolve
 
         settings: PriceTraining = run.settings
         if run.fresh:

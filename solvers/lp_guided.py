@@ -1,11 +1,13 @@
 """Routing and clocks by the fluid programme: prices, shares and starts first, then a search around them; online, solved again.
 
-The linear programme behind the certified bound (``optbench.bounds.fluid``) knows what a device-second of each pool, a watt of
-each cap and a second of each task are worth, and shares tasks among modes. As a solver: points are made of its shares (rounded
-at random), of its least losses, and of list rules that weigh its prices; the best is improved by simulated annealing whose modes
-are drawn from the programme. As a policy: the same for the tasks known so far, again and again on what is left.
+The linear programme behind the certified bound (``optbench.bounds.fluid.fluid_program``) knows what a device-second
+of each pool, a watt of each cap and a second of each task are worth, and shares tasks among modes. As a solver:
+points are made of its shares (rounded at random), of its least losses, and of list rules that weigh its prices; the
+best is improved by simulated annealing whose modes are drawn from the programme. As a policy: the same for the
+tasks known so far, again and again on what is left.
 
-Open streams, and those too long to search, are routed by an index that charges the programme's prices (``_lp_stream``).
+Open streams, and those too long to search, are routed by an index that charges the programme's prices
+(``_lp_stream``).
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ from optbench.model.windows import windows
 from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.plans import DAY_S, expected_end_s
-from optbench.sim.routes import play_routes
 from optbench.sim.rules import Trace
-from optbench.sim.sites import grid_of, why_no_grid
+from optbench.sim.sites.plans import DAY_S, expected_end_s
+from optbench.sim.sites.routes import play_routes
+from optbench.sim.sites.sites import grid_of, why_no_grid
 
 from ._lp_finder import Finder
 from ._lp_guide import Guide, blind, guide

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.errors import ParameterError
-from optbench.sim.kernel.site_routes import Routes
-from optbench.sim.sites import Grid
+from optbench.sim.kernel.sites.routes import Routes
+from optbench.sim.sites.sites import Grid
 
 from ._routers import Router, index, require_at_least
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.sim.kernel.sites import BANDIT, Steering
-from optbench.sim.sites import Grid, inference_first, steering_of
+from optbench.sim.kernel.sites.sites import BANDIT, Steering
+from optbench.sim.sites.sites import Grid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform
 

@@ -32,6 +32,7 @@ LAYERS = (
     ("optbench.learn",),
     ("optbench.views", "optbench.bounds"),
     ("optbench.sim",),
+    ("optbench.compiling",),
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),
@@ -130,7 +131,7 @@ def absolute_imports(path: Path) -> Iterator[str]:
     [
         ("from optbench.views import milp", "optbench.model.instance", "optbench.views.milp"),
         ("import optbench.cli.main", "optbench.study.cells", "optbench.cli.main"),
-        ("def f():\n    from optbench.bounds.bank import Bank", "optbench.views.milp", "optbench.bounds.bank.Bank"),
+        ("def f():\n    from optbench.bounds.auto import best", "optbench.views.milp", "optbench.bounds.auto.best"),
         ("from ..api import solve", "optbench.plugins.discovery", "optbench.api.solve"),
         ("import scipy.sparse", "optbench.model.windows", "scipy.sparse"),
         ("import mlflow", "optbench.run.runner", "mlflow"),

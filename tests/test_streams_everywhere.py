@@ -11,10 +11,10 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.auto import METHODS, lower_bounds
-from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.bounds.combinatorial.merging import SMALL, merge_pools
 from optbench.bounds.explain import explain
-from optbench.bounds.fluid_bound import fluid_bound
-from optbench.bounds.merging import SMALL, merge_pools
+from optbench.bounds.fluid.fluid_bound import fluid_bound
 from optbench.model.instance import Instance
 from optbench.model.metrics import metrics_of
 from optbench.model.objective import Objective

@@ -25,8 +25,8 @@ import numpy as np
 
 from optbench.audit.log import Log
 from optbench.audit.logged_cluster import Cluster
-from optbench.bounds.exact_check import Certificate, certificate, proven_bound, repriced, round_down
-from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble, solve
+from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, repriced, round_down
+from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble, solve
 from optbench.errors import OptbenchError
 from optbench.model.instance import Bools, Floats, Ints
 

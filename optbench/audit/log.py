@@ -18,12 +18,12 @@ from optbench.audit.window import Window, stamp, window_of
 from optbench.errors import FileFormatError, ParameterError, nearest
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.formats.imported import Findings, Options, Report
-from optbench.model.formats.node_map import map_of_text
-from optbench.model.formats.sacct import nothing_left
-from optbench.model.formats.sacct_fields import energy_j
-from optbench.model.formats.sacct_fleet import Fleet, Held, fleet_of, held_by
-from optbench.model.formats.sacct_runs import Runs, looks_like_sacct, read_runs
-from optbench.model.formats.sacct_types import typed
+from optbench.model.formats.slurm.node_map import map_of_text
+from optbench.model.formats.slurm.sacct import nothing_left
+from optbench.model.formats.slurm.sacct_fields import energy_j
+from optbench.model.formats.slurm.sacct_fleet import Fleet, Held, fleet_of, held_by
+from optbench.model.formats.slurm.sacct_runs import Runs, looks_like_sacct, read_runs
+from optbench.model.formats.slurm.sacct_types import typed
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.power.profiles import Profile, profile_names

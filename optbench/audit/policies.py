@@ -12,6 +12,7 @@ import numpy as np
 from optbench.audit.least_energy import least_energy
 from optbench.audit.log import AuditOptions, Log
 from optbench.audit.logged_cluster import Cluster, cluster_of
+from optbench.compiling.kernel_table import prepare
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Ints
 from optbench.model.measures import check_bound, gap
@@ -20,7 +21,6 @@ from optbench.model.verify import verify
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import check_supported
-from optbench.sim.kernel_table import prepare
 
 Params = Mapping[str, Any]
 

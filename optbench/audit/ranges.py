@@ -25,7 +25,7 @@ import numpy as np
 from optbench.audit.least_energy import MARGIN, proved
 from optbench.audit.log import AuditOptions
 from optbench.audit.pods import Group, Pods, read_pods
-from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
+from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble
 from optbench.model.instance import Floats, Ints
 from optbench.model.measures import check_bound
 

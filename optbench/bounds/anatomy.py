@@ -33,11 +33,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from optbench.bounds.exact_check import Excess, Objects, excess
-from optbench.bounds.fluid import Fluid, fluid_model
-from optbench.bounds.fluid_bound import FluidProof
-from optbench.bounds.fluid_point import point_of
-from optbench.bounds.linear_program import LinearProgram
+from optbench.bounds.fluid.fluid_bound import FluidProof
+from optbench.bounds.fluid.fluid_point import point_of
+from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
+from optbench.bounds.lp.exact_check import Excess, Objects, excess
+from optbench.bounds.lp.linear_program import LinearProgram
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import rate_at, transfers
 from optbench.model.schedule import Schedule

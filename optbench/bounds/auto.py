@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 
-from optbench.bounds.combinatorial import DESTRUCTIVE, combinatorial_bounds
-from optbench.bounds.destructive import KERNELS, LEAST_S, is_deducible
-from optbench.bounds.fluid_bound import MAX_PAIRS, fluid_bound
+from optbench.bounds.combinatorial.combinatorial_bound import DESTRUCTIVE, combinatorial_bounds
+from optbench.bounds.combinatorial.destructive import KERNELS, LEAST_S, is_deducible
+from optbench.bounds.fluid.fluid_bound import MAX_PAIRS, fluid_bound
 from optbench.bounds.proving import num_pairs, remember
-from optbench.bounds.stream import stream_bounds
+from optbench.bounds.streams.stream_bound import stream_bounds
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance
 from optbench.model.objective import MAKESPANS

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from optbench.bounds.anatomy import Anatomy, anatomy
-from optbench.bounds.fluid_bound import FluidProof, fluid_bound
+from optbench.bounds.combinatorial.merging import merge_pools
+from optbench.bounds.fluid.fluid_bound import FluidProof, fluid_bound
 from optbench.bounds.marginal import MarginalValue, marginal_values
-from optbench.bounds.merging import merge_pools
 from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective

@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.certificates import (
+from optbench.bounds.combinatorial.makespan import makespan_bounds, set_bound
+from optbench.bounds.combinatorial.merging import merge_pools
+from optbench.bounds.combinatorial.metric_floors import metric_floors
+from optbench.bounds.combinatorial.relaxation import Relaxation, relax
+from optbench.bounds.fluid.fluid_bound import LARGE, is_bounded
+from optbench.bounds.fluid.fluid_program import fluid_model
+from optbench.bounds.lp.certificates import (
     FARKAS,
     REFUTATION,
     certificate_text,
     dual_fields,
     read_duals,
 )
-from optbench.bounds.exact_check import Certificate, certificate, proven_bound
-from optbench.bounds.fluid import fluid_model
-from optbench.bounds.fluid_bound import LARGE, is_bounded
-from optbench.bounds.linear_program import LinearProgram, solve
-from optbench.bounds.makespan import makespan_bounds, set_bound
-from optbench.bounds.merging import merge_pools
-from optbench.bounds.metric_floors import metric_floors
-from optbench.bounds.relaxation import Relaxation, relax
+from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound
+from optbench.bounds.lp.linear_program import LinearProgram, solve
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective import MAKESPANS
 from optbench.model.result import Infeasibility

@@ -23,10 +23,10 @@ from typing import Literal
 
 import numpy as np
 
-from optbench.bounds.exact_check import certificate, proven_bound, repriced
-from optbench.bounds.fluid import Fluid, fluid_model
-from optbench.bounds.fluid_bound import FluidProof, choices, solve_fluid, value_of
-from optbench.bounds.linear_program import LinearProgram
+from optbench.bounds.fluid.fluid_bound import FluidProof, choices, solve_fluid, value_of
+from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
+from optbench.bounds.lp.exact_check import certificate, proven_bound, repriced
+from optbench.bounds.lp.linear_program import LinearProgram
 from optbench.model.instance import Floats, Instance
 
 # Pools with the greatest duals that get a row; an instance may have thousands.

@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.certificates import (
+from optbench.bounds.combinatorial.combinatorial_bound import recomputed
+from optbench.bounds.fluid.fluid_bound import recheck_fluid
+from optbench.bounds.infeasible import recheck_farkas, refutation
+from optbench.bounds.lp.certificates import (
     COMBINATORIAL,
     FARKAS,
     FLUID,
@@ -25,10 +28,7 @@ from optbench.bounds.certificates import (
     CertificateError,
     parse_certificate,
 )
-from optbench.bounds.combinatorial import recomputed
-from optbench.bounds.fluid_bound import recheck_fluid
-from optbench.bounds.infeasible import recheck_farkas, refutation
-from optbench.bounds.stream import recheck_stream, usual_slot_s
+from optbench.bounds.streams.stream_bound import recheck_stream, usual_slot_s
 from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Infeasibility

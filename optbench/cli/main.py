@@ -11,9 +11,9 @@ from io import TextIOWrapper
 from types import ModuleType
 
 from optbench import __version__
-from optbench.cli import exits
-from optbench.cli.output import emit, emit_json
-from optbench.cli.parser import Parser, UsageError, add_json
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import emit, emit_json
+from optbench.cli.terminal.parser import Parser, UsageError, add_json
 from optbench.cli.verbs import (
     audit,
     bound,
@@ -38,8 +38,8 @@ from optbench.cli.verbs import (
     ui,
     verify,
 )
+from optbench.compiling.compile_meter import announcing, say_nothing, to_stderr
 from optbench.errors import ContradictionError, OptbenchError
-from optbench.sim.compile_meter import announcing, say_nothing, to_stderr
 from optbench.workspace import activate
 
 VERBS: dict[str, ModuleType] = {

@@ -78,7 +78,7 @@ def _settle(folder: Path, job: Mapping[str, Any]) -> None:
     tempfile.tempdir = None
     faulthandler.enable()
     if job["compiled"] is not None:
-        from optbench.sim.compiled import write_caches_beneath
+        from optbench.compiling.compiled import write_caches_beneath
 
         write_caches_beneath(Path(job["compiled"]))
     gc.enable()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any
 
+from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
 from optbench.execute.base import Job, Outcome
 from optbench.execute.limit_watch import MAIN_GRACE_S
@@ -26,7 +27,6 @@ from optbench.execute.returned import read_answer
 from optbench.execute.wire import Wire
 from optbench.execute.zygote import ENVIRONMENT, SLOTS_END_S
 from optbench.sandbox.process_tree import MAX_KILL_S
-from optbench.sim.compile_meter import announce
 from optbench.store.records import Reason
 from optbench.study.declared import Study
 

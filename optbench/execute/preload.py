@@ -15,10 +15,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from optbench.bounds.destructive import KERNELS as BOUNDING
+from optbench.bounds.combinatorial.destructive import KERNELS as BOUNDING
+from optbench.compiling.kernel_table import kernels_used_by, prepare
 from optbench.plugins.discovery import Kind, PluginError, kernels_of, located
 from optbench.sandbox.trial_import import is_own
-from optbench.sim.kernel_table import kernels_used_by, prepare
 from optbench.workspace import FOLDERS
 
 LIBRARIES = {
@@ -44,7 +44,7 @@ LIBRARIES = {
 # Large, and named inside of functions that few solvers call: loaded if a plug-in names them, or a module that is loaded has to.
 LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
 # Whatever a cell does, it needs these.
-ALWAYS = ("optbench.execute.tasks", "optbench.sim.compiled")
+ALWAYS = ("optbench.execute.tasks", "optbench.compiling.compiled")
 # What a policy runs whose class comes from ``import optbench as ob``.
 POLICIES = {"rules", "decisions"}
 IMPORT = re.compile(r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.M)

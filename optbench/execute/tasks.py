@@ -11,7 +11,9 @@ from typing import Any
 
 from optbench import api
 from optbench.errors import ContradictionError, OptbenchError, UnsupportedError
-from optbench.model.files import result_to_dict, schedule_to_dict, write_instance
+from optbench.model.files.instance_json import write_instance
+from optbench.model.files.result_json import result_to_dict
+from optbench.model.files.schedule_json import schedule_to_dict
 from optbench.model.files.strict_json import jsonable
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Infeasibility

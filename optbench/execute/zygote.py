@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from optbench.compiling.compile_meter import announcing, compiled_s
 from optbench.execute.preload import preload
 from optbench.execute.slot import run_slot
 from optbench.execute.wire import Wire
 from optbench.sandbox import process_tree
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_CHILD_SUBREAPER, prctl
-from optbench.sim.compile_meter import announcing, compiled_s
 
 # Slots end by themselves when the runner is gone, killing their cells; so long they may take.
 SLOTS_END_S = 5.0

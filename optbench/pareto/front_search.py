@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from optbench.api import load_target, solve
-from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.fluid_bound import fluid_bound
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.bounds.fluid.fluid_bound import fluid_bound
 from optbench.errors import ParameterError, nearest
 from optbench.model.instance import Instance
 from optbench.model.metric_scales import metric_tolerance

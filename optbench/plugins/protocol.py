@@ -21,7 +21,7 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 
 if TYPE_CHECKING:
-    from optbench.model.formats import Import
+    from optbench.model.formats.imported import Import
 
 
 class Problem:

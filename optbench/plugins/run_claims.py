@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optbench.bounds.bank import BoundBank
-from optbench.bounds.bank_entries import Origin
+from optbench.bounds.bank.bank_entries import Origin
+from optbench.bounds.bank.bound_bank import BoundBank
+from optbench.bounds.bank.seals import versions
 from optbench.bounds.infeasible import certify_infeasible
 from optbench.bounds.proving import labelled, remember
-from optbench.bounds.seals import versions
 from optbench.errors import ContradictionError
 from optbench.model.files.strict_json import jsonable
 from optbench.model.result import Bound

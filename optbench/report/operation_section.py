@@ -12,7 +12,7 @@ from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import over_instances
 from optbench.html.axes import key
 from optbench.html.axis_scale import amount, plain
-from optbench.model.files import read_schedule
+from optbench.model.files.schedule_json import read_schedule
 from optbench.report import operation_charts as charts
 from optbench.report.frontier_chart import Point, frontier
 from optbench.report.gathered import Report

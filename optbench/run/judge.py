@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.certificates import CertificateError
+from optbench.bounds.lp.certificates import CertificateError
 from optbench.bounds.proving import labelled, prove_infeasible
-from optbench.bounds.stream import path_metrics
+from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.errors import ContradictionError, FileFormatError
 from optbench.execute.base import Outcome
 from optbench.execute.validate_answer import (
@@ -28,7 +28,7 @@ from optbench.execute.validate_answer import (
     read_trajectory,
     seconds,
 )
-from optbench.model.files import schedule_from_dict
+from optbench.model.files.schedule_json import schedule_from_dict
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound, gap
 from optbench.model.result import OPTIMAL_GAP, Bound

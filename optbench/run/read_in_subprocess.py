@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from optbench.compiling.compiled import write_caches_beneath
 from optbench.errors import FileFormatError, OptbenchError
 from optbench.sandbox import landlock
 from optbench.sandbox.job_folder import NotReadable, read_left
 from optbench.sandbox.trial_import import PATIENCE_S, end_with, try_imports, users_plugins
-from optbench.sim.compiled import write_caches_beneath
 from optbench.study.declared import Study
 from optbench.study.instance_sources import generator_of, source_digest
 from optbench.study.study_file import naming, read, read_file

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from optbench.bounds.stream import path_metrics
+from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.errors import OptbenchError
-from optbench.model.files import instance_from_dict, schedule_from_dict, schedule_to_dict
-from optbench.model.files.instance_json import instance_to_dict
+from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
+from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_dict
 from optbench.model.instance import Instance
 from optbench.model.measures import contradicts, gap
 from optbench.model.repair import Repaired, verified_or_repaired

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.errors import OptbenchError
-from optbench.model.files import instance_from_dict
+from optbench.model.files.instance_json import instance_from_dict
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
 from optbench.sandbox.job_folder import read_left

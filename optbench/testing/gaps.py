@@ -18,7 +18,7 @@ from typing import Any, overload
 from optbench import api
 from optbench.errors import ContradictionError, ParameterError
 from optbench.evaluate.rows import MISSING_GAP
-from optbench.model.files import write_instance
+from optbench.model.files.instance_json import write_instance
 from optbench.model.instance import Instance
 from optbench.model.result import OPTIMAL_GAP, Result
 from optbench.plugins import specs

@@ -10,7 +10,7 @@ import pytest
 
 from optbench import api
 from optbench.errors import UnsupportedError
-from optbench.model.files import instance_from_dict, instance_to_dict
+from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
 from optbench.model.instance import Instance
 from optbench.plugins import discovery, specs
 from optbench.plugins.protocol import Problem, check_supported

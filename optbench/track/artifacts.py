@@ -45,7 +45,7 @@ def cell_files(record: Record, store: Store, folder: Path) -> None:
 
 def _draw(record: Record, instance: Instance, folder: Path) -> None:
     from optbench.html.schedule_page import write
-    from optbench.model.files import read_schedule
+    from optbench.model.files.schedule_json import read_schedule
 
     schedule = read_schedule(folder / "schedule.json", instance)
     write(folder / "gantt.html", instance, [as_result(record, schedule, folder)], title=record.cell.title)

@@ -13,7 +13,7 @@ from optbench.audit.causes import causes_of, shapley
 from optbench.audit.least_energy import least_energy, sojourn_of
 from optbench.audit.log import FREEDOMS, AuditOptions, log_of
 from optbench.audit.logged_cluster import Cluster, cluster_of, on_nodes
-from optbench.bounds.stream import path_bound
+from optbench.bounds.streams.stream_bound import path_bound
 from optbench.model.formats.imported import Options
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify

@@ -11,7 +11,7 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.anatomy import PARTS, Anatomy, anatomy
-from optbench.bounds.fluid_bound import FluidProof, fluid_bound, solve_fluid
+from optbench.bounds.fluid.fluid_bound import FluidProof, fluid_bound, solve_fluid
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from tests.bounds.test_fluid import in_nanoseconds, schedules

@@ -7,8 +7,8 @@ from dataclasses import replace
 import optbench as ob
 from optbench.api import load_target
 from optbench.bounds.auto import bound_kernels, lower_bounds, makespan_of
-from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.destructive import KERNELS
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.bounds.combinatorial.destructive import KERNELS
 from optbench.model.instance import Instance
 from tests.bounds.shops import shop
 

@@ -16,10 +16,10 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.bank import BoundBank
-from optbench.bounds.bank_entries import Origin
-from optbench.bounds.certificates import certificate_text
-from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.bounds.bank.bank_entries import Origin
+from optbench.bounds.bank.bound_bank import BoundBank
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.bounds.lp.certificates import certificate_text
 from optbench.bounds.proving import labelled, prove
 from optbench.errors import ContradictionError, FileFormatError, ParameterError
 from optbench.model.features import FEATURES
@@ -92,7 +92,7 @@ def test_what_is_sealed_is_taken_out_unproved_and_rechecked_in_full(
         proofs.append(again)
         return prove(of, certificate, again=again)
 
-    monkeypatch.setattr("optbench.bounds.bank.prove", proved)
+    monkeypatch.setattr("optbench.bounds.bank.bound_bank.prove", proved)
     assert [found.value for found in bank.bounds(instance)] == [6.0]
     assert proofs == []
     (check,) = bank.recheck(instance)
@@ -174,7 +174,7 @@ def test_a_solvers_bound_counts_only_while_nothing_has_changed(
     origin = Origin("optbench.plugins.solvers.cpsat", '{"seed": 0}')
     bank.record(instance, [Bound(6.0, "cpsat", "solver")], origin)
     assert bank.bounds(instance) == [Bound(6.0, "cpsat", "solver")]
-    monkeypatch.setattr("optbench.bounds.bank.solver_code", lambda module: "another")
+    monkeypatch.setattr("optbench.bounds.bank.bound_bank.solver_code", lambda module: "another")
     assert bank.bounds(instance) == []
     assert "are of another version than when it was proved" in bank.notices[0]
     monkeypatch.undo()
@@ -281,7 +281,7 @@ def test_a_bank_without_certificates_is_emptied_and_says_so(tmp_path: Path, inst
 
 def test_processes_share_a_bank(bank: BoundBank, instance: Instance) -> None:
     code = (
-        "import sys; from tests.bounds.shops import shop; from optbench.bounds.bank import BoundBank\n"
+        "import sys; from tests.bounds.shops import shop; from optbench.bounds.bank.bound_bank import BoundBank\n"
         "from optbench.model.result import Bound\n"
         "instance = shop([[[(0, d), (1, d)]] for d in (3, 4, 5)], [1, 1])\n"
         "bank = BoundBank(sys.argv[1])\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optbench.bounds.certificates import (
+from optbench.bounds.lp.certificates import (
     MOST_DIGITS,
     MOST_SHIFT,
     CertificateError,
@@ -12,8 +12,8 @@ from optbench.bounds.certificates import (
     lp_identity,
     read_duals,
 )
-from optbench.bounds.exact_check import Certificate
-from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
+from optbench.bounds.lp.exact_check import Certificate
+from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble
 
 
 def programme(num_rows: int) -> LinearProgram:

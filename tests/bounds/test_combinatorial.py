@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import tariff_floor
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.makespan import jackson
+from optbench.bounds.combinatorial import tariff_floor
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.bounds.combinatorial.makespan import jackson
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import destructive
-from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.relaxation import relax
+from optbench.bounds.combinatorial import destructive
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.bounds.combinatorial.relaxation import relax
 from optbench.model.instance import Instance
 from optbench.model.metrics import mode_uses
 from optbench.model.objective import Objective
@@ -162,6 +162,6 @@ def test_a_shaved_window_refutes_where_it_contradicts(
     trial = destructive.trial_of(relax(shop([[(0, 4)]] * 3, [1])))
     cuts = iter(found)
     told = iter([True, False])
-    monkeypatch.setattr("optbench.bounds.propagate.propagate", lambda *_: next(told))
-    monkeypatch.setattr("optbench.bounds.propagate.shave", lambda *_: next(cuts))
+    monkeypatch.setattr("optbench.bounds.combinatorial.propagate.propagate", lambda *_: next(told))
+    monkeypatch.setattr("optbench.bounds.combinatorial.propagate.shave", lambda *_: next(cuts))
     assert destructive._refutes(trial, 12, False, True, np.inf) is refuted

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optbench.bounds.exact_check import Certificate, certificate, proven_bound, round_down
-from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble, solve
+from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, round_down
+from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble, solve
 
 
 def programme(right: float = 4.0) -> LinearProgram:

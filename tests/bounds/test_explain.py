@@ -11,7 +11,7 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.explain import mode_words
-from optbench.bounds.fluid_bound import FluidProof
+from optbench.bounds.fluid.fluid_bound import FluidProof
 from optbench.bounds.marginal import MarginalValue
 from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.instance import Instance

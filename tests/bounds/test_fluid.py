@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import fluid_tariffs
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.fluid import fluid_model
-from optbench.bounds.fluid_bound import fluid_bound
-from optbench.bounds.fluid_point import point_of
+from optbench.bounds.fluid import fluid_tariffs
+from optbench.bounds.fluid.fluid_bound import fluid_bound
+from optbench.bounds.fluid.fluid_point import point_of
+from optbench.bounds.fluid.fluid_program import fluid_model
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule

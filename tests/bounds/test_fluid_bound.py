@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import fluid_bound as module
-from optbench.bounds.fluid import fluid_model
-from optbench.bounds.fluid_bound import choices, fluid_bound, value_of
+from optbench.bounds.fluid import fluid_bound as module
+from optbench.bounds.fluid.fluid_bound import choices, fluid_bound, value_of
+from optbench.bounds.fluid.fluid_program import fluid_model
 from optbench.model.instance import Instance
 from tests.bounds.shops import shop
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import optbench as ob
-from optbench.bounds.fluid import fluid_model
-from optbench.bounds.fluid_point import point_of
+from optbench.bounds.fluid.fluid_point import point_of
+from optbench.bounds.fluid.fluid_program import fluid_model
 from optbench.model.schedule import Schedule
 
 

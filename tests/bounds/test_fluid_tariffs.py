@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds.fluid import Fluid, fluid_model
-from optbench.bounds.fluid_bound import fluid_bound
-from optbench.bounds.fluid_tariffs import _lower_hull
+from optbench.bounds.fluid.fluid_bound import fluid_bound
+from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
+from optbench.bounds.fluid.fluid_tariffs import _lower_hull
 
 
 def priced(horizon_s: float | None = 4 * 3600.0, idle_w: float = 0.0, tasks: int = 1) -> ob.Model:

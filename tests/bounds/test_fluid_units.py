@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import fluid_units
-from optbench.bounds.fluid import Fluid, fluid_model
-from optbench.bounds.fluid_units import cost_unit, solve_program, time_unit
-from optbench.bounds.linear_program import LinearProgram, LpSolution, solve_in_units
+from optbench.bounds.fluid import fluid_units
+from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
+from optbench.bounds.fluid.fluid_units import cost_unit, solve_program, time_unit
+from optbench.bounds.lp.linear_program import LinearProgram, LpSolution, solve_in_units
 from optbench.model.instance import Floats
 
 

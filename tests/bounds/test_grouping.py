@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import optbench as ob
-from optbench.bounds.grouping import Groups, group_tasks, sending_costs
-from optbench.bounds.relaxation import relax
+from optbench.bounds.combinatorial.relaxation import relax
+from optbench.bounds.fluid.grouping import Groups, group_tasks, sending_costs
 from optbench.model.instance import Instance
 
 

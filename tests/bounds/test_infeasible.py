@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 import optbench as ob
-from optbench.bounds.combinatorial import combinatorial_bounds, recomputed
-from optbench.bounds.exact_check import Certificate
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds, recomputed
 from optbench.bounds.infeasible import _infeasibility, _violations, refutation
-from optbench.bounds.linear_program import Columns, LinearProgram, Rows, assemble
+from optbench.bounds.lp.exact_check import Certificate
+from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble
 from optbench.model.instance import Instance
 
 

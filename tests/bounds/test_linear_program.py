@@ -10,8 +10,8 @@ import highspy
 import numpy as np
 import pytest
 
-from optbench.bounds import linear_program
-from optbench.bounds.linear_program import (
+from optbench.bounds.lp import linear_program
+from optbench.bounds.lp.linear_program import (
     LARGEST,
     Columns,
     LinearProgram,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optbench.bounds import makespan
-from optbench.bounds.makespan import load_bound, set_bound
-from optbench.bounds.relaxation import PoolSet
+from optbench.bounds.combinatorial import makespan
+from optbench.bounds.combinatorial.makespan import load_bound, set_bound
+from optbench.bounds.combinatorial.relaxation import PoolSet
 
 
 def pools(capacity: int, work: list[float], head: list[float], tail: list[float]) -> PoolSet:

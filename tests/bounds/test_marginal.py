@@ -10,8 +10,8 @@ import pytest
 
 import optbench as ob
 from optbench.bounds import marginal
-from optbench.bounds.fluid import fluid_model
-from optbench.bounds.fluid_bound import fluid_bound
+from optbench.bounds.fluid.fluid_bound import fluid_bound
+from optbench.bounds.fluid.fluid_program import fluid_model
 from optbench.bounds.marginal import (
     Change,
     MarginalValue,

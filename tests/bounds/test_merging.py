@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import merging
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.merging import alike, merge_pools, merged
+from optbench.bounds.combinatorial import merging
+from optbench.bounds.combinatorial.merging import alike, merge_pools, merged
 from optbench.model.instance import Instance, Links, Modes, Pools
 from optbench.model.schedule import Schedule
 from optbench.model.streams import outages_in_seconds, with_stream

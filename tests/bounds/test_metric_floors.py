@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds.metric_floors import (
+from optbench.bounds.combinatorial.metric_floors import (
     busy_time_floor,
     flow_floor,
     interrupted_floors,
@@ -15,7 +15,7 @@ from optbench.bounds.metric_floors import (
     tardiness_floor,
     transfer_floor,
 )
-from optbench.bounds.relaxation import PoolSet, relax
+from optbench.bounds.combinatorial.relaxation import PoolSet, relax
 from tests.bounds.shops import shop
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.combinatorial import combinatorial_bounds
-from optbench.bounds.stream import slotted_bound, stream_bound
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.bounds.streams.stream_bound import slotted_bound, stream_bound
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream

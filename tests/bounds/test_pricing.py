@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import fluid_bound as bounding
-from optbench.bounds import pricing
-from optbench.bounds.fluid import fluid_model
-from optbench.bounds.linear_program import LinearProgram, solve
-from optbench.bounds.pricing import (
+from optbench.bounds.fluid import fluid_bound as bounding
+from optbench.bounds.fluid import pricing
+from optbench.bounds.fluid.fluid_program import fluid_model
+from optbench.bounds.fluid.pricing import (
     first_columns,
     ranked,
     restricted,
     solve_by_pricing,
     worth_adding,
 )
+from optbench.bounds.lp.linear_program import LinearProgram, solve
 from optbench.model.instance import Bools, Instance
 from optbench.plugins.discovery import load_problem
 

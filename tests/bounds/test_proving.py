@@ -13,9 +13,9 @@ import optbench as ob
 from optbench.api import load_target
 from optbench.bounds import proving
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.certificates import CertificateError, certificate_text
-from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
 from optbench.bounds.infeasible import certify_infeasible, farkas, refutation
+from optbench.bounds.lp.certificates import CertificateError, certificate_text
 from optbench.bounds.proving import labelled, prove, prove_infeasible
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import relaxation
-from optbench.bounds.relaxation import candidate_sets, relax
+from optbench.bounds.combinatorial import relaxation
+from optbench.bounds.combinatorial.relaxation import candidate_sets, relax
 from optbench.model.instance import Instance
 from optbench.model.metrics import mode_uses
 

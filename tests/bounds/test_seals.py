@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from optbench.bounds import seals
-from optbench.bounds.seals import KEY_BYTES, key_file, seal, seal_key
+from optbench.bounds.bank import seals
+from optbench.bounds.bank.seals import KEY_BYTES, key_file, seal, seal_key
 
 
 def test_the_key_is_made_once_for_this_user_alone(

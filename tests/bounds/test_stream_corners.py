@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import stream
-from optbench.bounds.stream import (
+from optbench.bounds.streams import stream_bound as stream
+from optbench.bounds.streams.stream_bound import (
     path_bound,
     path_metrics,
     recheck_stream,

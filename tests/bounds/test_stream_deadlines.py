@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optbench.bounds.stream import slotted_bound
+from optbench.bounds.streams.stream_bound import slotted_bound
 from optbench.model.objective import Objective
 from tests.bounds.test_stream import small
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import stream_duals
-from optbench.bounds.linear_program import (
+from optbench.bounds.lp.linear_program import (
     Columns,
     LinearProgram,
     LpSolution,
@@ -20,9 +19,10 @@ from optbench.bounds.linear_program import (
     assemble,
     solve_in_units,
 )
-from optbench.bounds.stream import slots_of, whole
-from optbench.bounds.stream_duals import _rising, repaired, solve_scaled
-from optbench.bounds.stream_program import (
+from optbench.bounds.streams import stream_duals
+from optbench.bounds.streams.stream_bound import slots_of, whole
+from optbench.bounds.streams.stream_duals import _rising, repaired, solve_scaled
+from optbench.bounds.streams.stream_program import (
     MARGIN,
     Demand,
     Slots,
@@ -30,9 +30,9 @@ from optbench.bounds.stream_program import (
     per_unit,
     stream_program,
 )
-from optbench.bounds.stream_rates import rates_of, waste_may_pay
-from optbench.bounds.stream_traffic import MAX_WEIGHTS, traffic
-from optbench.bounds.stream_waiting import MOST_GROUPS, add_waiting, groups_of
+from optbench.bounds.streams.stream_rates import rates_of, waste_may_pay
+from optbench.bounds.streams.stream_traffic import MAX_WEIGHTS, traffic
+from optbench.bounds.streams.stream_waiting import MOST_GROUPS, add_waiting, groups_of
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import with_stream

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds.stream import path_bound, stream_bounds
+from optbench.bounds.streams.stream_bound import path_bound, stream_bounds
 from optbench.errors import ModelError
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream

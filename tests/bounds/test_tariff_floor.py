@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import tariff_floor as floors
-from optbench.bounds.relaxation import relax
-from optbench.bounds.tariff_floor import TERM_MARGIN, tariff_floor
+from optbench.bounds.combinatorial import tariff_floor as floors
+from optbench.bounds.combinatorial.relaxation import relax
+from optbench.bounds.combinatorial.tariff_floor import TERM_MARGIN, tariff_floor
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import J_PER_KWH
 

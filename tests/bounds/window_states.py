@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.propagate import propagate, shave
+from optbench.bounds.combinatorial.propagate import propagate, shave
 
 Window = tuple[int, int]
 # A resource: its capacity, and the devices that each of its (task, mode) pairs uses.

@@ -7,8 +7,8 @@ import re
 import shlex
 from pathlib import Path
 
-from optbench.cli import exits
 from optbench.cli.main import VERBS, build_parser
+from optbench.cli.terminal import exits
 
 DOC = Path(__file__).parents[2] / "docs" / "cli.md"
 # Shown for their message.

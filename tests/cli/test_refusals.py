@@ -109,7 +109,8 @@ def test_a_solver_that_crashes_is_an_internal_error(cli: Cli, tmp_path: Path) ->
 
 def test_a_proven_infeasible_instance_is_exit_code_3(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "make.py").write_text(
-        "import optbench as ob\nfrom optbench.model.files import write_instance\nm = ob.Model('too late')\np = m.pool('p')\n"
+        "import optbench as ob\nfrom optbench.model.files.instance_json import write_instance\n"
+        "m = ob.Model('too late')\np = m.pool('p')\n"
         "for i in range(2):\n    m.task(modes=[m.mode(p, time_s=3)], deadline_s=5)\n"
         "m.minimize(makespan_s=1.0)\nwrite_instance(m.build(), 'i.json')\n"
     )

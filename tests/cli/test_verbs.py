@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from optbench.cli.main import VERBS
-from optbench.model.files import schema
+from optbench.model.files.schemas import schema
 from tests.cli.conftest import COMMAND, Cli, environment
 
 
@@ -47,7 +47,8 @@ def test_solve_json_has_the_keys_of_the_design_and_fits_its_schema(cli: Cli, sho
 def test_an_objective_in_order_shows_every_level(cli: Cli, tmp_path: Path) -> None:
     # One task, a fast mode (2 s, 20 J) and a frugal one (4 s, 12 J): in order of time, then energy, 2 and then 20.
     script = (
-        "import optbench as ob\nfrom optbench.model.files import write_instance\nm = ob.Model('two levels')\np = m.pool('p')\n"
+        "import optbench as ob\nfrom optbench.model.files.instance_json import write_instance\n"
+        "m = ob.Model('two levels')\np = m.pool('p')\n"
         "m.task(modes=[m.mode(p, time_s=2, energy_j=20), m.mode(p, time_s=4, energy_j=12)])\n"
         "m.minimize_in_order('makespan_s', 'energy_j')\nwrite_instance(m.build(), 'levels.json')\n"
     )

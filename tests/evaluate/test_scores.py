@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from optbench.cli.study_summary import solvers_table
+from optbench.cli.terminal.study_summary import solvers_table
 from optbench.errors import FileFormatError
 from optbench.evaluate.scores import ranked
 from optbench.report.gathered import Report, gather

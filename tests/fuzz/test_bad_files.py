@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optbench.errors import FileFormatError
-from optbench.model.formats import load
+from optbench.model.formats.format_registry import load
 from optbench.testing.bad_files import CASES, Case
 from optbench.testing.survival import attempt, limit_s
 

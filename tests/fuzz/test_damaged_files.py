@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from optbench.model.files import instance_to_json
-from optbench.model.formats import FORMATS, load_import
+from optbench.model.files.instance_json import instance_to_json
+from optbench.model.formats.format_registry import FORMATS, load_import
 from optbench.testing.damage import damaged
 from optbench.testing.inputs import arrivals, originals, shop
 from optbench.testing.survival import attempt

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import optbench as ob
 from optbench.model.content_hash import NAMES, add_to_digest
-from optbench.model.files import instance_from_dict, instance_to_dict
+from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
 from optbench.model.instance import Instance, Places
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, Stream, with_stream

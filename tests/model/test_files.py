@@ -12,20 +12,16 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, UnknownNameError
-from optbench.model.files import (
-    KINDS,
+from optbench.model.files.instance_json import (
     instance_from_dict,
     instance_to_dict,
     instance_to_json,
     read_instance,
-    read_schedule,
-    result_to_dict,
-    schedule_to_dict,
-    schema,
     write_instance,
-    write_result,
-    write_schedule,
 )
+from optbench.model.files.result_json import result_to_dict, write_result
+from optbench.model.files.schedule_json import read_schedule, schedule_to_dict, write_schedule
+from optbench.model.files.schemas import KINDS, schema
 from optbench.model.formats.classical import assemble
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Result, TrajectoryPoint

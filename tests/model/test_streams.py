@@ -19,7 +19,7 @@ import pytest
 
 import optbench as ob
 from optbench.errors import FileFormatError, ModelError
-from optbench.model.files import instance_from_dict, instance_to_dict
+from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule

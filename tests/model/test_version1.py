@@ -11,7 +11,8 @@ import pytest
 
 import optbench as ob
 from optbench.errors import FileFormatError
-from optbench.model.files import read_instance, read_schedule, schedule_to_dict, write_instance
+from optbench.model.files.instance_json import read_instance, write_instance
+from optbench.model.files.schedule_json import read_schedule, schedule_to_dict
 from optbench.model.instance import Instance
 from optbench.model.repair import verified_or_repaired
 from optbench.model.streams import outages_in_seconds, with_stream

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.sim.compiled import njit
 from optbench.sim.kernel.events import advance, begin, can_start, close_accounts, pass_time, start
 from optbench.sim.kernel.plant import CAPS, TASKS, Fault, Plant, plant_at, plant_of
 from optbench.sim.kernel.pointers import addresses

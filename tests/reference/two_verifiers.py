@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from optbench.model.files import instance_from_dict, instance_json, schedule_from_dict
+from optbench.model.files import instance_json
+from optbench.model.files.instance_json import instance_from_dict
+from optbench.model.files.schedule_json import schedule_from_dict
 from optbench.model.instance import Instance
 from optbench.model.validate import validate
 from optbench.model.verify import verify

@@ -14,7 +14,8 @@ import optbench as ob
 from optbench import api
 from optbench.execute.base import Job, Outcome
 from optbench.execute.tasks import ANSWER, perform
-from optbench.model.files import result_to_dict, schedule_to_dict
+from optbench.model.files.result_json import result_to_dict
+from optbench.model.files.schedule_json import schedule_to_dict
 from optbench.model.instance import Instance
 from optbench.study.cells import Cell
 from optbench.study.declared import CellBudget, Study

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.combinatorial import combinatorial_bounds
+from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
 from optbench.bounds.infeasible import certify_infeasible
 from optbench.execute.base import Outcome
 from optbench.execute.validate_answer import MAX_POINTS
-from optbench.model.files import result_to_dict, schedule_to_dict
+from optbench.model.files.result_json import result_to_dict
+from optbench.model.files.schedule_json import schedule_to_dict
 from optbench.model.instance import Instance
 from optbench.model.result import Bound
 from optbench.run import judge as judging

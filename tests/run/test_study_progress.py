@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from optbench.cli import live_line, studying
-from optbench.cli.studying import StudyProgress
+from optbench.cli.terminal import live_line, studying
+from optbench.cli.terminal.studying import StudyProgress
 from optbench.run.runner import Progress
 from optbench.run.study_progress import Watch
 from optbench.study.instance_sources import Made

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.compiled import njit
 from optbench.sim.kernel.events import advance, begin, close_accounts, interrupt, pass_time, start
 from optbench.sim.kernel.moments import LISTED, choose, desk_at, list_fresh, list_options
 from optbench.sim.kernel.plant import CAPS, POOLS, TASKS, Plant, plant_at

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.model import formats
+from optbench.model.formats import format_registry
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run
@@ -65,14 +65,14 @@ def test_the_same_as_brute_force(seed: int) -> None:
 
 def test_a_job_shop_through_probe_and_heuristics(tmp_path: Path) -> None:
     (tmp_path / "ft06.txt").write_text(FT06)
-    run = run_on(formats.load(tmp_path / "ft06.txt"), threads=2)
+    run = run_on(format_registry.load(tmp_path / "ft06.txt"), threads=2)
     assert (run.objective, run.bound, run.termination) == (55.0, 55.0, "finished")
 
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_same_seed_and_work_limit_same_decision(seed: int, tmp_path: Path) -> None:
     (tmp_path / "ft06.txt").write_text(FT06)
-    instance = formats.load(tmp_path / "ft06.txt")
+    instance = format_registry.load(tmp_path / "ft06.txt")
     first, second = (run_on(instance, seed=seed, work_limit=0.05, threads=2) for _ in range(2))
     assert first.best is not None and second.best is not None
     assert np.array_equal(first.best.start, second.best.start)
@@ -82,7 +82,7 @@ def test_same_seed_and_work_limit_same_decision(seed: int, tmp_path: Path) -> No
 
 def test_never_worse_than_the_warm_start(tmp_path: Path) -> None:
     (tmp_path / "ft06.txt").write_text(FT06)
-    instance = formats.load(tmp_path / "ft06.txt")
+    instance = format_registry.load(tmp_path / "ft06.txt")
     best = run_on(instance).best
     assert best is not None
     run = run_on(instance, warm_start=best, time_limit_s=1e-3)
@@ -108,7 +108,7 @@ def test_infeasible_is_proved() -> None:
 
 
 def test_a_stop_request_ends_the_search_and_keeps_the_incumbent(data_dir: Path) -> None:
-    instance = formats.load(data_dir / "jobshop" / "ta41.txt")
+    instance = format_registry.load(data_dir / "jobshop" / "ta41.txt")
     run = Run(instance, time_limit_s=120.0)
     threading.Timer(2.0, run.stop_requested.set).start()
     CpSat().solve(instance, run)
@@ -117,14 +117,14 @@ def test_a_stop_request_ends_the_search_and_keeps_the_incumbent(data_dir: Path) 
 
 
 def test_a_time_limit_leaves_incumbent_and_bound(data_dir: Path) -> None:
-    run = run_on(formats.load(data_dir / "jobshop" / "ta41.txt"), time_limit_s=2.0)
+    run = run_on(format_registry.load(data_dir / "jobshop" / "ta41.txt"), time_limit_s=2.0)
     assert run.termination == "time_limit"
     assert run.objective is not None and run.bound is not None and 1850 <= run.bound <= run.objective
 
 
 @pytest.mark.parametrize("path", ["jobshop/la01.txt", "flexible-jobshop/mk01.txt", "rcpsp/j30/j30_10_7.rcp"])
 def test_the_compiled_heuristics_find_verified_schedules(path: str, data_dir: Path) -> None:
-    instance = formats.load(data_dir / path)
+    instance = format_registry.load(data_dir / path)
     found = []
     for _ in range(2):
         run = Run(instance)

@@ -11,8 +11,8 @@ import pytest
 
 import optbench as ob
 from optbench.api import load_target
-from optbench.bounds import destructive
 from optbench.bounds.auto import lower_bounds
+from optbench.bounds.combinatorial import destructive
 from optbench.bounds.proving import prove
 from optbench.model.instance import Instance
 from optbench.model.metric_scales import level_tolerance

@@ -9,19 +9,19 @@ import pytest
 
 import optbench as ob
 from optbench.errors import FileFormatError, ParameterError, UnsupportedError
-from optbench.learn.checkpoints import read_checkpoint, write_checkpoint
-from optbench.learn.mean_duals import DualTable, read_tables, write_tables
-from optbench.learn.site_fleet import SiteFleet
-from optbench.learn.site_pilot import random_pilot
-from optbench.learn.site_settings import SiteTraining
-from optbench.learn.site_training import SiteTrainer
+from optbench.learn.sites.actor_training import SiteTrainer
+from optbench.learn.sites.checkpoints import read_checkpoint, write_checkpoint
+from optbench.learn.sites.mean_duals import DualTable, read_tables, write_tables
+from optbench.learn.sites.parallel_weeks import SiteFleet
+from optbench.learn.sites.pilot import random_pilot
+from optbench.learn.sites.training_settings import SiteTraining
 from optbench.model.instance import Instance
 from optbench.model.streams import with_stream
 from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.policy import Policy
-from optbench.sim.kernel.site_view import OPTION_FEATURES, SITE_FEATURES, G, O, S
-from optbench.sim.plans import board_of
-from optbench.sim.sites import grid_of
+from optbench.sim.kernel.sites.view import OPTION_FEATURES, SITE_FEATURES, G, O, S
+from optbench.sim.sites.plans import board_of
+from optbench.sim.sites.sites import grid_of
 
 
 def played(instance: Instance, solver: str, **params: str) -> ob.Schedule:
@@ -96,7 +96,7 @@ def test_what_is_seen_is_kept_in_the_checkpoint(tmp_path: Path) -> None:
     instances = [load_problem("geo_dc:days=0.05").instance(1000)]
     trainer = SiteTrainer(instances, quick)
     assert trainer.pilot.seen == "sites"
-    from optbench.learn.checkpoints import SiteCheckpoint
+    from optbench.learn.sites.checkpoints import SiteCheckpoint
 
     made = SiteCheckpoint(
         trainer.pilot, trainer.fleet.pools, trainer.fleet.widest, 1.0, np.ones(1), np.ones(1)

@@ -7,12 +7,12 @@ import pytest
 
 import optbench as ob
 from optbench.errors import UnsupportedError
-from optbench.learn.site_prices import EXTRA, SIZE, features, plans_by
+from optbench.learn.sites.prices import EXTRA, SIZE, features, plans_by
 from optbench.model.instance import Instance
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.policy import Policy
-from optbench.sim.plans import board_of, plans_of, play_plans
+from optbench.sim.sites.plans import board_of, plans_of, play_plans
 from solvers.learned_prices import learned
 
 DAY = "geo_dc:days=1,shrink=0.25,rate=0.005,drain=yes,minimize=cost,local_hours=yes,sojourn_s=4h"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds.stream import slotted_bound, stream_bound
+from optbench.bounds.streams.stream_bound import slotted_bound, stream_bound
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.model.files import schedule_from_dict
+from optbench.model.files.schedule_json import schedule_from_dict
 from optbench.model.verify import verify
 from optbench.store.migration import OLD_CELLS, OLD_RECORDS
 from optbench.store.run_store import Store

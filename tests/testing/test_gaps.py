@@ -16,7 +16,7 @@ import pytest
 import optbench as ob
 from optbench.api import load_target
 from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
-from optbench.model.files import write_instance
+from optbench.model.files.instance_json import write_instance
 from optbench.testing import CASES, assert_gap
 
 # Three tasks on two devices; the optimum is 5, one after the other they end at 9.

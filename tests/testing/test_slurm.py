@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optbench.model.formats.imported import Options
-from optbench.model.formats.sacct import read
+from optbench.model.formats.slurm.sacct import read
 from optbench.model.verify import verify
 from optbench.testing.slurm import Partition, sacct_log
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.model.files import schedule_to_dict
+from optbench.model.files.schedule_json import schedule_to_dict
 from optbench.store.run_store import Store
 from optbench.track.tracking import Tracking
 from tests.track.runs_by_hand import INSTANCE, SOLVED, bounding, record

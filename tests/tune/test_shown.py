@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from optuna.trial import TrialState
 
-from optbench.cli.tuning import verdict
+from optbench.cli.terminal.tuning import verdict
 from optbench.evaluate.stats import Estimate
 from optbench.study.declared import Study
 from optbench.tune.search_charts import standalone

@@ -13,7 +13,7 @@ import pytest
 from optuna.trial import FrozenTrial
 
 from optbench.api import load_target
-from optbench.model.files import write_instance
+from optbench.model.files.instance_json import write_instance
 from optbench.tune.storage import open_storage
 
 from .conftest import STUDY, Workspace, states

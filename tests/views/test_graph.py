@@ -15,8 +15,8 @@ import torch
 
 from optbench.errors import ParameterError, UnknownNameError
 from optbench.model.builder import Model
-from optbench.model.formats import parse
 from optbench.model.formats.classical import Project, project_instance
+from optbench.model.formats.format_registry import parse
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.plugins.discovery import load_problem
 from optbench.testing.inputs import cluster, project, shop

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.cli import exits, outputs
-from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, show, table
-from optbench.cli.parser import UsageError, number, setting, settings_of
+from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table
+from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
 from optbench.cli.verbs.convert import counts_of
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     from optbench.audit.audit_json import document, of_ranges, refused
     from optbench.audit.audit_run import Audit, Record, audit
     from optbench.audit.ranges import Ranges
-    from optbench.cli.work import interruptible
+    from optbench.cli.terminal.work import interruptible
 
     for flag, path in (("--html", args.html), ("--instance", args.instance)):
         outputs.check_writable(flag, path)
@@ -157,7 +157,7 @@ def node_type(text: str) -> tuple[str, str]:
 
 def moment(text: str) -> float:
     """Seconds since 1970 of a day, of a time as sacct takes and prints it, or of an epoch."""
-    from optbench.model.formats.sacct_fields import time_s
+    from optbench.model.formats.slurm.sacct_fields import time_s
 
     for tail in ("", "T00:00:00", ":00"):
         found = time_s(text.strip() + tail)
@@ -168,8 +168,8 @@ def moment(text: str) -> float:
 
 def options_of(args: argparse.Namespace) -> AuditOptions:
     from optbench.audit.log import AuditOptions
-    from optbench.model.formats import Options
-    from optbench.model.formats.node_map import map_of_pairs
+    from optbench.model.formats.imported import Options
+    from optbench.model.formats.slurm.node_map import map_of_pairs
 
     per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
     clocks = {}

@@ -7,14 +7,14 @@ import threading
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from optbench.cli import exits
-from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, figure, show, table
-from optbench.cli.parser import UsageError, add_time_limit, number
-from optbench.cli.targets import add_target, instance_of
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, show, table
+from optbench.cli.terminal.parser import UsageError, add_time_limit, number
+from optbench.cli.terminal.targets import add_target, instance_of
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
-    from optbench.bounds.bank_entries import Recheck
+    from optbench.bounds.bank.bank_entries import Recheck
     from optbench.model.result import Bound
 
 SUMMARY = "certified lower bounds: value, source and proof"
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _recheck(args: argparse.Namespace) -> int:
     """Prove every entry of the bank again."""
-    from optbench.bounds.bank import BoundBank
-    from optbench.cli.work import interruptible
+    from optbench.bounds.bank.bound_bank import BoundBank
+    from optbench.cli.terminal.work import interruptible
     from optbench.workspace import bank_file
 
     path = bank_file()
@@ -76,9 +76,9 @@ def _recheck(args: argparse.Namespace) -> int:
 
 def _bound(args: argparse.Namespace) -> int:
     from optbench import api
-    from optbench.cli.report import best_bounds
-    from optbench.cli.work import interruptible
-    from optbench.sim.compile_meter import compiled_s
+    from optbench.cli.terminal.result_lines import best_bounds
+    from optbench.cli.terminal.work import interruptible
+    from optbench.compiling.compile_meter import compiled_s
 
     instance = instance_of(args.target, args.format, args.seed)
 

@@ -7,8 +7,8 @@ import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli import exits
-from optbench.cli.output import BAD, DIM, emit_json, escape, show, table
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, show, table
 
 if TYPE_CHECKING:
     from optbench.plugins.discovery import Entry, Kind

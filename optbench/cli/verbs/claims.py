@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from optbench.cli import exits
-from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, show
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show
 
 SUMMARY = "the ledger of claims: the paper's figure, ours, the bound, the verdict"
 DESCRIPTION = (
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if not results:
         show(_nothing([plan.study.name for plan in plans]))
         return exits.DONE
-    from optbench.cli.expectation_lines import show_claims
+    from optbench.cli.terminal.expectation_lines import show_claims
 
     show_claims(results, with_study=len(plans) > 1)
     colour = GOOD if held == len(results) else BAD

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from optbench.cli import exits
-from optbench.cli.output import DIM, GOOD, emit_json, escape, length, show
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import DIM, GOOD, emit_json, escape, length, show
 
 SUMMARY = "compile the event kernel and the searches now, once per machine"
 DESCRIPTION = (
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     compile_s = compile_now(args.names)
-    from optbench.sim.kernel_cache import kernels_folder
+    from optbench.compiling.kernel_cache import kernels_folder
 
     if args.json:
         emit_json({"compile_s": round(compile_s, 3), "folder": str(kernels_folder())})
@@ -35,9 +35,9 @@ def run(args: argparse.Namespace) -> int:
 
 def compile_now(solvers: list[str]) -> float:
     """Everything, or what these solvers need, with the bounds; seconds of compiling."""
-    from optbench.bounds.destructive import KERNELS as BOUNDING
+    from optbench.bounds.combinatorial.destructive import KERNELS as BOUNDING
+    from optbench.compiling.kernel_table import KERNELS, prepare
     from optbench.plugins.discovery import kernels_of
-    from optbench.sim.kernel_table import KERNELS, prepare
 
     if not solvers:
         return prepare(KERNELS)

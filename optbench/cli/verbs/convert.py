@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.cli import exits, outputs
-from optbench.cli.output import emit_json, escape, show
-from optbench.cli.parser import UsageError, number, setting, settings_of
-from optbench.cli.targets import TARGET_HELP, import_of_problem, instance_of, is_file
+from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal.output import emit_json, escape, show
+from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
+from optbench.cli.terminal.targets import TARGET_HELP, import_of_problem, instance_of, is_file
 
 if TYPE_CHECKING:
-    from optbench.model.formats import Import, Options
+    from optbench.model.formats.imported import Import, Options
 
 SUMMARY = "write an instance in another format"
 DESCRIPTION = (
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from optbench.errors import nearest
-    from optbench.model.formats import FORMATS
+    from optbench.model.formats.format_registry import FORMATS
 
     writers = {name: entry.write for name, entry in FORMATS.items() if entry.write is not None}
     write = writers.get(args.to)
@@ -110,7 +110,8 @@ def check_paths(args: argparse.Namespace) -> None:
 
 def import_of(args: argparse.Namespace) -> Import:
     """What IN holds: a file with the import options, or any other target without them."""
-    from optbench.model.formats import Import, Report, load_import
+    from optbench.model.formats.format_registry import load_import
+    from optbench.model.formats.imported import Import, Report
 
     options = options_of(args)
     if is_file(args.input):
@@ -127,7 +128,7 @@ def import_of(args: argparse.Namespace) -> Import:
 
 def options_of(args: argparse.Namespace) -> Options | None:
     """The import options given; None where there are none."""
-    from optbench.model.formats import Options
+    from optbench.model.formats.imported import Options
 
     given = (args.profile, args.work, args.devices_per_node, args.count, args.by_node)
     if not any(given):
@@ -147,7 +148,7 @@ def counts_of(flag: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
 
 
 def save_schedule(found: Import, path: str | None) -> str | None:
-    from optbench.model.files import schedule_to_dict
+    from optbench.model.files.schedule_json import schedule_to_dict
     from optbench.model.files.strict_json import render
 
     if path is None or found.schedule is None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli import exits
-from optbench.cli.output import BAD, GOOD, emit, emit_json, escape, show, table
-from optbench.cli.parser import Parser, add_json
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import BAD, GOOD, emit, emit_json, escape, show, table
+from optbench.cli.terminal.parser import Parser, add_json
 
 if TYPE_CHECKING:
     from optbench.data import DataFile, DataSet

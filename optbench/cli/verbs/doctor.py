@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from optbench.cli import exits
-from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, show, table
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table
 
 SUMMARY = "versions, cores, GPUs, folders; what is missing and how to mend it"
 DESCRIPTION = "Look at this installation. The exit code is 1 if something does not work, else 0."

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from optbench.cli import exits
-from optbench.cli.output import DIM, GOOD, emit_json, escape, show
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import DIM, GOOD, emit_json, escape, show
 
 SUMMARY = "make a workspace: problems/, solvers/, studies/ with a working example"
 DESCRIPTION = "Make a folder a workspace: your own plug-ins live there beside the built-in ones. Nothing is overwritten."
@@ -46,7 +46,7 @@ def compile_where_wanted(wanted: bool | None) -> float:
 
 
 def has_to_compile() -> bool:
-    from optbench.sim.kernel_table import KERNELS, are_compiled
+    from optbench.compiling.kernel_table import KERNELS, are_compiled
 
     return not are_compiled(KERNELS)
 

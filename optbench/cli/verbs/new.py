@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from optbench.cli import exits
-from optbench.cli.output import GOOD, emit_json, escape, show
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import GOOD, emit_json, escape, show
 
 SUMMARY = "write a small working solver, problem or study, with its test"
 DESCRIPTION = "Write a small working plug-in and its test into this workspace; change it into yours."

@@ -10,10 +10,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from optbench.cli import exits, outputs
-from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table
-from optbench.cli.parser import UsageError, add_time_limit, number, seconds, setting, settings_of
-from optbench.cli.targets import add_target, instance_of
+from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table
+from optbench.cli.terminal.parser import UsageError, add_time_limit, number, seconds, setting, settings_of
+from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
     from optbench.pareto.points import Front, FrontPoint, FrontProgress
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _front(args: argparse.Namespace) -> Front:
-    from optbench.cli.work import interruptible
+    from optbench.cli.terminal.work import interruptible
     from optbench.pareto.front_search import pareto
 
     instance = instance_of(args.target, args.format, args.seed)
@@ -142,7 +142,7 @@ def _csv(front: Front) -> str:
 
 def show_front(front: Front, written: list[str]) -> None:
     """The front for people."""
-    from optbench.cli.report import threads
+    from optbench.cli.terminal.result_lines import threads
     from optbench.pareto.front_page import declaration, verdict
 
     how = f"{front.solver}, {threads(front.threads)}, seed {front.seed}"

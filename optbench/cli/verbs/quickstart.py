@@ -9,9 +9,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from optbench.cli import exits
-from optbench.cli.output import DIM, GOOD, escape, show
-from optbench.cli.parser import number
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import DIM, GOOD, escape, show
+from optbench.cli.terminal.parser import number
 
 SUMMARY = "a first study in half a minute: solved, verified, bounded, compared"
 DESCRIPTION = (
@@ -69,7 +69,7 @@ def workspace() -> tuple[Path, bool]:
 
 def compile_first() -> None:
     """`make` has done it; after a plain pip install the study would wait for it."""
-    from optbench.sim.kernel_table import KERNELS, prepare
+    from optbench.compiling.kernel_table import KERNELS, prepare
 
     prepare(KERNELS)
 

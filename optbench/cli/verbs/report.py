@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli import exits, outputs
-from optbench.cli.output import BAD, DIM, GOOD, emit_json, escape, percent, show, table
-from optbench.cli.parser import UsageError
+from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, percent, show, table
+from optbench.cli.terminal.parser import UsageError
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from optbench.cli.output import emit_json
-from optbench.cli.parser import number
+from optbench.cli.terminal.output import emit_json
+from optbench.cli.terminal.parser import number
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.cli.study_summary import Account
-    from optbench.cli.studying import Sending
+    from optbench.cli.terminal.study_summary import Account
+    from optbench.cli.terminal.studying import Sending
     from optbench.run.read_in_subprocess import load_study_apart
     from optbench.store.run_store import Store
     from optbench.track.follow_process import following
@@ -85,8 +85,8 @@ def _report(done: StudyRun) -> str | None:
 
 
 def _run(args: argparse.Namespace, study: Study) -> StudyRun:
-    from optbench.cli.studying import StudyProgress
-    from optbench.cli.work import interruptible
+    from optbench.cli.terminal.studying import StudyProgress
+    from optbench.cli.terminal.work import interruptible
     from optbench.run.cell_filter import select
     from optbench.run.runner import run_study
     from optbench.run.study_progress import Watch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from optbench.cli import exits
-from optbench.cli.output import emit_json
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import emit_json
 
 SUMMARY = "JSON Schema of an instance, a schedule or a result"
 DESCRIPTION = "Print the JSON Schema (draft 2020-12) of one of optbench's files."
@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.model.files import schema
+    from optbench.model.files.schemas import schema
 
     emit_json(schema(args.kind))
     return exits.DONE

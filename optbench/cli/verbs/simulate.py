@@ -7,10 +7,10 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli import exits
-from optbench.cli.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
-from optbench.cli.parser import UsageError, number, seconds, setting, settings_of
-from optbench.cli.targets import add_target, instance_of, with_remarks
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
+from optbench.cli.terminal.parser import UsageError, number, seconds, setting, settings_of
+from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
@@ -48,8 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.cli.work import interruptible
-    from optbench.sim.compile_meter import compiled_s
+    from optbench.cli.terminal.work import interruptible
+    from optbench.compiling.compile_meter import compiled_s
     from optbench.simulation import simulate
 
     instance = instance_with(args)

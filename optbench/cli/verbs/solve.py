@@ -8,10 +8,10 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optbench.cli import exits, outputs
-from optbench.cli.output import emit_json
-from optbench.cli.parser import UsageError, add_time_limit, number, setting, settings_of
-from optbench.cli.targets import add_target, instance_of
+from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal.output import emit_json
+from optbench.cli.terminal.parser import UsageError, add_time_limit, number, setting, settings_of
+from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation
@@ -77,12 +77,12 @@ def run(args: argparse.Namespace) -> int:
 
         outputs.save(schedule_page.render(instance, [result], explained=[explanation]), args.html)
     if args.json:
-        from optbench.model.files import result_to_dict
+        from optbench.model.files.result_json import result_to_dict
 
         why = {"explain": None if explanation is None else explanation.to_dict()} if args.explain else {}
         emit_json(result_to_dict(result) | why)
     elif outputs.STDOUT not in (args.output, args.html):
-        from optbench.cli.report import show_result
+        from optbench.cli.terminal.result_lines import show_result
 
         show_result(instance, result, args.html, explanation)
     return exit_code(result)
@@ -90,11 +90,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench import api
-    from optbench.cli.progress import Progress
-    from optbench.cli.work import interruptible
-    from optbench.model.files import read_schedule
+    from optbench.cli.terminal.progress import Progress
+    from optbench.cli.terminal.work import interruptible
+    from optbench.compiling.compile_meter import compiled_s
+    from optbench.model.files.schedule_json import read_schedule
     from optbench.plugins.discovery import load_solver
-    from optbench.sim.compile_meter import compiled_s
     from optbench.workspace import bank_file
 
     _, solver = load_solver(args.solver, settings_of(args.param))
@@ -124,7 +124,7 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
 def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
     if not args.output or result.schedule is None:
         return result
-    from optbench.model.files import schedule_to_dict
+    from optbench.model.files.schedule_json import schedule_to_dict
     from optbench.model.files.strict_json import render
 
     return replace(result, schedule_file=outputs.save(render(schedule_to_dict(result.schedule, instance)), args.output))
@@ -133,7 +133,7 @@ def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result
 def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Explanation | None:
     """The explanation of a verified result; where there is none, why is said on stderr."""
     from optbench.bounds.explain import explain
-    from optbench.cli.work import interruptible
+    from optbench.cli.terminal.work import interruptible
     from optbench.errors import UnsupportedError
 
     if result.schedule is None or not result.verified or result.termination == "interrupted":

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli import exits
-from optbench.cli.live_line import LiveLine
-from optbench.cli.output import DIM, emit_json, escape, figure, length, show, table
-from optbench.cli.parser import UsageError, number, setting, settings_of
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.live_line import LiveLine
+from optbench.cli.terminal.output import DIM, emit_json, escape, figure, length, show, table
+from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
 
 if TYPE_CHECKING:
     from optbench.plugins.training import Trainable, TrainingResult
@@ -75,7 +75,7 @@ class Progress(LiveLine):
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.cli.work import interruptible
+    from optbench.cli.terminal.work import interruptible
     from optbench.plugins import specs
     from optbench.plugins.discovery import load_problem
     from optbench.plugins.training import TrainingRun
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output.is_dir():
         inside = str(args.output / "mine.safetensors")
         raise UsageError(f"--output {str(args.output)!r} is a folder; give a file, such as {inside!r}")
-    from optbench.sim.kernel_table import prepare
+    from optbench.compiling.kernel_table import prepare
 
     compile_s = prepare(solver.needs_in_training or solver.needs)
     settings = specs.build(solver.settings, f"training of {name}", settings_of(args.param))

@@ -6,9 +6,9 @@ import argparse
 import threading
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli import exits
-from optbench.cli.output import emit_json
-from optbench.cli.parser import number
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import emit_json
+from optbench.cli.terminal.parser import number
 
 if TYPE_CHECKING:
     from optbench.tune.search import TuneRun
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.cli.tuning import document, show_tuned
+    from optbench.cli.terminal.tuning import document, show_tuned
 
     done = _search(args)
     told = document(done)
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _search(args: argparse.Namespace) -> TuneRun:
-    from optbench.cli.tuning import Display
-    from optbench.cli.work import interruptible
+    from optbench.cli.terminal.tuning import Display
+    from optbench.cli.terminal.work import interruptible
     from optbench.study.study_file import load_study
     from optbench.tune.search import run_tune
 

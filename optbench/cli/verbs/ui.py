@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from optbench.cli import exits
-from optbench.cli.output import emit, emit_json
-from optbench.cli.parser import UsageError, number
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import emit, emit_json
+from optbench.cli.terminal.parser import UsageError, number
 
 if TYPE_CHECKING:
     from optbench.track.tracking_address import Place

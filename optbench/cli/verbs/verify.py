@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from optbench.cli import exits
-from optbench.cli.output import BAD, GOOD, emit_json, escape, figure, show
-from optbench.cli.parser import number
-from optbench.cli.targets import add_target, instance_of
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import BAD, GOOD, emit_json, escape, figure, show
+from optbench.cli.terminal.parser import number
+from optbench.cli.terminal.targets import add_target, instance_of
 
 SUMMARY = "check a schedule: every constraint by name, every metric recomputed"
 DESCRIPTION = (
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.model.files import read_schedule
+    from optbench.model.files.schedule_json import read_schedule
     from optbench.model.repair import Repaired, verified_or_repaired
     from optbench.model.verify import verify
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     elif verdict.feasible:
-        from optbench.cli.report import metrics_table
+        from optbench.cli.terminal.result_lines import metrics_table
 
         show(f"[{GOOD}]feasible[/]  {escape(instance.objective.label)} = [bold]{figure(verdict.objective)}[/]")
         show("", metrics_table(instance, verdict.metrics))

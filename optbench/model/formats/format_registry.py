@@ -12,14 +12,15 @@ from optbench.errors import FileFormatError, ModelError, ParameterError, Unknown
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json, write_text
-from optbench.model.formats import sacct, wfformat
+from optbench.model.formats import wfformat
 from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
 from optbench.model.formats.extract import project_of, shop_of
 from optbench.model.formats.flexible import parse_flexible, write_flexible
 from optbench.model.formats.imported import Import, Options, Report
 from optbench.model.formats.jobshop_format import parse_standard, parse_taillard, write_standard, write_taillard
 from optbench.model.formats.rcpsp_format import parse_patterson, parse_psplib, write_patterson, write_psplib
-from optbench.model.formats.sacct_runs import looks_like_sacct
+from optbench.model.formats.slurm import sacct
+from optbench.model.formats.slurm.sacct_runs import looks_like_sacct
 from optbench.model.formats.text import MisfitError
 from optbench.model.formats.wf_records import is_wfformat
 from optbench.model.instance import Instance

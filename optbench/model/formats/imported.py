@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from optbench.errors import ParameterError
-from optbench.model.formats.node_map import NodeMap
+from optbench.model.formats.slurm.node_map import NodeMap
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify

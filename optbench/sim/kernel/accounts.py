@@ -6,8 +6,8 @@ that are not busy draw their resting power; a transfer draws at the sender when 
 
 from __future__ import annotations
 
+from optbench.compiling.compiled import njit
 from optbench.model.objective import METRICS
-from optbench.sim.compiled import njit
 from optbench.sim.kernel.plant import HORIZON, PERIODS, POOLS, SENDS, TICK_S, Plant
 from optbench.sim.kernel.spans import duration
 from optbench.sim.kernel.state import (

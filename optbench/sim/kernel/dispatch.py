@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.compiled import njit
 from optbench.sim.kernel.events import (
     advance,
     arrival,

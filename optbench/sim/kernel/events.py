@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from optbench.sim.compiled import njit
+from optbench.compiling.compiled import njit
 from optbench.sim.kernel.accounts import (
     accrue,
     finish_accounts,

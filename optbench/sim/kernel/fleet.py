@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 
+from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import NUM_METRICS, metrics_by
 from optbench.sim.kernel.events import advance, begin, close_accounts
 from optbench.sim.kernel.moments import LISTED, Desk, any_option, choose, desk_at, list_fresh

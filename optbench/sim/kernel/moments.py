@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optbench.compiling.compiled import njit
 from optbench.model.instance import Ints
-from optbench.sim.compiled import njit
 from optbench.sim.kernel.events import (
     advance,
     arrival,

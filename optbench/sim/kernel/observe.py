@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import period_of
 from optbench.sim.kernel.events import arrival, fits, has_room, next_time, ticks_left
 from optbench.sim.kernel.moments import LISTED, Desk, any_mode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optbench.sim.compiled import njit
+from optbench.compiling.compiled import njit
 from optbench.sim.kernel.plant import TASKS, Plant
 from optbench.sim.kernel.state import EVENT_ROOM, EVENTS, EVENTS_FULL, NONE, READY, RUNNING, TROUBLE, State
 

@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
+from optbench.compiling.compiled import inner, njit
 from optbench.model.instance import Ints
-from optbench.sim.compiled import inner, njit
 from optbench.sim.kernel.plant import Plant
 from optbench.sim.kernel.spans import duration
 from optbench.sim.kernel.state import NONE, State

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.compiled import njit
 from optbench.sim.kernel.accounts import NUM_METRICS, accrue, metrics_by
 from optbench.sim.kernel.dispatch import (
     CUTOFF,

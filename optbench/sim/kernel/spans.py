@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from optbench.sim.compiled import njit
+from optbench.compiling.compiled import njit
 from optbench.sim.kernel.plant import POOLS, TICK_S, WAYS, Plant
 from optbench.sim.kernel.state import NONE, State
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optbench.sim.compiled import inner
+from optbench.compiling.compiled import inner
 
 # Where a search's state array keeps the generator, 1 to MODULUS - 1.
 RANDOM = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optbench.sim.compiled import inner, njit
+from optbench.compiling.compiled import inner, njit
 from optbench.sim.primal.chance import pick
 
 BIG = 1 << 60

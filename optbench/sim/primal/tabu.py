@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optbench.sim.compiled import inner, njit
+from optbench.compiling.compiled import inner, njit
 from optbench.sim.primal.chance import pick
 
 NONE = -1

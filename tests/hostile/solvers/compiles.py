@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import optbench as ob
-from optbench.sim.compiled import njit
+from optbench.compiling.compiled import njit
 
 from ._everything import EVERYTHING
 from ._honest import honest

@@ -9,8 +9,8 @@ import pytest
 
 from optbench.errors import FileFormatError, UnknownNameError, UnsupportedError
 from optbench.model.builder import Model
-from optbench.model.formats import convert, detect, load, parse
 from optbench.model.formats.classical import Shop, shop_instance
+from optbench.model.formats.format_registry import convert, detect, load, parse
 from optbench.model.instance import Instance
 from optbench.testing.inputs import cluster, originals, project, shop, written
 

@@ -11,8 +11,10 @@ import pytest
 
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
 from optbench.model.files.json_fields import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte_limit
-from optbench.model.formats import Import, Options, Report, load_import, parse_import, sacct
-from optbench.model.formats.sacct_fields import cores_of, duration_s, energy_j, gpus_of, nodes_of, time_s
+from optbench.model.formats.format_registry import load_import, parse_import
+from optbench.model.formats.imported import Import, Options, Report
+from optbench.model.formats.slurm import sacct
+from optbench.model.formats.slurm.sacct_fields import cores_of, duration_s, energy_j, gpus_of, nodes_of, time_s
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
 from optbench.testing.record_store_checks import sacct_text

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats import Options, Report, sacct
-from optbench.model.formats.node_map import NodeMap, map_of_pairs, map_of_text
+from optbench.model.formats.imported import Options, Report
+from optbench.model.formats.slurm import sacct
+from optbench.model.formats.slurm.node_map import NodeMap, map_of_pairs, map_of_text
 
 HEADER = "JobID|Start|End|AllocTRES|NodeList\n"
 BEGIN = 1_709_164_800

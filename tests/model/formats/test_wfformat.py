@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ModelError
-from optbench.model.formats import Import, Options, parse_import, wfformat
+from optbench.model.formats import wfformat
+from optbench.model.formats.format_registry import parse_import
+from optbench.model.formats.imported import Import, Options
 from optbench.model.task_progress import segment_energy_j
 from optbench.model.validate import validate
 from optbench.model.verify import verify

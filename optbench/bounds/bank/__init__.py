@@ -1,0 +1,1 @@
+"""Bounds kept on disk with what proves them."""

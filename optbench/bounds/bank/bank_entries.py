@@ -1,0 +1,123 @@
+"""Entries of the bank: what is kept of a bound, where it comes from, and what became of it."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from optbench.errors import FileFormatError, OptbenchError
+from optbench.model.files.instance_json import instance_from_dict
+from optbench.model.files.strict_json import parse_json
+from optbench.model.instance import Instance
+from optbench.model.result import Proof
+
+VERSION = 3
+# Banks without certificates: they are emptied.
+UNCERTIFIED, OLD_TABLES = (1, 2), ("bounds", "incumbents")
+SCHEMA = """
+create table if not exists bounds (physics text, objective text, proof text, value real, source text, certificate text,
+    code text, module text, settings text, seal text, primary key (physics, objective, proof));
+create table if not exists incumbents (physics text, objective text, value real, schedule text, seal text,
+    primary key (physics, objective));
+create table if not exists instances (physics text, objective text, name text, content blob, primary key (physics, objective));
+"""
+Outcome = Literal["holds", "changed", "dropped"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a solver's bound comes from: its module and its settings, as text."""
+
+    module: str = ""
+    settings: str = ""
+
+
+# Of bounds that were banked by hand.
+UNKNOWN_ORIGIN = Origin()
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """An entry of the bank and what could be proved of it now; ``why`` is for people."""
+
+    instance: str
+    value: float
+    source: str
+    proof: Proof | Literal["schedule"]
+    proven: float | None
+    outcome: Outcome
+    why: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the proof was repeated and gave the very value; None for a solver's bound that
+        was kept.
+        """
+        if self.proof == "solver" and self.outcome == "holds":
+            return None
+        return self.outcome == "holds"
+
+    def __str__(self) -> str:
+        return f"{self.instance}: {self.proof} {self.value!r} from {self.source} {self.outcome}: {self.why}"
+
+
+@dataclass(frozen=True)
+class BankEntry:
+    """A row of the table of bounds."""
+
+    proof: str
+    value: float
+    source: str
+    certificate: str | None
+    code: str | None
+    module: str | None
+    settings: str | None
+    seal: str | None
+
+
+def bank_key(instance: Instance) -> tuple[str, str]:
+    return instance.physics_hash, instance.objective.level(0).hash
+
+
+def read_kept_instance(content: bytes, key: tuple[str, str]) -> tuple[Instance | None, str]:
+    """A kept instance, whose hash must be its key; else why it is none."""
+    try:
+        instance = instance_from_dict(parse_json(zlib.decompress(content).decode()))
+    except (
+        OptbenchError,
+        zlib.error,
+        UnicodeDecodeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        return None, f"its instance cannot be read ({error})"
+    return (
+        (instance, "")
+        if bank_key(instance) == key
+        else (None, "its instance is not the one that it was proved of")
+    )
+
+
+def prepare(db: sqlite3.Connection, path: Path) -> list[str]:
+    """Create the tables in a new file; empty one without certificates, which is then said."""
+    version, notices = int(db.execute("pragma user_version").fetchone()[0]), []
+    tables = [name for (name,) in db.execute("select name from sqlite_master where type = 'table'")]
+    if version in UNCERTIFIED and {"bounds", "incumbents"} <= set(tables):
+        count = [db.execute(f"select count(*) from {name}").fetchone()[0] for name in OLD_TABLES]
+        for name in OLD_TABLES:
+            db.execute(f"drop table {name}")
+        notices.append(
+            f"{path} was written by an older optbench, whose bounds have no certificates: {count[0]} "
+            f"bounds and {count[1]} schedules were dropped, and are found again as instances are solved"
+        )
+    elif version != VERSION and tables:
+        what = f"{path} is a bank of version {version}; this optbench reads {VERSION}"
+        raise FileFormatError(f"{what}, name another file")
+    for statement in SCHEMA.split(";"):
+        db.execute(statement)
+    db.execute(f"pragma user_version = {VERSION}")
+    return notices

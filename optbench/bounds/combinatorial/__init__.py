@@ -1,0 +1,1 @@
+"""Lower bounds without a linear programme: lengths of chains, loads of pools, least energies, propagation."""

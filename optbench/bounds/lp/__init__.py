@@ -1,0 +1,1 @@
+"""Linear programmes: their assembly, certificates and proofs in rational arithmetic."""

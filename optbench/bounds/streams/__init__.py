@@ -1,0 +1,1 @@
+"""Lower bounds for arriving work: one time slot or many."""

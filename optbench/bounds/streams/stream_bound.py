@@ -1,0 +1,339 @@
+"""Certified least energy of a stream of work, by the programme of ``stream_program`` proved again in exact arithmetic.
+
+``path_bound`` sums time up to one slot: least energy to process so many units with a mean time in the system of at most τ,
+where a task that the horizon cuts counts min(D, H − release). ``path_metrics`` puts a policy beside three such floors:
+
+    floor_own        at the units that it has processed
+    floor_offered    at all units that were offered; over all amounts of work where the devices cannot process them
+    floor_frontier   at its own units and its own mean time in the system (censored)
+
+``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit falls with the work done:
+policies that did different amounts of it compare at the units offered, or drained. ``slotted_bound`` follows prices,
+intensities, outages, deadlines and arrivals slot by slot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optbench.bounds.lp.certificates import STREAM, certificate_text, dual_fields, read_duals
+from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, round_down
+from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
+from optbench.bounds.streams.stream_duals import repaired, solve_scaled
+from optbench.bounds.streams.stream_program import Demand, Slots, StreamProgram, per_unit, stream_program
+from optbench.bounds.streams.stream_traffic import Traffic, traffic
+from optbench.errors import ParameterError
+from optbench.model.instance import Floats, Instance
+from optbench.model.measures import check_bound
+from optbench.model.objective import Objective
+from optbench.model.result import Bound
+
+TIME_LIMIT_S = 60.0
+HOUR_S = 3600.0
+# Slots of an hour, unless these were fewer or more; and seconds without which they are not tried.
+FEWEST_SLOTS, MOST_SLOTS, LEAST_SLOTTED_S = 24, 336, 1.0
+TOO_MANY_SLOTS = 20_000
+# A mean time in the system of nothing at all is no budget.
+LEAST_SOJOURN_S = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class PathBound:
+    """``energy_j`` is the proven bound, ``j_per_unit`` its share of ``units``.
+
+    Duals: ``device_value_j[pool]`` is by how much one more device can lower the energy at most, its own rest not counted;
+    ``watt_value_j[place]`` the same of one watt more of a power cap; ``sojourn_value_j_per_s`` of one second more of mean time in
+    the system. Of a drained instance, whose end they can move, they are rates at the optimum and no limits. ``certificate``
+    proves ``program`` again; ``constant_j`` is rest that is paid in any case.
+    """
+
+    energy_j: float
+    j_per_unit: float
+    units: float
+    sojourn_s: float | None
+    device_value_j: Mapping[str, float] = field(default_factory=dict)
+    watt_value_j: Mapping[str, float] = field(default_factory=dict)
+    sojourn_value_j_per_s: float = 0.0
+    certificate: Certificate | None = None
+    program: LinearProgram | None = None
+    constant_j: float = 0.0
+
+
+def path_bound(
+    instance: Instance, units: float | None = None, sojourn_s: float | None = None, *, work: Traffic | None = None
+) -> PathBound | None:
+    """Least energy to process ``units`` (all that are offered) with a mean time in the system of at most ``sojourn_s``.
+
+    None when no schedule can, for want of devices or time, when nothing comes, and where running on after the end could pay.
+    A drained instance processes everything.
+    """
+    if units is not None and not units > 0:
+        raise ParameterError(f"units is {units!r}; it must be positive")
+    if sojourn_s is not None and not sojourn_s > 0:
+        raise ParameterError(f"sojourn_s is {sojourn_s!r}; it must be a positive number of seconds")
+    work = traffic(instance) if work is None else work
+    offered = float(work.units.sum())
+    if not offered > 0:
+        return None
+    wanted = offered if units is None or not instance.is_open else units
+    energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
+    program = stream_program(energy, work, whole(instance, work), Demand(wanted, sojourn_s))
+    if program.unbounded_waste:
+        return None
+    answer = solve_scaled(program.lp, TIME_LIMIT_S)
+    if answer.dual is None or answer.status not in ("Optimal", "Time limit reached"):
+        return None
+    proof = certificate(program.lp, answer.dual)
+    proven = proven_bound(program.lp, proof)
+    if proven is None:
+        return None
+    value = round_down(proven + Fraction(program.constant))
+    return PathBound(
+        value, value / wanted, wanted, sojourn_s, _device_values(instance, program, answer),
+        _watt_values(instance, program, answer), _sojourn_value(program, answer, int(work.here.sum())), proof,
+        program.lp, program.constant,
+    )  # fmt: skip
+
+
+def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, float]:
+    """Floors and gaps of a verified schedule, from its metrics; empty for an instance without a stream."""
+    if instance.stream is None or not metrics.get("units_done", 0.0) > 0:
+        return {}
+    work, reached = traffic(instance), metrics["j_per_unit"]
+    own, sojourn_s = min(metrics["units_done"], float(work.units.sum())), max(metrics["sojourn_censored_s"], LEAST_SOJOURN_S)
+    found = {
+        "own": path_bound(instance, own, work=work),
+        "offered": path_bound(instance, work=work),
+        "frontier": path_bound(instance, own, sojourn_s, work=work),
+    }
+    floors = {name: floor.j_per_unit for name, floor in found.items() if floor is not None}
+    if "offered" not in floors and instance.is_open:
+        least = _least(instance, stream_program(instance, work, whole(instance, work), Demand()), TIME_LIMIT_S)
+        floors |= {"offered": least[0]} if least is not None else {}
+    for name in set(floors) - {"offered"}:
+        check_bound(reached, floors[name], f"the path bound ({name})", instance.name)
+    named = {f"floor_{name}_j_per_unit": floor for name, floor in floors.items()}
+    return named | {f"gap_{name}": 1.0 - floor / reached if reached > 0 else 0.0 for name, floor in floors.items()}
+
+
+def stream_bound(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> Bound | None:
+    """Bound on the first level of the objective over all schedules of an instance with a stream, time in one slot."""
+    return _bound(instance, None, Demand(), time_limit_s, "stream_lp")
+
+
+def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> list[Bound]:
+    """The bound with one slot; and slot by slot where something changes with time, or waiting counts, and time suffices."""
+    found = [stream_bound(instance, time_limit_s)]
+    if found[0] is not None and _slots_tell(instance) and time_limit_s > LEAST_SLOTTED_S:
+        slot_s = usual_slot_s(instance)
+        if slot_s > 0:
+            found.append(slotted_bound(instance, slot_s, time_limit_s=time_limit_s))
+    return [bound for bound in found if bound is not None]
+
+
+def usual_slot_s(instance: Instance) -> float:
+    """The length of slots where nobody names one."""
+    first, last = _span(instance, traffic(instance))
+    return float(max((last - first) / MOST_SLOTS, min(HOUR_S, (last - first) / FEWEST_SLOTS)))
+
+
+def _slots_tell(instance: Instance) -> bool:
+    """Whether slots can say more than the whole."""
+    wanted = instance.objective.metrics | set(instance.limits.metric_max)
+    return bool(instance.features & {"tariffs", "outages", "deadlines"}) or "flow_time_s" in wanted
+
+
+def slotted_bound(
+    instance: Instance,
+    slot_s: float = HOUR_S,
+    sojourn_s: float | None = None,
+    *,
+    due: bool = False,
+    time_limit_s: float = TIME_LIMIT_S,
+) -> Bound | None:
+    """Bound on the first level of the objective, slot by slot; a slot also ends where a tariff or an outage changes.
+
+    With ``sojourn_s`` over schedules with at most this mean time in the system (censored); with ``due`` over those that meet
+    every deadline, also one that may be missed. None when no such schedule exists, or nothing was proved in time.
+    """
+    for name, value in (("slot_s", slot_s), ("sojourn_s", 1.0 if sojourn_s is None else sojourn_s)):
+        if not value > 0:
+            raise ParameterError(f"{name} is {value!r}; it must be a positive number of seconds")
+    return _bound(instance, float(slot_s), Demand(None, sojourn_s, due), time_limit_s, f"stream_lp:slots={slot_s:g}s")
+
+
+def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_s: float, source: str) -> Bound | None:
+    if instance.num_tasks == 0:
+        return None
+    work = traffic(instance)
+    if not work.units.sum() > 0:
+        return None
+    slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
+    # Deadlines make prices of units fall, and errors of the duals that are repaired where prices rise are paid for there: what is
+    # proved with them can be less than without. Both are bounds of all schedules that meet them.
+    kinds = (True, False) if slots.count > 1 and _has_due(instance, demand) else (True,)
+    best: Bound | None = None
+    for deadlines in kinds:
+        asked = instance if deadlines else _without_deadlines(instance)
+        wanted = demand if deadlines else replace(demand, due=False)
+        found = _least(asked, stream_program(asked, work, slots, wanted), time_limit_s / len(kinds))
+        if found is None or (best is not None and found[0] <= best.value):
+            continue
+        value, lp, duals = found
+        # What holds only of schedules that meet a demand is no bound on the objective: it gets no certificate.
+        fields = {} if duals is None or demand != Demand() else dual_fields(lp, duals)
+        text = certificate_text(STREAM, slot_s=slot_s, deadlines=deadlines, **fields) if fields else None
+        best = Bound(value, source, "exact-lp", certificate=text)
+    return best
+
+
+def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
+    """What the duals of a certificate prove of this instance, its LP compiled afresh; None when they prove nothing."""
+    slot_s, deadlines = data.get("slot_s"), data.get("deadlines", True)
+    if slot_s is not None and not (type(slot_s) is float and 0 < slot_s < math.inf):
+        return None
+    if instance.stream is None or instance.num_tasks == 0 or type(deadlines) is not bool:
+        return None
+    work = traffic(instance)
+    if not work.units.sum() > 0:
+        return None
+    slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
+    # A bound on schedules without deadlines holds of those that meet them.
+    asked = instance if deadlines else _without_deadlines(instance)
+    program = stream_program(asked, work, slots, Demand())
+    lp = _lp_of(asked, program)
+    duals = None if lp is None else read_duals(data, lp)
+    value = None if lp is None or duals is None else _value_of(asked, program, proven_bound(lp, duals))
+    if lp is None or duals is None or value is None:
+        return None
+    text = certificate_text(STREAM, slot_s=slot_s, deadlines=deadlines, **dual_fields(lp, duals))
+    return Bound(value, "stream_lp" if slot_s is None else f"stream_lp:slots={slot_s:g}s", "exact-lp", certificate=text)
+
+
+def _has_due(instance: Instance, demand: Demand) -> bool:
+    """Whether the programme has rows for deadlines."""
+    tasks = instance.tasks
+    counts = demand.due or (not instance.is_open and bool((tasks.deadline_hard & np.isfinite(tasks.deadline)).any()))
+    return counts and bool(np.isfinite(tasks.deadline).any())
+
+
+def _without_deadlines(instance: Instance) -> Instance:
+    free = np.full(instance.num_tasks, np.inf)
+    return replace(instance, tasks=replace(instance.tasks, deadline=free, deadline_hard=np.zeros(instance.num_tasks, dtype=bool)))
+
+
+def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
+    """Slots of about ``slot_s`` at most, which end at whole ticks, and where tariffs and outages change.
+
+    None longer is needed once everything has come. What is a whole tick here is the same product there: two edges that differ
+    by the rounding of it would make a slot of no length, and a deadline at an edge would count in the slot after it.
+    """
+    one, (first, last) = whole(instance, work), _span(instance, work)
+    tick_s = instance.tick_s
+    last = last if one.fixed else math.ceil((last + slot_s) / tick_s) * tick_s
+    if (last - first) / slot_s > TOO_MANY_SLOTS:
+        raise ParameterError(f"slot_s is {slot_s!r} of {last - first:g} s: more than {TOO_MANY_SLOTS} slots; take longer ones")
+    marks = np.arange(math.floor(first / slot_s) + 1, math.ceil(last / slot_s)) * slot_s
+    inner = np.unique(np.concatenate((np.rint(marks / tick_s) * tick_s, _changes(instance))))
+    inner = inner[(inner > first) & (inner < last)]
+    return Slots(np.concatenate(([first], inner, [last] if one.fixed else [last, math.inf])), one.fixed)
+
+
+def _span(instance: Instance, work: Traffic) -> tuple[float, float]:
+    """From when the first task is there to the horizon, or until everything has come and nothing changes any more."""
+    first, last = whole(instance, work).edges.tolist()
+    if math.isinf(last):
+        last = max(float(work.there_s[work.here].max()), float(_changes(instance).max(initial=0.0)), first)
+    return first, last
+
+
+def _changes(instance: Instance) -> Floats:
+    """When a tariff or an outage changes, in seconds."""
+    turns = [np.zeros(0) if instance.tariffs is None else instance.tariffs.times]
+    turns.append(np.zeros(0) if instance.stream is None else instance.stream.outages.time)
+    return np.asarray(np.concatenate(turns) * instance.tick_s, dtype=float)
+
+
+def _least(
+    instance: Instance, program: StreamProgram, time_limit_s: float
+) -> tuple[float, LinearProgram, Certificate | None] | None:
+    """The proven least objective, with the LP and the duals that prove it."""
+    lp = _lp_of(instance, program)
+    if lp is None:
+        return None
+    proven, duals = _proven(program, lp, time_limit_s)
+    value = _value_of(instance, program, proven)
+    return None if value is None else (value, lp, duals)
+
+
+def _lp_of(instance: Instance, program: StreamProgram) -> LinearProgram | None:
+    """The LP of the objective, of J per unit over all amounts of work; None where nothing is bounded."""
+    if program.unbounded_waste:
+        return None
+    if "j_per_unit" not in instance.objective.metrics:
+        return program.lp
+    return None if program.constant < 0 else per_unit(program, program.few)
+
+
+def _value_of(instance: Instance, program: StreamProgram, proven: Fraction | None) -> float | None:
+    """The bound on the objective that a proven value of the LP is."""
+    if proven is None:
+        return None
+    if "j_per_unit" not in instance.objective.metrics:
+        return round_down(proven + Fraction(program.constant))
+    # What processes less than a few units pays all rest with them.
+    apart = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
+    return round_down(min(proven, apart) * (1 - Fraction(2, 10**9)))
+
+
+def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> tuple[Fraction | None, Certificate | None]:
+    """What the duals prove, as they come or repaired, and the better ones."""
+    answer = solve_scaled(lp, time_limit_s)
+    if answer.dual is None:
+        return None, None
+    better = repaired(lp, answer.dual, len(program.cls), program.classes, program.slots.width)
+    duals = [certificate(lp, dual) for dual in (better, answer.dual)]
+    found = [(value, each) for each in duals if (value := proven_bound(lp, each)) is not None]
+    return max(found, key=lambda item: item[0], default=(None, None))
+
+
+def whole(instance: Instance, work: Traffic) -> Slots:
+    """One slot from when the first task is there to the horizon, or to the end, whenever that is."""
+    first = max(0.0, float(work.there_s[work.here].min()))
+    if instance.horizon is None:
+        return Slots(np.array([first, math.inf]), False)
+    return Slots(np.array([first, float(instance.horizon) * instance.tick_s]), True)
+
+
+def _seconds(program: StreamProgram, answer: LpSolution) -> Floats:
+    """How long a device or a watt more would be there, per slot."""
+    return program.slots.width if program.used is None else np.maximum(answer.primal[program.used], 0.0)
+
+
+def _device_values(instance: Instance, program: StreamProgram, answer: LpSolution) -> dict[str, float]:
+    if answer.dual is None:
+        return {}
+    rows = np.flatnonzero(np.asarray(program.lp.family) == "devices")
+    pool, slot = np.divmod(program.lp.of[rows], program.slots.count)
+    value = np.bincount(pool, weights=answer.dual[rows] * _seconds(program, answer)[slot], minlength=instance.num_pools)
+    return dict(zip(instance.pools.names, value.tolist(), strict=True))
+
+
+def _watt_values(instance: Instance, program: StreamProgram, answer: LpSolution) -> dict[str, float]:
+    if answer.dual is None:
+        return {}
+    rows = np.flatnonzero(np.asarray(program.lp.family) == "watts")
+    place = instance.limits.cap_place[program.lp.of[rows]]
+    value = answer.dual[rows] * float(_seconds(program, answer)[0])
+    return {instance.places.names[p]: float(value[place == p].sum()) for p in np.unique(place).tolist()}
+
+
+def _sojourn_value(program: StreamProgram, answer: LpSolution, present: int) -> float:
+    rows = np.flatnonzero(np.asarray(program.lp.family) == "sojourn")
+    return float(answer.dual[rows].sum()) * present if answer.dual is not None and len(rows) else 0.0

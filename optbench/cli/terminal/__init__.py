@@ -1,0 +1,1 @@
+"""What verbs share: arguments, progress lines, output and exit codes."""

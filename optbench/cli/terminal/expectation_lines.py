@@ -1,0 +1,73 @@
+"""Gates and claims for people: a line per gate with the cells to see, a table of claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, percent, show, table
+
+if TYPE_CHECKING:
+    from optbench.evaluate.claim_ledger import ClaimResult
+    from optbench.evaluate.gates import GateResult
+
+UNSURE = "yellow"
+COLOURS = {"holds": GOOD, "fails": BAD, "unknown": UNSURE, "not reproduced": BAD, "no data": UNSURE}
+COLUMNS = ("study", "claim", "source", "paper", "ours", "95 % interval", "bound", "mean gap", "verdict")
+FIGURES = COLUMNS[3:8]
+LEGEND = "holds: as good as the paper's figure, within the tolerance; bound: no schedules give less; a missing gap is 100 %"
+# Cells shown of a gate that does not hold; the JSON has more.
+WORST_SHOWN = 3
+
+
+def show_gates(gates: Sequence[GateResult]) -> None:
+    """Each gate with its numbers; of those that do not hold, why, and the cells to see with their commands."""
+    from optbench.run.repeat_command import command_of
+
+    if not gates:
+        return
+    show("", "[bold]gates[/]")
+    for gate in gates:
+        values = ", ".join(f"{part.text} = {short(part.value)}" for part in gate.parts)
+        show(f"  {coloured(gate.verdict)}  [bold]{escape(gate.name)}[/]: {escape(gate.expression)}  [{DIM}]{escape(values)}[/]")
+        for why in gate.why:
+            show(f"    unknown: {escape(why)}")
+        for each in gate.worst[:WORST_SHOWN]:
+            said = each.why if each.value is None else f"{each.text} = {short(each.value)}"
+            show(f"    {escape(each.cell.title)}: {escape(said)}", f"      {escape(command_of(each.cell))}")
+
+
+def show_claims(claims: Sequence[ClaimResult], with_study: bool = False) -> None:
+    """The ledger, and below it what is to be said of single claims."""
+    if not claims:
+        return
+    first = 0 if with_study else 1
+    show("", table(COLUMNS[first:], [_row(each)[first:] for each in claims], right=FIGURES))
+    show(f"[{DIM}]{LEGEND}[/]")
+    for each in claims:
+        for words in (*each.why, *([each.remark] if each.remark else [])):
+            show(f"  {escape(each.claim.text)}: {escape(words)}")
+
+
+def _row(each: ClaimResult) -> list[str]:
+    spread = "-" if each.interval is None else f"{short(each.interval[0])} .. {short(each.interval[1])}"
+    return [
+        escape(each.study),
+        escape(each.claim.text),
+        escape(each.claim.source),
+        short(each.claim.paper),
+        short(each.ours),
+        spread,
+        short(each.bound),
+        percent(each.mean_gap),
+        coloured(each.verdict),
+    ]
+
+
+def coloured(verdict: str) -> str:
+    return f"[{COLOURS[verdict]}]{verdict}[/]"
+
+
+def short(value: Any) -> str:
+    """A number with four digits, which is what a comparison of figures needs."""
+    return figure(value) if value is None or float(value).is_integer() else figure(float(f"{float(value):.4g}"))

@@ -1,0 +1,156 @@
+"""A result and its bounds for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, metric_unit, percent, show, table
+
+if TYPE_CHECKING:
+    from optbench.bounds.explain import Explanation
+    from optbench.model.instance import Instance
+    from optbench.model.result import Bound, Result
+
+# Metrics in the order of reading; those that are zero and not asked for are left out.
+ORDER = (
+    "makespan",
+    "makespan_s",
+    "energy_j",
+    "busy_energy_j",
+    "rest_energy_j",
+    "transfer_energy_j",
+    "peak_power_w",
+    "flow_time_s",
+    "tardiness_s",
+    "late_tasks",
+    "cost_usd",
+    "carbon_g",
+)
+ALWAYS = frozenset({"makespan_s"})
+WHEN_ASKED = frozenset({"flow_time_s"})
+REASONS = {
+    "time_limit": "stopped at the time limit",
+    "work_limit": "stopped at the work limit",
+    "memory_limit": "stopped at the memory limit",
+    "interrupted": "interrupted",
+    "crashed": "crashed",
+    "finished": "finished",
+}
+
+
+# A wait that is shorter than this is not worth a word.
+FELT_S = 0.1
+
+
+def show_result(
+    instance: Instance, result: Result, page: str | None = None, explanation: Explanation | None = None
+) -> None:
+    """The outcome in a line, then objective and bounds, metrics, where the gap comes from, and what was written."""
+    size = f"{instance.num_tasks:,} tasks"
+    how = f"{size}, {escape(result.solver)}, {threads(result.threads)}, seed {result.seed}"
+    show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
+    show(outcome(result))
+    if result.compile_s >= FELT_S:
+        show(f"[{DIM}]compiled for {length(result.compile_s)} before the clock started, once per machine[/]")
+    show("", objective_table(instance, result), "")
+    if result.metrics:
+        show(metrics_table(instance, result.metrics), "")
+    for violation in result.violations:
+        show(f"[{BAD}]refused by the verifier[/]: {escape(violation)}")
+    if result.info:
+        show(f"[{DIM}]{escape(',  '.join(f'{key} {figure_or_text(value)}' for key, value in result.info.items()))}[/]")
+    if result.status == "unknown" and not result.violations:
+        show(f"[{DIM}]more time (--time-limit) or another solver (`optbench list solvers`) may find one[/]")
+    if explanation is not None:
+        from optbench.cli.terminal.explaining import show_explanation
+
+        show_explanation(explanation)
+    for what, path in (("schedule", result.schedule_file), ("page", page)):
+        if path:
+            show(f"{what} written to [bold]{escape(path)}[/]")
+
+
+def figure_or_text(value: Any) -> str:
+    """A solver's remark about itself."""
+    return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def threads(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"
+
+
+def outcome(result: Result) -> str:
+    """``feasible and verified, stopped at the time limit after 10.0 s (first schedule after 0.03 s)``."""
+    words = {
+        "optimal": f"[{GOOD}]proven optimal[/] and verified",
+        "feasible": f"[{GOOD}]feasible[/] and verified" if result.verified else f"[{BAD}]not feasible[/]",
+        "infeasible": f"[{BAD}]infeasible[/]: {escape(infeasible_words(result))}",
+        "unbounded": f"[{BAD}]unbounded[/]: the objective has no minimum",
+        "unknown": f"[{BAD}]no schedule found[/]",
+        "error": f"[{BAD}]the solver failed[/]",
+    }[result.status]
+    first = f" (first schedule after {length(result.time_to_first_s)})" if result.time_to_first_s is not None else ""
+    message = f"\n{escape(result.message)}" if result.message else ""
+    return f"{words}, {REASONS[result.termination]} after {length(result.wall_s)}{first}{message}"
+
+
+def infeasible_words(result: Result) -> str:
+    """Who says that there is no schedule, and how it is proved."""
+    claim = result.infeasibility
+    if claim is None or claim.proof == "solver":
+        who = result.solver if claim is None else claim.source
+        return f"so says {who} (solver); nobody has certified it"
+    return f"proven by {claim.source} ({claim.proof}): {claim.argument}"
+
+
+def objective_table(instance: Instance, result: Result) -> Any:
+    """One row per level of the objective."""
+    objective = instance.objective
+    best = best_bounds(result.bounds)
+    values, gaps = _levels(result.objective, objective.num_levels), _levels(result.gap, objective.num_levels)
+    rows = []
+    for k in range(objective.num_levels):
+        bound = best.get(k)
+        rows.append(
+            (
+                objective.level(k).label,
+                figure(values[k]),
+                figure(bound.value if bound else None),
+                percent(gaps[k]),
+                bound.source if bound else "-",
+                bound.proof if bound else "-",
+            )
+        )
+    columns = ("objective", "value", "bound", "gap", "bound from", "proof")
+    return table(columns, rows, right=("value", "bound", "gap"))
+
+
+def best_bounds(bounds: Sequence[Bound]) -> dict[int, Bound]:
+    """The bound in force of each level."""
+    best: dict[int, Bound] = {}
+    for bound in bounds:
+        if bound.level not in best or bound.value > best[bound.level].value:
+            best[bound.level] = bound
+    return best
+
+
+def metrics_table(instance: Instance, metrics: Mapping[str, float]) -> Any:
+    """Metrics with their units."""
+    asked = instance.objective.metrics | set(instance.limits.metric_max)
+    physical = "makespan" not in asked
+    rows = []
+    for name in (*ORDER, *sorted(set(metrics) - set(ORDER))):
+        if (
+            name not in metrics
+            or (name == "makespan" and physical)
+            or (name == "makespan_s" and not physical and name not in asked)
+        ):
+            continue
+        if name in asked or name in ALWAYS or (metrics[name] and name not in WHEN_ASKED):
+            rows.append((name, figure(metrics[name]), metric_unit(name)))
+    return table(("metric", "value", "unit"), rows, right=("value",))
+
+
+def _levels(value: Any, count: int) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,) + (None,) * (count - 1)

@@ -1,0 +1,219 @@
+"""What a run of a study came to, for people and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from optbench.cli.terminal import exits
+from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, length, percent, show, table
+
+if TYPE_CHECKING:
+    from optbench.evaluate.rows import Row, Table
+    from optbench.evaluate.summaries import Summary
+    from optbench.run.runner import StudyRun
+    from optbench.store.records import Reason, Record
+
+LEGEND = "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's own, the median"
+# Verdicts on what has not been run.
+UNDECIDED = ("unknown", "no data")
+
+
+class Account:
+    """A run of a study with everything that follows from its records; ``report`` is where the report was written."""
+
+    def __init__(self, run: StudyRun, report: str | None = None) -> None:
+        from optbench.evaluate.judging import evaluate
+        from optbench.evaluate.rows import table
+
+        self.run, self.report = run, report
+        self.table = table(replace(run.plan, cells=run.cells), run.records)
+        self.failures = _failures(run, self.table)
+        self.gates, self.claims = evaluate(run.plan, run.stored)
+
+    @property
+    def num_failed(self) -> int:
+        """Cells that do not count, and instances that could not be made."""
+        return len(self.failures) + len(self.run.unmade)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell of the study has its record, also those that were not selected."""
+        return all(cell.key in self.run.stored for cell in self.run.plan.cells)
+
+    @property
+    def holds(self) -> bool:
+        """Whether gates and claims hold; what hangs on cells that are still to be run is not held against anybody."""
+        verdicts = [*(gate.verdict for gate in self.gates), *(claim.verdict for claim in self.claims)]
+        return all(word == "holds" or (word in UNDECIDED and not self.complete) for word in verdicts)
+
+    @property
+    def exit_code(self) -> int:
+        """What a run means to a script."""
+        if self.run.interrupted:
+            return exits.INTERRUPTED
+        if self.num_failed:
+            return exits.CELLS_FAILED
+        return exits.DONE if self.holds else exits.NOT_HELD
+
+    def to_dict(self) -> dict[str, Any]:
+        """``run --json``."""
+        run = self.run
+        return {
+            "study": run.plan.study.name,
+            "config_hash": run.plan.study.config_hash,
+            "trust": list(run.plan.study.trust),
+            "cells": len(run.cells),
+            "done": run.done,
+            "failed": self.num_failed,
+            "skipped": run.skipped,
+            "gates": [each.to_dict() for each in self.gates],
+            "claims": [each.to_dict() for each in self.claims],
+            "report": self.report,
+            "ran": run.ran,
+            "interrupted": run.interrupted,
+            "solvers": self.solvers(),
+            "failures": by_reason(run, self.failures),
+            "unmade": [{"target": each.target, "seed": each.seed, "message": each.error} for each in run.unmade],
+            "contradictions": [each.words for each in self.table.contradictions],
+            "overruns": [{"title": each.cell.title, "overrun_s": each.overrun_s} for each in self.overruns()],
+        }
+
+    def solvers(self) -> list[dict[str, Any]]:
+        """A row per solver, best first."""
+        from optbench.evaluate.scores import ranked
+
+        return [_solver(each, self.table.of(each.label)) for each in ranked(self.table)]
+
+    def overruns(self) -> list[Record]:
+        """Cells whose processes were there much longer than their time limit."""
+        return [record for record in self.run.records.values() if record.overrun_s > 0]
+
+    def show(self) -> None:
+        """The outcome in a line, a row per solver, what failed and how to see it again, what holds, what to do next."""
+        from optbench.cli.terminal.expectation_lines import show_claims, show_gates
+
+        show(f"\n[bold]{escape(self.run.plan.study.name)}[/]  {self._line()}")
+        rows = self.solvers()
+        if rows:
+            study = self.run.plan.study
+            by = f"ranked by {study.rank}, less first; " if study.rank else ""
+            also = f"; bounds of {', '.join(study.trust)} count for all, uncertified" if study.trust else ""
+            show("", solvers_table(rows, study.rank), f"[{DIM}]{escape(by)}{LEGEND}{escape(also)}[/]")
+        self._show_failures()
+        show_gates(self.gates)
+        show_claims(self.claims)
+        if self.report is not None:
+            show("", f"report written to [bold]{escape(self.report)}[/]")
+        show("", *(f"[{DIM}]{escape(line)}[/]" for line in self._next()))
+
+    def _line(self) -> str:
+        run = self.run
+        here = f" ({run.skipped:,} were there already)" if run.skipped else ""
+        bad = f"[{BAD}]{self.num_failed:,} failed[/]" if self.num_failed else f"[{GOOD}]none failed[/]"
+        state = "interrupted: " if run.interrupted else ""
+        return f"{state}{run.done:,} of {len(run.cells):,} cells done{here}, {bad}"
+
+    def _show_failures(self) -> None:
+        for made in self.run.unmade:
+            show(f"[{BAD}]no instance[/] of {escape(made.target)} with seed {made.seed}: {escape(_short(str(made.error)))}")
+        for kind, each in by_reason(self.run, self.failures).items():
+            show("", f"[{BAD}]{each['count']:,} {kind}[/]: {each['means']}")
+            show(f"  {escape(each['title'])}: {escape(_short(each['message']))}", f"  [bold]{escape(each['command'])}[/]")
+        for found in self.table.contradictions:
+            show(f"[{BAD}]contradiction[/]: {escape(found.words)}")
+        overruns = self.overruns()
+        if overruns:
+            worst = max(overruns, key=lambda record: record.overrun_s)
+            many = "1 cell took" if len(overruns) == 1 else f"{len(overruns):,} cells took"
+            show("", f"{many} longer than the time limit, at worst by {length(worst.overrun_s)}: {escape(worst.cell.title)}")
+
+    def _next(self) -> list[str]:
+        """Commands that go on from here."""
+        from optbench.run.repeat_command import name_of
+
+        name = shlex.quote(name_of(self.run.plan.study))
+        lines = [f"optbench run {name}  goes on with the rest"] if self.run.interrupted or not self.complete else []
+        lines += [f"optbench run {name} --retry  runs again what failed"] if self.failures else []
+        whole = "" if self.report is not None else f"optbench report {name}  the whole comparison; "
+        return [*lines, f"{whole}optbench ui  the runs in MLflow"]
+
+
+def _failures(run: StudyRun, rows: Table) -> list[Record]:
+    """Records that count as failed: those that say so, and those that others refute."""
+    refuted = {row.cell.key: row.record for row in rows.rows if row.record is not None and row.record.failed}
+    return [refuted.get(key, record) for key, record in run.records.items() if record.failed or key in refuted]
+
+
+def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """Failures by their reason, the most frequent first: how many, what it means, one example, the command that repeats it."""
+    from optbench.run.repeat_command import name_of, repeat
+    from optbench.store.records import REASONS
+
+    grouped: dict[str, list[tuple[Record, Reason]]] = {}
+    for record in failed:
+        if record.reason is not None:
+            grouped.setdefault(record.reason.kind, []).append((record, record.reason))
+    out = {}
+    for kind, records in sorted(grouped.items(), key=lambda item: -len(item[1])):
+        record, reason = records[0]
+        out[kind] = {
+            "count": len(records),
+            "means": REASONS.get(kind, ""),
+            "cell": record.key,
+            "title": record.cell.title,
+            "message": reason.message,
+            "command": repeat(record.cell, reason, name_of(run.plan.study)),
+        }
+    return out
+
+
+def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
+    """``rank`` is the formula by which they are ranked, empty where that is the gap."""
+    columns = ("solver", *([rank] if rank else []), "cells", "failed", "no gap", "study gap", "optimal", "time")
+    rows = [
+        (
+            escape(each["solver"]),
+            *([_scored(each["score"], rank)] if rank else []),
+            f"{each['ran']:,}" if each["ran"] == each["cells"] else f"{each['ran']:,} of {each['cells']:,}",
+            str(each["failed"] or "-"),
+            str(each["missing_gaps"] or "-"),
+            percent(each["mean_study_gap"]),
+            str(each["optimal"] or "-"),
+            "-" if each["median_wall_s"] is None else length(each["median_wall_s"]),
+        )
+        for each in solvers
+    ]
+    return table(columns, rows, right=columns[1:])
+
+
+def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
+    times = [row.record.wall_s for row in rows if row.record is not None and row.record.wall_s is not None]
+    return {
+        "solver": summary.label,
+        "cells": summary.planned,
+        "ran": summary.ran,
+        "failed": summary.failed,
+        "missing_gaps": summary.missing_gaps,
+        "score": None if summary.score is None else summary.score.value,
+        "mean_study_gap": None if summary.study_gap is None else summary.study_gap.value,
+        "mean_gap": None if summary.gap is None else summary.gap.value,
+        "optimal": summary.optimal,
+        "median_wall_s": statistics.median(times) if times else None,
+    }
+
+
+def _scored(value: float | None, rank: str) -> str:
+    from optbench.evaluate.scores import Score
+
+    if value is None or Score(rank, {}).is_share:
+        return "-" if value is None else f"{100 * value:.3g} %"
+    return f"{value:.5g}"
+
+
+def _short(message: str, most: int = 300) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= most else line[:most] + "..."

@@ -1,0 +1,116 @@
+"""Live progress of a study on stderr: a bar on a terminal, a line every few seconds elsewhere; failures are said at once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from optbench.cli.terminal.live_line import LiveLine
+from optbench.cli.terminal.output import length, percent
+
+if TYPE_CHECKING:
+    from optbench.run.runner import Progress
+    from optbench.run.study_progress import Watch
+    from optbench.track.follow_process import Following
+
+# A study whose cells take minutes says now and then that it is alive.
+HEARTBEAT_S = 30.0
+# A wait that is shorter than this is not worth a word.
+FELT_S = 1.0
+# Of failures that come by the hundred, so many are said one by one.
+MAX_SAID = 20
+
+
+class StudyProgress(LiveLine):
+    """Shows what ``run_study`` tells; use as a context."""
+
+    def __init__(self, study: str, watch: Watch, quiet: bool = False) -> None:
+        super().__init__(study, quiet)
+        self.watch = watch
+        self.instances = ""
+        self._said = 0
+        self._over = threading.Event()
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if not self.quiet and self.live is None:
+            threading.Thread(target=self._beat, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
+        super().__exit__(kind, error, trace)
+
+    def has_more(self) -> bool:
+        return bool(self.written) or self.watch.total > self.watch.done
+
+    def share(self) -> tuple[int, int | None]:
+        return self.watch.done, self.watch.total or None
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.kind == "instance":
+            self.instances = f"instances {progress.done} of {progress.total}"
+            if progress.made is not None and progress.made.error is not None:
+                self.say(f"no instance of {progress.made.target} with seed {progress.made.seed}: {progress.made.error}")
+        elif progress.kind == "plan":
+            self.watch.begin(progress.known.values(), progress.waiting, progress.total)
+        elif progress.record is not None:
+            wrong = self.watch.take(progress.record)
+            if progress.record.reason is not None:
+                self.say(f"{progress.record.cell.title}: {progress.record.reason}")
+            if wrong is not None:
+                self.say(wrong)
+        self.now_and_then()
+
+    def _beat(self) -> None:
+        while not self._over.wait(HEARTBEAT_S):
+            if time.monotonic() - self.written_at >= HEARTBEAT_S:
+                self.written = ""
+                self.write(self.state())
+
+    def say(self, words: str) -> None:
+        """Something to be known at once."""
+        self._said += 1
+        if self._said == MAX_SAID:
+            words += "\n(more failures are in the summary)"
+        if self.quiet or self._said > MAX_SAID:
+            return
+        if self.live is not None:
+            from rich.text import Text
+
+            self.live.console.print(Text(words, style="red"))
+        else:
+            self.write(words)
+
+    def state(self) -> str:
+        """``12 of 200 cells, 1 failed, 3 optimal, best gap 0 % (cpsat | ft06 | 0), about 35.0 s left``."""
+        watch = self.watch
+        if not watch.total:
+            return self.instances or "making instances"
+        parts = [f"{watch.done} of {watch.total} cells"]
+        parts += [f"{watch.failed} failed"] if watch.failed else []
+        parts += [f"{watch.proved} optimal"] if watch.proved else []
+        parts += [f"best gap {percent(watch.best_gap)} ({watch.best_title})"] if watch.best_gap is not None else []
+        left = watch.remaining_s()
+        parts += [f"about {length(left)} left"] if left is not None and watch.done < watch.total else []
+        return ", ".join(parts)
+
+
+class Sending:
+    """Says once what the end of a study is waiting for."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._first: float | None = None
+
+    def __call__(self, state: Following) -> None:
+        now = time.monotonic()
+        self._first = now if self._first is None else self._first
+        if not self.quiet and now - self._first > FELT_S:
+            self.quiet = True
+            number = "" if state.total is None else f" {state.total:,} runs"
+            sys.stderr.write(f"sending{number} to MLflow; Ctrl-C leaves the rest to `optbench sync`\n")
+            sys.stderr.flush()

@@ -1,0 +1,59 @@
+"""Long work that Ctrl-C ends gently: it runs in a thread while the main one, which alone gets signals, waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
+
+from optbench.cli.terminal import exits
+
+T = TypeVar("T")
+PATIENCE = "optbench: stopping; the best schedule so far is kept (press Ctrl-C again to leave at once)\n"
+WAKE_S = 0.1
+# Wrappers such as timeout signal a process and then its group: what comes this soon is the same press.
+ONE_PRESS_S = 1.0
+
+
+def interruptible(work: Callable[[threading.Event], T], keeps: bool = True, patience: str = PATIENCE) -> T:
+    """The result of ``work(stop)``; a signal sets ``stop``, a second one (the first, if nothing ``keeps``) leaves at once.
+
+    ``patience`` is what people are told after the first.
+
+    Native solvers hold the thread that called them, and Python runs signal handlers in the main thread only: were the
+    solver in it, Ctrl-C would be noticed when the solver is done.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        return work(stop)
+
+    asked_at = 0.0
+
+    def interrupt(*_: object) -> None:
+        nonlocal asked_at
+        if not keeps:
+            sys.stderr.write("optbench: interrupted\n")
+            sys.stderr.flush()
+            os._exit(exits.INTERRUPTED)
+        if not stop.is_set():
+            asked_at = time.monotonic()
+            stop.set()
+            sys.stderr.write(patience)
+        elif time.monotonic() - asked_at > ONE_PRESS_S:
+            os._exit(exits.INTERRUPTED)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with ThreadPoolExecutor(1, "optbench-solve") as executor:
+            future = executor.submit(work, stop)
+            while not future.done():
+                wait([future], timeout=WAKE_S)
+            return future.result()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,169 @@
+"""``njit`` with a cache that several processes may fill: import it from here, never from numba.
+
+numba names the inner functions of its library (those of sort and argsort, say) by a number counted from 1 in each process,
+and two processes that compile different code can give one name to two of them. A third process that loads both from the
+cache links whichever comes first into both: argsort then sorts by the wrong comparison, silently, or reads out of bounds.
+Counting from a random number makes the names unique; tests/compiling/test_compiled.py shows both sides.
+
+numba's cache also looks at a function's own file only, so that a change in a function it calls, elsewhere, leaves old code in
+use. Here a function is as old as its folder and optbench's compiled code. Where the code is kept is said in ``kernel_cache``.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import os
+import secrets
+from collections.abc import Callable
+from functools import cache as remembered
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching, sigutils, types
+from numba.core.bytecode import FunctionIdentity
+
+from optbench.compiling.compile_meter import metered
+from optbench.compiling.inner_code import making_inner_code, set_environments
+from optbench.compiling.kernel_cache import CodeFiles, KernelCache
+
+__all__ = ["inner", "is_compiled", "njit", "write_caches_beneath"]
+
+
+PACKAGE = Path(__file__).parents[1]
+# What compiled code anywhere may call, or take constants from.
+SHARED = (
+    *(Path(__file__).parent / "kernel", Path(__file__).parent / "primal"),
+    *(PACKAGE / "model" / "objective.py", Path(__file__), Path(__file__).with_name("inner_code.py")),
+)
+# numba has no types.
+UNLITERAL: Any = types.unliteral
+NORMALIZED: Any = sigutils.normalize_signature
+# Tables of pointers, as annotations name them: of ``kernel`` and of lp_guided's search.
+TABLES = ("Plant", "State", "Rule", "Search", "Steering", "Routes", "SiteView", "Plans", "Lookup", "Desk", "View")
+WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def njit(*, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
+    """``numba.njit`` with a cache that notices changes in the folder of the function, and in optbench's own compiled code."""
+
+    def decorate(function: Any) -> Any:
+        dispatcher = numba.njit(**{**_unwrapped(function), **options})(function)
+        if cache:
+            dispatcher._cache = KernelCache(function, stamp_of(Path(function.__code__.co_filename).parent))
+        return _metered(dispatcher)
+
+    return decorate
+
+
+def inner(**options: Any) -> Callable[[Any], Any]:
+    """``njit`` for what only compiled code calls: without wrappers for Python, which are a quarter of compiling."""
+    return njit(**WITHOUT_WRAPPERS, **options)
+
+
+def _unwrapped(function: Any) -> dict[str, Any]:
+    """No wrappers for what takes tables of pointers, which only compiled code has."""
+    first = next(iter(function.__annotations__.values()), None)
+    return WITHOUT_WRAPPERS if first in TABLES else {}
+
+
+def _metered(dispatcher: Any) -> Any:
+    """Compiling is timed and, of optbench's own code, announced; constant arguments are no reason to compile again."""
+    compile_anew, own = dispatcher.compile, Path(dispatcher.py_func.__code__.co_filename).is_relative_to(PACKAGE)
+    is_inner = bool(dispatcher.targetoptions.get("no_cpython_wrapper"))
+    takes_tables = bool(_unwrapped(dispatcher.py_func))
+    what = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}" if own else None
+
+    def compile_one(signature: Any) -> Any:
+        if isinstance(signature, tuple):
+            signature = tuple(UNLITERAL(each) for each in signature)
+        if is_inner:
+            with making_inner_code(lightly=takes_tables):
+                return compile_anew(signature)
+        if is_compiled(dispatcher, signature):
+            return compile_anew(signature)
+        with metered(what):
+            out = compile_anew(signature)
+            set_environments(dispatcher.overloads[NORMALIZED(signature)[0]])
+        return out
+
+    dispatcher.compile = compile_one
+    return dispatcher
+
+
+@remembered
+def stamp_of(folder: Path) -> str:
+    """Of the source that a function of this folder is compiled from."""
+    parts = [source_hash(each) for each in (folder, *SHARED)]
+    # Two workspaces may have the same file here and call different ones elsewhere.
+    parts.append("" if folder.is_relative_to(PACKAGE) else str(folder))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+@remembered
+def source_hash(place: Path) -> str:
+    """Hash of a Python file, or of those of a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def write_caches_beneath(folder: Path) -> None:
+    """From now on this process only reads numba's caches where they are, and writes, and reads too, beneath ``folder``.
+
+    For processes that must not write beside the source. Without this numba would not look there at all, and one that
+    compiles a new signature would fail.
+    """
+    CodeFiles.extra = folder
+    index: Any = caching.IndexDataCacheFile
+    locator: Any = caching._CacheLocator
+    load, save = index.load, index.save
+
+    def beneath(file: Any) -> Any:
+        """The same index elsewhere; a folder of its own per place, since names repeat."""
+        other = copy.copy(file)
+        other._cache_path = str(folder / hashlib.sha256(file._cache_path.encode()).hexdigest()[:16])
+        other._index_path = os.path.join(other._cache_path, file._index_name)
+        return other
+
+    def read(file: Any, key: Any) -> Any:
+        found = load(file, key)
+        return found if found is not None else load(beneath(file), key)
+
+    def write(file: Any, key: Any, data: Any) -> None:
+        other = beneath(file)
+        os.makedirs(other._cache_path, exist_ok=True)
+        save(other, key, data)
+
+    index.load, index.save = read, write
+    locator.ensure_cache_path = _require_permission
+
+
+def _require_permission(locator: Any) -> None:
+    """What numba asks by writing a file there: whether the folder, or where it would be, is this user's to write."""
+    path = locator.get_cache_path()
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    if not os.access(path, os.W_OK):
+        raise PermissionError(f"{path} cannot be written")
+
+
+def count_from_anywhere() -> None:
+    """Begin numba's numbering at a number that no other process is near."""
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+
+def is_compiled(function: Any, signature: Any) -> bool:
+    """Whether a function is loaded, or lies in the cache, compiled for this signature from this very source."""
+    if signature in function.overloads:
+        return True
+    kept = function._cache
+    return isinstance(kept, KernelCache) and kept.files.has(kept.key(signature))
+
+
+count_from_anywhere()
+# A forked child would go on counting like its siblings.
+os.register_at_fork(after_in_child=count_from_anywhere)

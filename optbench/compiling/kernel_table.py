@@ -1,0 +1,284 @@
+"""Every function that Python calls and numba compiles, with its one signature: what a solver, policy or bound needs, by name.
+
+``prepare`` loads what is named, and compiles what no process of this user has compiled before. It is called before a clock
+starts: by ``solve``, ``simulate``, ``bound``, ``pareto``, ``train``, the audit, and the process from which a study's cells fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache as remembered
+from pathlib import Path
+from typing import Any
+
+from optbench.compiling.compile_meter import announce, announcing, compiled_s, metered, say_nothing
+from optbench.errors import UnknownNameError
+
+# How long a process waits for another that compiles, and between two looks at its lock.
+MOST_WAITING_S, LOOK_S = 180.0, 0.1
+# Threads of one process.
+_LOCK = threading.Lock()
+# Tables of pointers cross from Python as rows of addresses; tables of many environments as a matrix.
+ROW, ROWS, FLAGS = "int64[::1]", "int64[:,::1]", "boolean[::1]"
+FLOATS, SINGLES = "float64[::1]", "float32[::1]"
+
+
+@dataclass(frozen=True)
+class CompiledEntry:
+    """One function, where it is and what it takes; it is imported when it is needed."""
+
+    module: str
+    name: str
+    arguments: tuple[str, ...]
+
+    @property
+    def function(self) -> Any:
+        return getattr(importlib.import_module(self.module), self.name)
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        return _types(self.arguments)
+
+    def is_compiled(self) -> bool:
+        """Whether it is loaded, or lies in the cache."""
+        from optbench.compiling.compiled import is_compiled
+
+        return is_compiled(self.function, self.signature)
+
+    def load(self) -> None:
+        self.function.compile(self.signature)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What is compiled together; ``users`` are the modules that call it, by which a plug-in that declares nothing is known."""
+
+    what: str
+    entries: tuple[CompiledEntry, ...]
+    users: tuple[str, ...]
+
+
+def _entry(module: str, name: str, *arguments: str) -> CompiledEntry:
+    return CompiledEntry(module, name, arguments)
+
+
+def _tuple(*each: str) -> str:
+    return f"Tuple(({', '.join(each)},))"
+
+
+PARTS = "optbench.sim.kernel"
+PROPAGATE = "optbench.bounds.combinatorial.propagate"
+LP_SEARCH = "optbench.plugins.solvers._lp_search"
+GRAPH = _tuple(*[ROW] * 5)
+DEDUCTION_TABLES = (_tuple(*[ROW] * 2), _tuple(*[ROW] * 3), _tuple(*[ROW] * 7))
+
+KERNELS = {
+    "rules": Kernel(
+        "list rules",
+        (_entry(f"{PARTS}.dispatch", "run", *[ROW] * 3, "float64"),),
+        ("optbench.sim.rules",),
+    ),
+    "decisions": Kernel(
+        "decisions in Python",
+        (
+            _entry(f"{PARTS}.moments", "open_desk", *[ROW] * 3, "float64"),
+            _entry(f"{PARTS}.moments", "take_up", *[ROW] * 3, "int64", "int64", "float64"),
+            _entry(f"{PARTS}.moments", "wait", *[ROW] * 3, "float64"),
+            _entry(f"{PARTS}.moments", "will_happen", *[ROW] * 2),
+            _entry(f"{PARTS}.moments", "end_run", *[ROW] * 2, "float64"),
+        ),
+        ("optbench.sim.moments",),
+    ),
+    "end_of_run": Kernel(
+        "the end of a simulation",
+        (_entry(f"{PARTS}.moments", "end_run", *[ROW] * 2, "float64"),),
+        ("optbench.simulation",),
+    ),
+    "sites": Kernel(
+        "policies for sites",
+        (_entry(f"{PARTS}.sites.sites", "run_sites", *[ROW] * 3, "float64"),),
+        ("optbench.sim.sites.sites",),
+    ),
+    "site_decisions": Kernel(
+        "decisions for sites in Python",
+        (
+            _entry(f"{PARTS}.sites.sites", "next_choice", *[ROW] * 3, "float64", "boolean"),
+            _entry(f"{PARTS}.sites.sites", "send_to", *[ROW] * 3, *["int64"] * 4),
+            _entry(f"{PARTS}.sites.sites", "hold_until", *[ROW] * 2, "int64", "float64"),
+        ),
+        (),
+    ),
+    "routes": Kernel(
+        "routing to sites",
+        (_entry(f"{PARTS}.sites.routes", "run_routes", *[ROW] * 4, "float64", "boolean"),),
+        ("optbench.sim.sites.routes",),
+    ),
+    "plans": Kernel(
+        "plans of sites",
+        (_entry(f"{PARTS}.sites.plans", "run_plans", *[ROW] * 4, "float64"),),
+        ("optbench.sim.sites.plans",),
+    ),
+    "pilot": Kernel(
+        "networks that route",
+        (_entry(f"{PARTS}.sites.pilot", "run_pilot", *[ROW] * 5, SINGLES, FLOATS, FLOATS, "float64"),),
+        ("optbench.learn.sites.pilot",),
+    ),
+    "pilot_training": Kernel(
+        "training of networks that route",
+        (
+            _entry(
+                f"{PARTS}.sites.pilot", "roll", *[ROWS] * 4, ROW, SINGLES, "float64[:,::1]", FLOATS, ROW,
+                "float32[:,:,::1]", "boolean[:,:,::1]", ROWS, "float64[:,:,::1]",
+            ),
+        ),
+        ("optbench.learn.sites.parallel_weeks",),
+    ),
+    "environments": Kernel(
+        "environments",
+        (
+            _entry(f"{PARTS}.fleet", "open_all", *[ROWS] * 4, ROW, "float32[:,::1]", "boolean[:,::1]", "float64[:,::1]"),
+            _entry(f"{PARTS}.fleet", "step_all", *[ROWS] * 4, ROW, ROW, "float32[:,::1]", "boolean[:,::1]", "float64[:,::1]"),
+        ),
+        ("optbench.views.env.batch",),
+    ),
+    "sampling": Kernel(
+        "sampling of rules",
+        (
+            _entry(f"{PARTS}.sampling", "samples", *[ROW] * 7, "int64"),
+            _entry(f"{PARTS}.dispatch", "run", *[ROW] * 3, "float64"),
+        ),
+        ("optbench.sim.sampling",),
+    ),
+    "lp_search": Kernel(
+        "lp_guided's search",
+        (
+            _entry(LP_SEARCH, "anneal", *[ROW] * 4, "int64"),
+            _entry(LP_SEARCH, "consider", *[ROW] * 4),
+            _entry(LP_SEARCH, "settle_all", *[ROW] * 2),
+            _entry(LP_SEARCH, "value_now", *[ROW] * 4),
+        ),
+        ("optbench.plugins.solvers.lp_guided",),
+    ),
+    "going_on": Kernel(
+        "list rules that take over from others",
+        (
+            _entry(f"{PARTS}.dispatch", "run", *[ROW] * 3, "float64"),
+            _entry(f"{PARTS}.dispatch", "resume", *[ROW] * 3, "float64"),
+        ),
+        ("optbench.plugins.solvers._lp_online",),
+    ),
+    "shop_search": Kernel(
+        "tabu search for shops",
+        (
+            _entry(
+                "optbench.sim.primal.tabu", "search", GRAPH, _tuple(*[ROW] * 3), GRAPH, ROW, _tuple(*[ROW] * 6), ROW,
+                GRAPH, ROW, _tuple(*[ROW] * 7), ROWS, ROWS, ROW, "int64", "int64",
+            ),
+        ),
+        ("optbench.sim.primal",),
+    ),
+    "project_search": Kernel(
+        "genetic search for projects",
+        (
+            _entry(
+                "optbench.sim.primal.genetic", "evolve", GRAPH, _tuple(ROW, ROWS, ROW), ROW, ROW, ROWS, ROWS, *[ROW] * 5,
+                "int64", "int64",
+            ),
+        ),
+        ("optbench.sim.primal",),
+    ),
+    "deductions": Kernel(
+        "destructive bounds",
+        (
+            _entry(PROPAGATE, "propagate", ROW, ROW, FLAGS, FLAGS, "boolean", ROW, *DEDUCTION_TABLES),
+            _entry(PROPAGATE, "shave", ROW, ROW, FLAGS, "int64", "boolean", ROW, *DEDUCTION_TABLES),
+        ),
+        ("optbench.bounds.combinatorial.destructive",),
+    ),
+}  # fmt: skip
+
+
+def kernels_named(names: Iterable[str]) -> list[Kernel]:
+    """In the order of the table, each once."""
+    wanted = set(names)
+    for name in wanted - set(KERNELS):
+        raise UnknownNameError("kernel", name, KERNELS)
+    return [kernel for name, kernel in KERNELS.items() if name in wanted]
+
+
+def kernels_used_by(modules: Iterable[str]) -> set[str]:
+    """Names of the kernels that are called from any of these modules."""
+    known = set(modules)
+    return {name for name, kernel in KERNELS.items() if not known.isdisjoint(kernel.users)}
+
+
+def are_compiled(names: Iterable[str]) -> bool:
+    """Whether nothing is left to compile."""
+    return all(entry.is_compiled() for kernel in kernels_named(names) for entry in kernel.entries)
+
+
+def prepare(names: Iterable[str]) -> float:
+    """Load kernels, and compile what is missing, with a line that says so; seconds of compiling."""
+    kernels = kernels_named(names)
+    before = compiled_s()
+    missing = [kernel for kernel in kernels if not all(entry.is_compiled() for entry in kernel.entries)]
+    if missing:
+        announce(f"compiling {_listed([kernel.what for kernel in missing])}, once per machine")
+        began = time.perf_counter()
+        with _LOCK, metered(None), _one_at_a_time(), announcing(say_nothing):
+            _load(missing)
+        announce(f"compiled in {time.perf_counter() - began:.1f} s")
+    _load(kernels)
+    return compiled_s() - before
+
+
+def _load(kernels: Iterable[Kernel]) -> None:
+    for kernel in kernels:
+        for entry in kernel.entries:
+            entry.load()
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """A second process waits for what the first compiles from the same source, and then finds it in the cache.
+
+    Nothing depends on it, since files of the cache appear whole: where there are no locks, or the first takes too long (it may be
+    stopped), both compile.
+    """
+    from optbench.compiling.compiled import stamp_of
+    from optbench.compiling.kernel_cache import kernels_folder, remove_unused
+
+    with contextlib.ExitStack() as stack:
+        # No such module, a folder that cannot be written, a file system without locks.
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            folder = kernels_folder()
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_unused()
+            lock = stack.enter_context((folder / f"{stamp_of(Path(__file__).parent / 'kernel')}.lock").open("w"))
+            give_up = time.monotonic() + MOST_WAITING_S
+            while time.monotonic() < give_up:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(LOOK_S)
+        yield
+
+
+@remembered
+def _types(arguments: tuple[str, ...]) -> tuple[Any, ...]:
+    """numba's types of what is written as in its documentation."""
+    from numba.core import sigutils
+
+    normalized: Any = sigutils.normalize_signature
+    return tuple(normalized(f"({each},)")[0][0] for each in arguments)

@@ -1,0 +1,1 @@
+"""Learned policies of arriving work at sites: networks, training, learned prices."""

@@ -1,0 +1,290 @@
+"""Training a policy for sites: rolls of a fleet, soft actor-critic on their replay, multipliers, then prices for the budgets.
+
+In the corrected way one network learns all budgets: half of the environments stand at a budget each, whose price of latency a
+signed dual finds while the policy changes; the others at prices spread over the whole range. Afterwards the network is frozen
+and the duals go on with falling gains: what they come to is stored.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import numpy as np
+import torch
+
+from optbench.errors import FileFormatError, ParameterError
+from optbench.learn.duals import ProjectedDual, SignedDual
+from optbench.learn.replay import Replay
+from optbench.learn.sites.checkpoints import SiteCheckpoint
+from optbench.learn.sites.networks import theta_of
+from optbench.learn.sites.parallel_weeks import Rolled, SiteFleet
+from optbench.learn.sites.pilot import Pilot
+from optbench.learn.sites.soft_actor_critic import SacSettings, SoftActorCritic
+from optbench.learn.sites.training_settings import SiteTraining
+from optbench.model.instance import Floats, Instance
+from optbench.sim.kernel.sites.pilot import (
+    DEVICES,
+    ENERGY_J,
+    LONGEST,
+    OVER,
+    PRICE,
+    REGRET_J,
+    SERVICE_S,
+    UNITS,
+    WAITED_S,
+)
+from optbench.sim.kernel.sites.view import LEAST_J
+
+# Rolls between two points of the curves; transitions before the first step of gradient; decisions in a roll of calibration.
+EVERY, WARM, CALIBRATION_STEPS = 10, 4_000, 400
+# Where the multipliers are not seen, networks learn at a price of nothing, and are run at it; a table of prices is logarithmic.
+NO_PRICE_W = 1e-9
+# The learning rate falls in a line to this share of itself.
+LAST_RATE = 0.1
+
+
+@dataclass(eq=False)
+class Trained:
+    """A checkpoint, the curves (one dictionary per point), and whether training was stopped before its end."""
+
+    checkpoint: SiteCheckpoint
+    history: list[dict[str, float]] = field(default_factory=list)
+    interrupted: bool = False
+
+
+class SiteTrainer:
+    """Everything that changes while a policy is trained; ``save`` and ``load`` keep it in a file."""
+
+    def __init__(self, instances: Sequence[Instance], settings: SiteTraining, seed: int = 0, names: Sequence[str] = ()) -> None:
+        self.settings = full = settings.full
+        self.names = list(names)
+        self.seed, self.rng = seed, np.random.default_rng(seed)
+        self.mean_units = float(np.mean([instance.tasks.units.mean() for instance in instances]))
+        worlds = [instances[b % len(instances)] for b in range(full.envs)]
+        self.fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
+        self.sac = SoftActorCritic(
+            SacSettings(
+                kind=str(full.network), hidden=int(full.hidden or 32), critic_hidden=64,
+                quantiles=full.quantiles, gamma=full.gamma, learning_rate=float(full.learning_rate or 0.0),
+                temperature_rate=float(full.temperature_rate or 0.0), temperature=float(full.temperature or 0.0),
+                target_entropy=full.target_entropy, masks=full.masks,
+            ),
+            self.fleet.pools, self.fleet.widest, seed,
+        )  # fmt: skip
+        self.replay = Replay(int(full.replay or 60_000), self.fleet.width, self.fleet.pools * self.fleet.widest)
+        self.least_j = float(self.fleet.views[0].scale[LEAST_J])
+        self.rolled, self.gradient_steps, self.spent_s = 0, 0, 0.0
+        self.history: list[dict[str, float]] = []
+        self.prices = self._first_prices()
+        self.tied = {b: full.budgets_s[b % len(full.budgets_s)] for b in range(0, full.envs, 2)} if full.dual == "signed" else {}
+        self.duals = {b: SignedDual(float(self.prices[b]), integral=0.02) for b in self.tied}
+        self.multipliers = {name: ProjectedDual(0.0, full.dual_rate, full.dual == "clipped") for name in ("latency", "queue")}
+
+    def _first_prices(self) -> Floats:
+        """Spread evenly, in ratio, over the range; in the paper's way there is one multiplier, which begins at nothing."""
+        full = self.settings
+        if full.dual != "signed":
+            return np.zeros(full.envs)
+        spread = np.geomspace(full.lowest_w, full.highest_w, full.envs)
+        return np.asarray(spread[self.rng.permutation(full.envs)])
+
+    @property
+    def pilot(self) -> Pilot:
+        full = self.settings
+        return Pilot(str(full.network), int(full.hidden or 32), theta_of(self.sac.actor), str(full.clock), seen=str(full.seen))
+
+    def round(self) -> None:
+        """One roll, its transitions to the replay, the duals, and steps of gradient."""
+        full, began = self.settings, time.perf_counter()
+        for b in range(full.envs):
+            self.fleet.set_price(b, float(self.prices[b]))
+        rolled = self.fleet.roll(self.pilot, full.steps, self.rng)
+        self._remember(rolled)
+        self._follow_duals(rolled.told)
+        figures: dict[str, float] = {}
+        if len(self.replay) >= min(WARM, full.envs * full.steps * 2):
+            self.sac.set_rate(max(LAST_RATE, 1.0 - self.rolled / full.rolls))
+            for _ in range(full.updates):
+                figures = self.sac.update(self.replay.sample(full.batch, self.rng))
+            self.gradient_steps += full.updates
+        self.rolled += 1
+        self.spent_s += time.perf_counter() - began
+        if self.rolled % EVERY == 0 or self.rolled == full.rolls:
+            self.history.append(self._point(rolled.told, figures))
+
+    def _remember(self, rolled: Rolled) -> None:
+        """Transitions that end an instance are left out: work goes on beyond it, unseen."""
+        envs, steps = rolled.actions.shape
+        whole = (rolled.told[:, :, OVER] == 0.0).ravel()
+        reward = self.rewards(rolled.told).ravel()
+
+        def rows(values: Any) -> Any:
+            return values.reshape(envs * steps, -1)[whole]
+
+        self.replay.add(
+            rows(rolled.rows[:, :-1]), rows(rolled.masks[:, :-1]), rolled.actions.ravel()[whole], reward[whole],
+            rows(rolled.rows[:, 1:]), rows(rolled.masks[:, 1:]), np.zeros(int(whole.sum())),
+        )  # fmt: skip
+
+    def rewards(self, told: Floats) -> Floats:
+        """The reward of each decision, by the switches; see ``site_settings``."""
+        full = self.settings
+        if full.reward == "regret":
+            cost = told[:, :, UNITS] * told[:, :, REGRET_J] + told[:, :, PRICE] * told[:, :, WAITED_S]
+            return np.asarray(-full.reward_scale * cost / (self.mean_units * self.least_j))
+        latency, queue = told[:, :, SERVICE_S] + told[:, :, WAITED_S], told[:, :, LONGEST]
+        over = self.multipliers["latency"].value * np.maximum(0.0, latency - full.paper_budget_s)
+        over += self.multipliers["queue"].value * np.maximum(0.0, queue - full.queue_max)
+        return np.asarray(-told[:, :, ENERGY_J] + full.alpha_n / told[:, :, DEVICES] - over)
+
+    def _follow_duals(self, told: Floats) -> None:
+        """Prices after a roll: those of environments that stand at a budget, or the paper's multipliers."""
+        latency = (told[:, :, SERVICE_S] + told[:, :, WAITED_S]).mean(axis=1)
+        for b, dual in self.duals.items():
+            self.prices[b] = dual.update(float(latency[b]), self.tied[b])
+        if self.settings.dual != "signed":
+            full = self.settings
+            self.multipliers["latency"].update(float(latency.mean()), full.paper_budget_s)
+            self.multipliers["queue"].update(float(told[:, :, LONGEST].mean()), full.queue_max)
+
+    def _point(self, told: Floats, figures: dict[str, float]) -> dict[str, float]:
+        """One point of the curves."""
+        latency = told[:, :, SERVICE_S] + told[:, :, WAITED_S]
+        prices = {f"price_w_{self.tied[b]:g}s": float(self.prices[b]) for b in self.duals}
+        multipliers = {} if self.settings.dual == "signed" else self.multipliers
+        lambdas = {f"lambda_{name}": dual.value for name, dual in multipliers.items()}
+        return {
+            "decisions": float(self.rolled * told.shape[0] * told.shape[1]), "reward": float(self.rewards(told).mean()),
+            "energy_j_per_unit": float((told[:, :, ENERGY_J] * told[:, :, UNITS]).sum() / told[:, :, UNITS].sum()),
+            "latency_s": float(latency.mean()), "spent_s": self.spent_s, **figures, **prices, **lambdas,
+        }  # fmt: skip
+
+    def calibrated(self, instances: Sequence[Instance]) -> tuple[Floats, Floats]:
+        """Budgets and their prices for the network as it is: own environments, duals with falling gains, their late mean."""
+        full = self.settings
+        if full.dual != "signed":
+            return np.array([full.paper_budget_s]), np.array([NO_PRICE_W])
+        budgets = np.array(full.budgets_s)
+        start = SiteCheckpoint(self.pilot, 0, 0, 1.0, *self._known_prices())
+        duals = [SignedDual(start.price_w(float(budget))) for budget in budgets]
+        envs = 2 * len(duals)
+        worlds = [instances[b % len(instances)] for b in range(envs)]
+        fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
+        late: list[list[float]] = []
+        for k in range(full.calibrate):
+            for b in range(envs):
+                fleet.set_price(b, duals[b % len(duals)].value)
+            latency = self._latency(fleet.roll(self.pilot, CALIBRATION_STEPS, self.rng))
+            for i, dual in enumerate(duals):
+                dual.integral = 1.0 / (1.0 + 0.3 * k)
+                dual.update(float(latency[i :: len(duals)].mean()), float(budgets[i]))
+            if k >= full.calibrate // 3:
+                late.append([np.log(dual.value) for dual in duals])
+        return budgets, np.asarray(np.exp(np.mean(late, axis=0)) if late else [dual.value for dual in duals])
+
+    def _known_prices(self) -> tuple[Floats, Floats]:
+        order = sorted({self.tied[b]: float(self.prices[b]) for b in self.duals}.items())
+        return np.array([budget for budget, _ in order]), np.array([price for _, price in order])
+
+    def _latency(self, rolled: Rolled) -> Floats:
+        return np.asarray((rolled.told[:, :, SERVICE_S] + rolled.told[:, :, WAITED_S]).mean(axis=1))
+
+    def save(self, path: Path) -> None:
+        """Networks, optimisers, duals, generator and curves; the replay fills again."""
+        fresh = path.with_name(f".{path.name}.new")
+        torch.save(self._state(), fresh)
+        fresh.replace(path)
+
+    def _state(self) -> dict[str, Any]:
+        sac = self.sac
+        return {
+            "actor": sac.actor.state_dict(), "critics": [net.state_dict() for net in sac.critics],
+            "targets": [net.state_dict() for net in sac.targets], "log_alpha": sac.log_alpha.detach(),
+            "steps": [step.state_dict() for step in (sac.actor_step, sac.critic_step, sac.alpha_step)],
+            "rolled": self.rolled, "spent_s": self.spent_s, "history": self.history, "prices": torch.from_numpy(self.prices),
+            "multipliers": {name: dual.value for name, dual in self.multipliers.items()}, "settings": repr(self.settings),
+            "seed": self.seed, "trained on": self.names, "gradient_steps": self.gradient_steps,
+        }  # fmt: skip
+
+    def load(self, path: Path) -> None:
+        """Go on from a file; one of another training is left alone, and said."""
+        try:
+            kept = torch.load(path, weights_only=True)
+        except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
+            said = str(error).partition("\n")[0][:80]
+            raise FileFormatError(f"{path}: no readable state of a training ({said}). --fresh begins again without it") from None
+        mine = {"seed": self.seed, "trained on": self.names, "settings": repr(self.settings)}
+        for name, value in mine.items():
+            if kept.get(name) != value:
+                raise ParameterError(
+                    f"{path} is the state of a training with another {name}:\n  there: {kept.get(name)}\n  here:  {value}\n"
+                    f"Go on with its own, write to another file, or begin again with --fresh, which deletes it"
+                )
+        sac = self.sac
+        sac.actor.load_state_dict(kept["actor"])
+        for nets, states in ((sac.critics, kept["critics"]), (sac.targets, kept["targets"])):
+            for net, state in zip(nets, states, strict=True):
+                net.load_state_dict(state)
+        with torch.no_grad():
+            sac.log_alpha.copy_(kept["log_alpha"])
+        for step, state in zip((sac.actor_step, sac.critic_step, sac.alpha_step), kept["steps"], strict=True):
+            step.load_state_dict(state)
+        self.rolled, self.spent_s, self.history = kept["rolled"], kept["spent_s"], list(kept["history"])
+        self.gradient_steps = kept["gradient_steps"]
+        self.prices = kept["prices"].numpy().copy()
+        for b, dual in self.duals.items():
+            dual.value = float(self.prices[b])
+        for name, dual_value in kept["multipliers"].items():
+            self.multipliers[name].value = dual_value
+        self.rng = np.random.default_rng((self.seed, self.rolled))
+
+
+def train_sites(
+    instances: Sequence[Instance],
+    settings: SiteTraining,
+    *,
+    seed: int = 0,
+    names: Sequence[str] = (),
+    calibrate_on: Sequence[Instance] = (),
+    kept: Path | None = None,
+    on_point: Callable[[int, int, dict[str, float]], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Trained:
+    """Train to the end, or until told to stop; ``kept`` is where the state is saved on the way, and is gone on from.
+
+    ``names`` says what the instances are of: a state of other problems is not gone on from.
+    """
+    torch.set_num_threads(1)
+    trainer = SiteTrainer(instances, settings, seed, names)
+    if kept is not None and kept.exists():
+        trainer.load(kept)
+    while trainer.rolled < trainer.settings.rolls and not (stop is not None and stop.is_set()):
+        before = len(trainer.history)
+        trainer.round()
+        if len(trainer.history) > before:
+            if on_point is not None:
+                on_point(trainer.rolled, trainer.settings.rolls, trainer.history[-1])
+            if kept is not None:
+                trainer.save(kept)
+    stopped = trainer.rolled < trainer.settings.rolls
+    if stopped and kept is not None:
+        trainer.save(kept)
+    began = time.perf_counter()
+    budgets, prices = trainer._known_prices() if stopped and trainer.duals else trainer.calibrated(calibrate_on or instances)
+    fleet = trainer.fleet
+    provenance = {
+        "seed": seed, "settings": {name: getattr(trainer.settings, name) for name in trainer.settings.__dataclass_fields__},
+        "decisions": trainer.rolled * trainer.settings.envs * trainer.settings.steps,
+        "gradient_steps": trainer.gradient_steps, "training_s": round(trainer.spent_s, 1),
+        "calibration_s": round(time.perf_counter() - began, 1), "threads": 1, "complete": not stopped,
+    }  # fmt: skip
+    made = SiteCheckpoint(trainer.pilot, fleet.pools, fleet.widest, trainer.mean_units, budgets, prices, provenance)
+    if not stopped and kept is not None:
+        kept.unlink(missing_ok=True)
+    return Trained(made, trainer.history, stopped)

@@ -1,0 +1,101 @@
+"""Trained networks in safetensors: each layer by its name, prices of budgets, and in the header what they are and come from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optbench.errors import FileFormatError, ParameterError
+from optbench.learn.sites.pilot import Float32, Pilot, layers
+from optbench.model.instance import Floats
+
+FORMAT = "optbench-site-pilot-1"
+
+
+@dataclass(frozen=True, eq=False)
+class SiteCheckpoint:
+    """``prices_w`` are the prices of latency at which the network keeps ``budgets_s``; ``provenance`` is for people."""
+
+    pilot: Pilot
+    pools: int
+    widest: int
+    mean_units: float
+    budgets_s: Floats
+    prices_w: Floats
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def price_w(self, budget_s: float) -> float:
+        """The price of a budget: between stored ones log-linear, beyond them the outermost."""
+        return float(np.exp(np.interp(np.log(budget_s), np.log(self.budgets_s), np.log(self.prices_w))))
+
+    def check_budget(self, solver: str, budget_s: float) -> None:
+        """Refuse what the network was not trained for."""
+        low, high = float(self.budgets_s[0]), float(self.budgets_s[-1])
+        if not low <= budget_s <= high:
+            raise ParameterError(
+                f"{solver}: latency_budget_s is {budget_s:g}; its network knows prices for {low:g} s to {high:g} s. "
+                f"Train one for it: optbench train {solver} --on PROBLEM -p budgets_s=[...] -o FILE, then -p checkpoint=FILE"
+            )
+
+
+def write_checkpoint(path: Path, checkpoint: SiteCheckpoint) -> None:
+    """Write the file, beside its place first, so that a kill leaves no half of it."""
+    from safetensors.numpy import save_file
+
+    pilot = checkpoint.pilot
+    arrays: dict[str, Any] = {"budgets_s": checkpoint.budgets_s, "prices_w": checkpoint.prices_w}
+    at = 0
+    for name, shape in layers(pilot.kind, pilot.hidden, checkpoint.pools, checkpoint.widest).items():
+        size = int(np.prod(shape))
+        arrays[f"net.{name}"] = np.ascontiguousarray(pilot.theta[at : at + size].reshape(shape))
+        at += size
+    about = {
+        "format": FORMAT, "kind": pilot.kind, "hidden": pilot.hidden, "clock": pilot.clock, "seen": pilot.seen,
+        "pools": checkpoint.pools,
+        "widest": checkpoint.widest, "mean_units": checkpoint.mean_units, "provenance": checkpoint.provenance,
+    }  # fmt: skip
+    fresh = path.with_name(f".{path.name}.new")
+    save_file(arrays, str(fresh), metadata={"optbench": json.dumps(about)})
+    fresh.replace(path)
+
+
+def read_checkpoint(path: Path) -> SiteCheckpoint:
+    """Read a file; what is wrong with it is named."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            about = json.loads((file.metadata() or {}).get("optbench", "null"))
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except FileNotFoundError:
+        make = f"optbench train chsac_af --on PROBLEM -o {path}"
+        raise FileFormatError(f"{path}: there is no such checkpoint; `{make}` makes one") from None
+    except (OSError, SafetensorError, ValueError) as error:
+        raise FileFormatError(f"{path}: no readable safetensors file ({error})") from None
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise FileFormatError(f"{path}: a safetensors file, but not one that optbench train has written ({FORMAT})")
+    return _made(path, about, arrays)
+
+
+def _made(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteCheckpoint:
+    kind, hidden, pools, widest = about["kind"], int(about["hidden"]), int(about["pools"]), int(about["widest"])
+    wanted = layers(kind, hidden, pools, widest)
+    parts: list[Float32] = []
+    for name, shape in wanted.items():
+        found = arrays.get(f"net.{name}")
+        if found is None or found.shape != shape:
+            has = "missing" if found is None else f"of shape {found.shape}"
+            raise FileFormatError(f"{path}: layer {name!r} is {has}; a {kind} network of width {hidden} has {shape} there")
+        if not np.isfinite(found).all():
+            raise FileFormatError(f"{path}: layer {name!r} holds a weight that is not finite")
+        parts.append(found.ravel())
+    theta, seen = np.concatenate(parts).astype(np.float32), str(about.get("seen", "regrets"))
+    pilot = Pilot(kind, hidden, theta, str(about["clock"]), seen=seen)
+    budgets, prices = arrays.get("budgets_s"), arrays.get("prices_w")
+    if budgets is None or prices is None or budgets.shape != prices.shape or len(budgets) == 0:
+        raise FileFormatError(f"{path}: budgets_s and prices_w must stand in it, as many of one as of the other")
+    return SiteCheckpoint(pilot, pools, widest, float(about["mean_units"]), budgets, prices, dict(about.get("provenance") or {}))

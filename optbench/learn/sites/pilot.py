@@ -1,0 +1,179 @@
+"""A trained network that routes jobs to sites: what it sees of an instance, its weights, and how it is run; no torch here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optbench.errors import FileFormatError
+from optbench.model.instance import Floats, Instance, Ints
+from optbench.sim.kernel.plant import Fault, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.sites.pilot import FLAT, INPUTS, SHARED, run_pilot
+from optbench.sim.kernel.sites.sites import WISHED
+from optbench.sim.kernel.sites.view import (
+    BALANCED,
+    CHEAPEST,
+    FOR_CARBON,
+    FOR_COST,
+    FOR_ENERGY,
+    G,
+    O,
+    S,
+    SiteView,
+)
+from optbench.sim.kernel.state import last_moment, new_state
+from optbench.sim.rules import Trace
+from optbench.sim.sites.sites import Grid, grid_of, inference_first, steering_of, trace_of
+
+Float32 = NDArray[np.float32]
+NETS = {"shared": SHARED, "flat": FLAT, "inputs": INPUTS}
+CLOCKS = {"balanced": BALANCED, "cheapest": CHEAPEST}
+# Whether sites and options are shown with their regret, which is the solution of a part of the problem, or without.
+SEEN = {"regrets": 0, "sites": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """A network in compiled form: ``theta`` holds its arrays one after the other (``kernel.site_pilot``)."""
+
+    kind: str
+    hidden: int
+    theta: Float32
+    clock: str = "balanced"
+    greedy: bool = False
+    seen: str = "regrets"
+
+    @property
+    def net(self) -> Ints:
+        return np.array([NETS[self.kind], self.hidden, self.greedy], dtype=np.int64)
+
+    def taking_best(self) -> Pilot:
+        """The same network; it takes the best option instead of drawing one."""
+        return replace(self, greedy=True)
+
+    def inputs_alone(self) -> Pilot:
+        """No network: the option of least cost, by the costs that the network is fed."""
+        return Pilot("inputs", 1, np.zeros(1, dtype=np.float32), self.clock, greedy=True)
+
+    def check(self, grid: Grid) -> None:
+        """Refuse weights of another shape than the grid needs."""
+        if self.kind == "inputs":
+            return
+        wanted = num_weights(self.kind, self.hidden, grid.mode_at.shape[1], grid.widest)
+        if len(self.theta) != wanted:
+            raise FileFormatError(
+                f"the network has {len(self.theta)} weights; {self.kind!r} of width {self.hidden} on {grid.mode_at.shape[1]} "
+                f"sites and up to {grid.widest} devices has {wanted}. Train one for these sites: optbench train chsac_af --on ..."
+            )
+
+
+def layers(kind: str, hidden: int, pools: int, widest: int) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the arrays of a network, in the order of ``theta``."""
+    h = hidden
+    if kind == "shared":
+        return {
+            "site_mean": (S, h), "whole_mean": (G, h), "bias_mean": (h,), "option": (O, h), "site": (S, h), "whole": (G, h),
+            "mean": (h, h), "bias": (h,), "second": (h, h), "bias_second": (h,), "last": (h, 1), "bias_last": (1,),
+        }  # fmt: skip
+    return {
+        "first": (G + pools * S, h), "bias_first": (h,), "second": (h, h), "bias_second": (h,), "third": (h, h),
+        "bias_third": (h,), "sites": (h, pools), "bias_sites": (pools,), "counts": (h, widest), "bias_counts": (widest,),
+    }  # fmt: skip
+
+
+def num_weights(kind: str, hidden: int, pools: int, widest: int) -> int:
+    return sum(math.prod(shape) for shape in layers(kind, hidden, pools, widest).values())
+
+
+def row_size(pools: int, widest: int) -> int:
+    """Numbers that are seen of a job."""
+    return G + pools * S + pools * widest * O
+
+
+def view_of(
+    grid: Grid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0, seen: str = "regrets"
+) -> SiteView:
+    """What is seen of an instance, with its scales; ``price_w`` is the price of a second of latency.
+
+    ``mean_units`` is the size that counts as usual: that of the training, since the mean of the instance's own jobs would tell
+    of those that are still to come.
+    """
+    instance = grid.instance
+    kinds, pools, widest, clocks = grid.mode_at.shape
+    options = pools * widest
+    aim = _aim(instance)
+    leaves = _announced(instance)
+    least = np.where(np.isfinite(grid.net_j), grid.net_j, np.inf).reshape(kinds, pools, -1).min(axis=2)
+    least_j = float(least[np.isfinite(least)].mean()) if np.isfinite(least).any() else 1.0
+    times = grid.time_s[np.isfinite(grid.time_s)]
+    tariffs = instance.tariffs
+    rates = None if tariffs is None else tariffs.price_usd_per_kwh if aim == FOR_COST else tariffs.carbon_g_per_kwh
+    mean_rate = float(np.mean(rates)) if rates is not None and np.size(rates) else 1.0
+    return SiteView(
+        shape=np.array([widest, clocks, aim, CLOCKS[clock], len(leaves[0]), SEEN[seen]], dtype=np.int64),
+        scale=np.array([
+            price_w, max(least_j, 1e-9), max(mean_units, 1e-9), float(np.exp(np.log(times).mean())),
+            mean_rate if mean_rate > 0 else 1.0, 20.0,
+        ]),
+        net_j=np.ascontiguousarray(grid.net_j, dtype=float).ravel(),
+        time_s=np.ascontiguousarray(grid.time_s, dtype=float).ravel(),
+        best_clock=np.ascontiguousarray(grid.best_clock, dtype=np.int64).ravel(),
+        leave_time=leaves[0], leave_pool=leaves[1], leave_devices=leaves[2],
+        cost=np.zeros(options), clock=np.zeros(options, dtype=np.int64), net=np.zeros(options), time=np.zeros(options),
+        tariff=np.zeros(pools), least=np.zeros(pools),
+    )
+
+
+def _aim(instance: Instance) -> int:
+    """What the joules are weighed with: the price or the carbon of the hour where these are minimised."""
+    names = {name for level in instance.objective.levels for name, _ in level}
+    if "cost_usd" in names:
+        return FOR_COST
+    return FOR_CARBON if "carbon_g" in names else FOR_ENERGY
+
+
+def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
+    if instance.stream is None:
+        return np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    outages = instance.stream.outages
+    known = outages.announced
+    return outages.time[known].astype(float), outages.pool[known].copy(), outages.devices[known].copy()
+
+
+def fly(
+    instance: Instance, pilot: Pilot, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
+    until: float = math.inf, *, mean_units: float, budget_s: float = math.inf, gain: float = 0.0,
+    range_w: tuple[float, float] = (0.0, math.inf), inf_priority: bool = True,
+) -> tuple[Trace, int]:
+    """Run a pilot from time 0: its trace, and how many decisions it took.
+
+    With a budget and a gain the price follows the budget, within a range (``kernel.site_pilot``). ``inf_priority`` serves
+    waiting inference work before any other.
+    """
+    grid = grid_of(instance)
+    pilot.check(grid)
+    plant = plant_of(instance, faults)
+    classes = inference_first(instance).tolist() if inf_priority else None
+    state, steering = new_state(plant), steering_of(grid, pick_by=WISHED, class_of=classes)
+    view = view_of(grid, mean_units=mean_units, clock=pilot.clock, price_w=price_w, seen=pilot.seen)
+    draws = rng.random(max(1, instance.num_tasks))
+    asked = run_pilot(
+        addresses(plant), addresses(state), addresses(steering), addresses(view), pilot.net, pilot.theta, draws,
+        np.array([budget_s, gain, *range_w]), last_moment(instance, until),
+    )  # fmt: skip
+    return trace_of(instance, plant, state), int(asked)
+
+
+def random_pilot(grid: Grid, rng: np.random.Generator, kind: str = "shared", hidden: int = 32) -> Pilot:
+    """A network that has learned nothing."""
+    parts: list[Any] = []
+    for shape in layers(kind, hidden, grid.mode_at.shape[1], grid.widest).values():
+        spread = 1.0 / math.sqrt(shape[0]) if len(shape) > 1 else 0.1
+        parts.append(rng.uniform(-spread, spread, math.prod(shape)))
+    return Pilot(kind, hidden, np.concatenate(parts).astype(np.float32))

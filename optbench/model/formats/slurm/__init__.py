@@ -1,0 +1,1 @@
+"""Recorded runs of Slurm clusters, read from the output of sacct."""

@@ -1,0 +1,201 @@
+"""Runs of a Slurm log as an instance in seconds, and the schedule on record.
+
+A pool stands for all devices of one type, or (``by_node``) for those on one node; sacct_layout.py says where a run may go then.
+A task is a run: it holds n devices of its type (several types: of each) for
+u = End - Start seconds (without an End: Elapsed) at the top clock f₁ of the type's profile, and
+its release is Eligible. Tasks with the same types and numbers share a kind, with a mode per clock f
+of the profile's law (T, P as in power/dvfs.py, for ``options.work``):
+
+    time per unit    r(f) = T(n, f) / T(n, f₁)         1 at the top clock: the schedule on record runs there
+    energy per unit  n P(f) r(f)                       of a gang over several types: the sum, at the slowest r(f)
+
+A type without a profile has one mode: the recorded time, no power. Where every device is a core (no run holds a GPU), the type is
+``cpu``, and cores have no profile. ``ConsumedEnergyRaw`` is a whole node's and differs from job to job: it is compared with the
+model in the report and changes no mode.
+
+Devices of a type: as given, or the number of its nodes times those given per node, or the sum over its nodes of the most that
+were busy at once (a node that no run names is not seen). A run's devices lie evenly on its nodes. Time 0 is the first release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from optbench.model.formats.classical import longest_by_kind, unlinked
+from optbench.model.formats.imported import Findings, Import, Options
+from optbench.model.formats.slurm.sacct_fields import energy_j
+from optbench.model.formats.slurm.sacct_fleet import Fleet, Shape, fleet_of, held_by
+from optbench.model.formats.slurm.sacct_layout import MAX_PAIRS, Layout, Placement, by_node, by_type, named
+from optbench.model.formats.slurm.sacct_runs import Runs, read_runs
+from optbench.model.formats.slurm.sacct_types import typed
+from optbench.model.formats.text import MisfitError
+from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
+from optbench.model.objective import Objective
+from optbench.model.schedule import Schedule
+from optbench.model.task_progress import segment_energy_j
+from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints
+
+# J that a second of flow time is worth where energy is modelled: the idle power of a data-centre GPU.
+FLOW_TIME_WEIGHT = 50.0
+# Time and energy per unit, power, clock.
+Point = tuple[float, float, float, float]
+
+
+def read(text: str, name: str, options: Options | None = None) -> Import:
+    """The instance, schedule and report of a log."""
+    options = options or Options()
+    findings = Findings()
+    runs = read_runs(text, findings)
+    held = typed(held_by(runs, findings), runs, options, findings)
+    if not len(held.rows):
+        raise MisfitError(1, nothing_left(runs, findings), 1e6)
+    start, end = (np.asarray(column, dtype=float)[held.rows] for column in (runs.start, runs.end))
+    release = np.asarray(runs.release, dtype=float)[held.rows]
+    origin = float(release.min())
+    start, end, release = start - origin, end - origin, release - origin
+    fleet = fleet_of(held, start, end, options, findings)
+    layout = (by_node if options.by_node else by_type)(held, fleet, runs, findings)
+    kept = layout.kept
+    if not len(kept):
+        raise MisfitError(1, nothing_left(runs, findings), 1e6)
+    rows = held.rows[kept]
+    start, end, release = start[kept], end[kept], release[kept]
+    instance, mode = instance_of(name, [runs.job[row] for row in rows], release, end - start, layout, fleet)
+    schedule = Schedule.of(instance, mode, np.rint(start / instance.tick_s))
+    findings.verified(instance, schedule)
+    energies = [runs.energy[row] for row in rows]
+    return Import(instance, schedule, findings.report("sacct", figures(runs, energies, instance, schedule, fleet)))
+
+
+def nothing_left(runs: Runs, findings: Findings) -> str:
+    dropped = "; ".join(str(finding) for finding in findings.report("sacct", {}).dropped[:4])
+    return f"no run is left of {runs.rows:,} rows of jobs and {runs.steps:,} of steps: {dropped or 'there is no row of a job'}"
+
+
+def instance_of(
+    name: str, jobs: Sequence[str], release: Floats, length: Floats, layout: Layout, fleet: Fleet
+) -> tuple[Instance, Ints]:
+    """The instance, and the mode on record of each task: its placement at the top clock."""
+    kind = layout.kind
+    points = [operating_points(shape, fleet) for shape in layout.shapes]
+    clocks = np.asarray([len(rows) for rows in points])
+    choices = np.asarray([len(placements) for placements in layout.placements])
+    pairs = int((clocks * choices)[kind].sum())
+    if pairs > MAX_PAIRS:
+        raise MisfitError(1, f"{pairs:,} pairs of run and mode; at most {MAX_PAIRS:,} are allowed: import by type", 1e6)
+    modes = mode_table(layout, points)
+    n = len(kind)
+    lasts_s = length * longest_by_kind(modes)[kind]
+    tick_s = automatic_tick_s(float(release.max(initial=0.0)) + float(lasts_s.max(initial=0.0)))
+    tasks = Tasks(
+        kind=kind,
+        units=length,
+        release=to_ints(grid_up(release / tick_s)),
+        deadline=np.full(n, np.inf),
+        deadline_hard=np.zeros(n, dtype=bool),
+        weight=np.ones(n),
+        memory_gb=np.zeros(n),
+        names=tuple(jobs),
+    )
+    weights = {"energy_j": 1.0, "flow_time_s": FLOW_TIME_WEIGHT} if fleet.profiles else {"flow_time_s": 1.0}
+    instance = Instance(
+        name=name,
+        tick_s=tick_s,
+        horizon=None,
+        tasks=tasks,
+        edges=Edges(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)),
+        places=Places(layout.places, np.asarray([-1] + [0] * (len(layout.places) - 1), dtype=np.int64)),
+        pools=pool_table(layout, fleet),
+        modes=modes,
+        links=unlinked(len(layout.pool_names)),
+        limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
+        objective=Objective.weighted(weights),
+        problem="sacct",
+    )
+    return instance, modes.kind_ptr[kind] + (layout.which + 1) * clocks[kind] - 1
+
+
+def pool_table(layout: Layout, fleet: Fleet) -> Pools:
+    def column(field: str, default: float) -> Floats:
+        return np.asarray([getattr(fleet.profiles.get(kind), field, default) for kind in layout.pool_type], dtype=float)
+
+    return Pools(
+        names=layout.pool_names,
+        place=np.asarray(layout.pool_place, dtype=np.int64),
+        count=np.asarray(layout.pool_count, dtype=np.int64),
+        idle_w=column("idle_w", 0.0),
+        sleep_w=column("sleep_w", 0.0),
+        gated=np.zeros(len(layout.pool_names), dtype=bool),
+        memory_gb=column("memory_gb", np.inf),
+    )
+
+
+def operating_points(shape: Shape, fleet: Fleet) -> list[Point]:
+    """The clocks of one shape, ascending: the last is the one on record."""
+    work = fleet.work
+    laws = [(fleet.profiles[kind], count) for kind, count in shape if kind in fleet.profiles]
+    if not laws:
+        return [(1.0, 0.0, 0.0, float("nan"))]
+    clocks = set.intersection(*(set(law.clocks) for law, _ in laws)) or {min(law.clocks[-1] for law, _ in laws)}
+    top = max(clocks)
+    out = []
+    for clock in sorted(clocks):
+        ratio = max(p.time_per_unit_s(work, n, clock) / p.time_per_unit_s(work, n, top) for p, n in laws)
+        power = sum(p.power_w(work, n, clock) for p, n in laws)
+        out.append((ratio, power * ratio, power, clock))
+    return out
+
+
+def mode_table(layout: Layout, points: Sequence[Sequence[Point]]) -> Modes:
+    """Placements, and in each of them the clocks."""
+    rows: list[Point] = []
+    needs: list[Placement] = []
+    ptr = [0]
+    for choices, clocks in zip(layout.placements, points, strict=True):
+        for placement in choices:
+            rows += clocks
+            needs += [placement] * len(clocks)
+        ptr.append(len(rows))
+    columns = np.asarray(rows, dtype=float).reshape(len(rows), 4).T.copy()
+    flat = np.asarray([need for placement in needs for need in placement], dtype=np.int64).reshape(-1, 2)
+    return Modes(
+        kind_names=tuple(f"{named(shape)}/{q}" for q, shape in enumerate(layout.shapes)),
+        kind_ptr=np.asarray(ptr, dtype=np.int64),
+        time_per_unit_s=columns[0],
+        energy_per_unit_j=columns[1],
+        power_w=columns[2],
+        clock=columns[3],
+        req_ptr=np.cumsum([0] + [len(placement) for placement in needs], dtype=np.int64),
+        req_pool=flat[:, 0].copy(),
+        req_count=flat[:, 1].copy(),
+    )
+
+
+def figures(
+    runs: Runs, energies: Sequence[str], instance: Instance, schedule: Schedule, fleet: Fleet
+) -> dict[str, int | float | str]:
+    """Totals of what was read; recorded energy beside what the model gives for the same runs."""
+    start, end = schedule.start, schedule.end
+    devices = np.add.reduceat(instance.modes.req_count, instance.modes.req_ptr[:-1])[schedule.mode]
+    recorded = np.asarray([energy_j(text) or 0.0 for text in energies])
+    known = recorded > 0
+    states = ", ".join(f"{state.lower()} {count:,}" for state, count in sorted(runs.states.items()))
+    out: dict[str, int | float | str] = {
+        "rows of jobs": runs.rows,
+        "steps": runs.steps,
+        "tasks": instance.num_tasks,
+        "types": ", ".join(f"{fleet.counts[kind]} {kind}" for kind in fleet.types),
+        "nodes": len(fleet.nodes),
+        "kinds": len(instance.modes.kind_names),
+        "span_s": float(end.max() - start.min()) * instance.tick_s,
+        "device_hours": float((devices * (end - start).astype(float)).sum()) * instance.tick_s / 3600,
+        "states": states,
+    }
+    if known.any():
+        modelled = segment_energy_j(instance, schedule)[known]
+        out |= {"tasks with energy": int(known.sum()), "recorded_energy_j": float(recorded[known].sum())}
+        out["modelled_energy_j"] = float(modelled.sum())
+    return out
+

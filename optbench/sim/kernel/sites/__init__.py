@@ -1,0 +1,1 @@
+"""The compiled kernel of arriving work at sites."""

@@ -1,0 +1,396 @@
+"""Arriving jobs, sites with a queue each: who goes where, and on how many devices at which clock, by compiled policies.
+
+    a job arrives:    its pool is given (a record, a draw), or somebody is asked (``next_choice``): ``send`` or ``hold``
+    it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, and
+                      one class before the next)
+    a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices
+                      than its smallest mode takes: the number wanted is clipped to the free ones
+
+Of one instant ends come first, each followed by the starts that it allows, then arrivals, then outages. What an outage stops
+goes back to the head of its queue.
+
+The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``, where a clock that has no mode stands for the
+next one that has; ``fit[kind, pool, free]`` is the largest number of devices with a mode. A policy says how to pick one:
+
+    TABLE    ``pick[kind, pool, free]``, NONE to wait
+    STICKY   all free devices; a pool's clock becomes LOW with two or more of them free, else max(clock, LOW)   (default_policy)
+    BANDIT   all free devices; the clock by UCB1 on −(energy per unit), one count of selections for all arms      (ucb1)
+    WISHED   devices and clock that were decided when the job was sent; clock NONE: the cheapest for that number
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from optbench.compiling.compiled import njit
+from optbench.model.instance import Floats, Ints
+from optbench.sim.kernel.accounts import accrue
+from optbench.sim.kernel.events import begin, break_down, expect_at, finish, start
+from optbench.sim.kernel.plant import CAPS, FAULTS, POOLS, TASKS, WAYS, Plant, plant_at
+from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.queues import is_awaited, pop_event
+from optbench.sim.kernel.sites.moves import ELASTIC, HOW, URGENT, grow, latest_of_others, relax, shrink, stop, under_cap
+from optbench.sim.kernel.state import (
+    BROKEN,
+    EVENTS,
+    NONE,
+    NOW,
+    NUM_FRESH,
+    NUM_READY,
+    NUM_TOUCHED,
+    READY,
+    RELEASED,
+    State,
+    state_at,
+)  # fmt: skip
+
+# Entries of ``shape``; values of PICK and ROUTE.
+WIDEST, CLOCKS, CLASSES, PICK, ROUTE, SELECTIONS, KINDS, SHORT_FIRST = range(8)
+TABLE, STICKY, BANDIT, WISHED = range(4)
+GIVEN, ASKED = range(2)
+
+
+class Steering(NamedTuple):
+    """A policy's numbers, and what it remembers. ``order`` lists tasks as they are met: by the time they reach a given pool, else
+    by release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order. ``levels``
+    counts the clocks of a kind at a pool, ``column`` is the clock of a mode, ``coming`` counts devices that jobs on their way
+    want. ``moves`` says what may change while it runs (``site_moves``).
+
+    ``serving`` lists the classes in the order in which they are served, and behind that the rank of each (``rank_of``). With
+    SHORT_FIRST that order follows what has come so far: the class whose jobs take the least time on the average, on their
+    fastest modes, comes first. ``seen`` is how many jobs of each class have come, their mean time, and the seconds per unit of
+    the fastest mode of each kind. Few long columns, since each is an argument of every call that is not inlined: five more made
+    the reference week twice as slow.
+    """
+
+    shape: Ints
+    mode_at: Ints
+    class_of: Ints
+    order: Ints
+    reach: Floats
+    pool_of: Ints
+    wish_devices: Ints
+    wish_clock: Ints
+    pick: Ints
+    best_clock: Ints
+    clock_of: Ints
+    low_clock: Ints
+    arm_count: Floats
+    arm_mean: Floats
+    head: Ints
+    tail: Ints
+    behind: Ints
+    waiting: Ints
+    waiting_units: Floats
+    coming: Ints
+    fit: Ints
+    levels: Ints
+    column: Ints
+    moves: Ints
+    scratch: Ints
+    serving: Ints
+    seen: Floats
+
+
+steering_at = table_at(Steering)
+
+
+@njit(cache=True)
+def run_sites(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float) -> None:
+    """From time 0 until nothing happens any more, or nothing up to ``until``; every pool is given."""
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    open_sites(plant, state, steering)
+    while go_on(plant, state, steering, until) != NONE:
+        pass
+
+
+@njit(cache=True)
+def open_sites(plant: Plant, state: State, steering: Steering) -> None:
+    """Time 0: nothing has arrived, nobody has learnt anything, every pool is at its top clock."""
+    begin(plant, state)
+    pools, clocks = plant.size[POOLS], steering.shape[CLOCKS]
+    for queue in range(pools * steering.shape[CLASSES]):
+        steering.head[queue], steering.tail[queue] = NONE, NONE
+    for pool in range(pools):
+        steering.waiting[pool], steering.waiting_units[pool], steering.clock_of[pool] = 0, 0.0, 0
+        steering.coming[pool] = 0
+    for at in range(steering.shape[KINDS] * pools):
+        steering.clock_of[at % pools] = max(steering.clock_of[at % pools], steering.levels[at] - 1)
+        for arm in range(at * clocks, (at + 1) * clocks):
+            steering.arm_count[arm], steering.arm_mean[arm] = 0.0, 0.0
+    steering.shape[SELECTIONS] = 0
+    for rank in range(steering.shape[CLASSES]):
+        steering.serving[rank], steering.serving[steering.shape[CLASSES] + rank] = rank, rank
+        steering.seen[rank], steering.seen[steering.shape[CLASSES] + rank] = 0.0, 0.0
+
+
+@njit(cache=True)
+def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
+    """Until a job has to be sent somewhere: that job; NONE at the end. Where pools are given, nobody is asked."""
+    n, tally, given = plant.size[TASKS], state.tally, steering.shape[ROUTE] == GIVEN
+    while True:
+        met = tally[RELEASED]
+        ends, comes, breaks = math.inf, math.inf, math.inf
+        if tally[EVENTS] > 0:
+            ends = state.event_time[0]
+        if met < n:
+            comes = steering.reach[steering.order[met]]
+        if tally[BROKEN] < plant.size[FAULTS]:
+            breaks = plant.fault_time[tally[BROKEN]]
+        t = min(ends, comes, breaks)
+        if t > until or t == math.inf:
+            return NONE
+        accrue(plant, state, t)
+        if ends <= t:
+            asked = happen(plant, state, steering)
+            if asked != NONE:
+                return asked
+        elif comes <= t:
+            task = steering.order[met]
+            tally[RELEASED] = met + 1
+            tally[NUM_READY] += 1
+            state.status[task] = READY
+            if steering.shape[SHORT_FIRST]:
+                learn_order(plant, state, steering, task)
+            if given:
+                reach_pool(plant, state, steering, task, steering.pool_of[task])
+            else:
+                return int(task)
+        else:
+            break_down(plant, state, tally[BROKEN])
+            tally[BROKEN] += 1
+            settle(plant, state, steering)
+
+
+@njit(cache=True)
+def learn_order(plant: Plant, state: State, steering: Steering, task: int) -> None:
+    """Classes in the order of the mean least time of their jobs that have come; of equal ones the first."""
+    kind, classes = plant.kind[task], steering.shape[CLASSES]
+    mine, turn, seen = steering.class_of[kind], steering.serving, steering.seen
+    seen[mine] += 1.0
+    seconds = state.remaining[task] * seen[2 * classes + kind]
+    seen[classes + mine] += (seconds - seen[classes + mine]) / seen[mine]
+    for k in range(1, classes):
+        moved, at = turn[k], k
+        while at > 0 and (seen[classes + turn[at - 1]], turn[at - 1]) > (seen[classes + moved], moved):
+            turn[at] = turn[at - 1]
+            at -= 1
+        turn[at] = moved
+    for k in range(classes):
+        turn[classes + turn[k]] = k
+
+
+@njit(cache=True)
+def rank_of(steering: Steering, of_class: int) -> int:
+    """At which place a class is served."""
+    return int(steering.serving[steering.shape[CLASSES] + of_class])
+
+
+@njit(cache=True)
+def happen(plant: Plant, state: State, steering: Steering) -> int:
+    """The first event: an end, a job that reaches its pool, or one that was held; the last is to be asked about again."""
+    n, time = plant.size[TASKS], state.event_time[0]
+    code = pop_event(state)
+    if not is_awaited(plant, state, time, code):
+        return NONE
+    if code < n:
+        mode = state.mode[code]
+        finish(plant, state, code)
+        if steering.shape[PICK] == BANDIT:
+            learn(plant, steering, code, mode)
+        after_end(plant, state, steering, plant.primary[mode])
+        state.tally[NUM_TOUCHED] = 0
+    elif state.queue[code - n] == plant.size[POOLS]:
+        return int(code - n)
+    else:
+        pool = state.queue[code - n]
+        steering.coming[pool] -= steering.wish_devices[code - n]
+        reach_pool(plant, state, steering, code - n, pool)
+    return NONE
+
+
+@njit(cache=True)
+def after_end(plant: Plant, state: State, steering: Steering, pool: int) -> None:
+    """Serve the queue; under a cap, an end anywhere makes room for all."""
+    serve_site(plant, state, steering, pool)
+    if plant.size[CAPS]:
+        for other in range(plant.size[POOLS]):
+            serve_site(plant, state, steering, other)
+        relax(plant, state, steering)
+    if steering.moves[HOW] & ELASTIC:
+        grow(plant, state, steering, pool)
+
+
+@njit(cache=True)
+def settle(plant: Plant, state: State, steering: Steering) -> None:
+    """After an outage: what it stopped goes back to the head of its queue, the one that began last first of all."""
+    for f in range(state.tally[NUM_FRESH]):
+        task = state.fresh[f]
+        stand(plant, state, steering, task, plant.primary[state.mode[task]], True)
+    state.tally[NUM_FRESH], state.tally[NUM_TOUCHED] = 0, 0
+    for pool in range(plant.size[POOLS]):
+        serve_site(plant, state, steering, pool)
+
+
+@njit(cache=True)
+def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int) -> None:
+    """Send a job on its way to a pool; it wants so many devices there, and a clock (NONE: the cheapest)."""
+    row = (plant.kind[task] * plant.size[POOLS] + pool) * (steering.shape[WIDEST] + 1)
+    devices = min(max(devices, 1), steering.shape[WIDEST])
+    while steering.fit[row + devices] == 0 and devices < steering.shape[WIDEST]:
+        devices += 1
+    steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = pool, devices, clock
+    way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[WAYS] else 0.0
+    if way > 0.0:
+        state.queue[task] = pool
+        steering.coming[pool] += devices
+        expect_at(plant, state, task, state.total[NOW] + way)
+    else:
+        reach_pool(plant, state, steering, task, pool)
+
+
+@njit(cache=True)
+def hold(plant: Plant, state: State, task: int, until: float) -> None:
+    """Keep a job where it came in; it is to be asked about again at a later time."""
+    state.queue[task] = plant.size[POOLS]
+    expect_at(plant, state, task, until)
+
+
+@njit(cache=True)
+def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
+    """Begin, or wait; nobody overtakes a job of its class."""
+    of_class = steering.class_of[plant.kind[task]]
+    rank, first = rank_of(steering, of_class), steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
+    if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
+        make_way(plant, state, steering, pool, rank)
+    if not (first and begin_job(plant, state, steering, task, pool)):
+        stand(plant, state, steering, task, pool, False)
+    if steering.moves[HOW] & (URGENT | ELASTIC):
+        serve_site(plant, state, steering, pool)
+
+
+@njit(cache=True)
+def make_way(plant: Plant, state: State, steering: Steering, pool: int, rank: int) -> None:
+    """Devices for a job that finds none: other work shrinks, or is interrupted where it is less urgent."""
+    if steering.moves[HOW] & ELASTIC and shrink(plant, state, steering, pool):
+        return
+    if steering.moves[HOW] & URGENT and rank == 0:
+        task = latest_of_others(plant, state, steering, pool, rank)
+        if task != NONE and stop(plant, state, steering, task):
+            stand(plant, state, steering, task, pool, True)
+
+
+@njit(cache=True)
+def stand(plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool) -> None:
+    """Join the queue of a pool, at its end or at its head."""
+    queue = pool * steering.shape[CLASSES] + steering.class_of[plant.kind[task]]
+    state.queue[task], state.end[task] = pool, NONE
+    head, tail = steering.head[queue], steering.tail[queue]
+    if head == NONE:
+        steering.head[queue], steering.tail[queue], steering.behind[task] = task, task, NONE
+    elif first:
+        steering.behind[task], steering.head[queue] = head, task
+    else:
+        steering.behind[tail], steering.behind[task], steering.tail[queue] = task, NONE, task
+    steering.waiting[pool] += 1
+    steering.waiting_units[pool] += state.remaining[task]
+
+
+@njit(cache=True)
+def serve_site(plant: Plant, state: State, steering: Steering, pool: int) -> None:
+    """Begin queued jobs while a device is free."""
+    classes = steering.shape[CLASSES]
+    for turn in range(classes):
+        queue = pool * classes + steering.serving[turn]
+        while state.free[pool] > 0 and steering.head[queue] != NONE:
+            task = steering.head[queue]
+            if not begin_job(plant, state, steering, task, pool):
+                break
+            steering.head[queue] = steering.behind[task]
+            steering.waiting[pool] -= 1
+            steering.waiting_units[pool] -= state.remaining[task]
+
+
+@njit(cache=True)
+def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> bool:
+    """Start in the mode that the policy picks; False where it picks none."""
+    mode = pick_mode(plant, state, steering, task, pool) if state.free[pool] > 0 else NONE
+    if mode != NONE and plant.size[CAPS]:
+        steering.wish_clock[task] = steering.column[mode]
+        mode = under_cap(plant, state, steering, task, mode)
+    if mode == NONE:
+        return False
+    start(plant, state, task, mode)
+    return True
+
+
+@njit(cache=True)
+def pick_mode(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> int:
+    """The mode in which a job begins on the free devices of a pool, NONE where they are too few."""
+    widest, pick = steering.shape[WIDEST], steering.shape[PICK]
+    at, free = plant.kind[task] * plant.size[POOLS] + pool, min(state.free[pool], widest)
+    if pick == TABLE:
+        return int(steering.pick[at * (widest + 1) + free])
+    wanted = min(free, steering.wish_devices[task]) if pick == WISHED else free
+    devices = steering.fit[at * (widest + 1) + wanted]
+    if devices == 0:
+        return NONE
+    if pick == STICKY:
+        low = steering.low_clock[at]
+        steering.clock_of[pool] = low if state.free[pool] >= 2 else max(steering.clock_of[pool], low)
+        clock = steering.clock_of[pool]
+    elif pick == BANDIT:
+        clock = select(steering, at)
+    else:
+        clock = steering.wish_clock[task]
+        if clock == NONE:
+            clock = steering.best_clock[at * (widest + 1) + devices]
+    return int(steering.mode_at[(at * widest + devices - 1) * steering.shape[CLOCKS] + clock])
+
+
+@njit(cache=True)
+def select(steering: Steering, at: int) -> int:
+    """UCB1: the lowest clock without a completed job; else the best mean plus √(2 ln t / N), the first on ties."""
+    steering.shape[SELECTIONS] += 1
+    best, value, first = 0, -math.inf, at * steering.shape[CLOCKS]
+    for clock in range(steering.levels[at]):
+        count = steering.arm_count[first + clock]
+        if count == 0.0:
+            return clock
+        score = steering.arm_mean[first + clock] + math.sqrt(2.0 * math.log(steering.shape[SELECTIONS]) / count)
+        if score > value:
+            best, value = clock, score
+    return best
+
+
+@njit(cache=True)
+def learn(plant: Plant, steering: Steering, task: int, mode: int) -> None:
+    """The reward of an arm is minus the energy per unit of the job that has ended."""
+    at = plant.kind[task] * plant.size[POOLS] + plant.primary[mode]
+    arm = at * steering.shape[CLOCKS] + steering.column[mode]
+    steering.arm_count[arm] += 1.0
+    steering.arm_mean[arm] += (-plant.energy_j[mode] - steering.arm_mean[arm]) / steering.arm_count[arm]
+
+
+@njit(cache=True)
+def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float, first: bool) -> int:
+    """For Python: the next job that has to be sent somewhere, NONE at the end; ``first`` opens the run."""
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    if first:
+        open_sites(plant, state, steering)
+    return int(go_on(plant, state, steering, until))
+
+
+@njit(cache=True)
+def send_to(plant_row: Ints, state_row: Ints, steering_row: Ints, task: int, pool: int, devices: int, clock: int) -> None:
+    """For Python: ``send``."""
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    send(plant, state, steering, task, pool, devices, clock)
+
+
+@njit(cache=True)
+def hold_until(plant_row: Ints, state_row: Ints, task: int, until: float) -> None:
+    """For Python: ``hold``."""
+    plant, state = plant_at(plant_row), state_at(state_row)
+    hold(plant, state, task, until)

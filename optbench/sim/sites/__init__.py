@@ -1,0 +1,1 @@
+"""Policies that route arriving work to sites, on the compiled kernel."""

@@ -35,7 +35,7 @@ __all__ = ["inner", "is_compiled", "njit", "write_caches_beneath"]
 PACKAGE = Path(__file__).parents[1]
 # What compiled code anywhere may call, or take constants from.
 SHARED = (
-    *(Path(__file__).parent / "kernel", Path(__file__).parent / "primal"),
+    *(PACKAGE / "sim" / "kernel", PACKAGE / "sim" / "kernel" / "sites", PACKAGE / "sim" / "primal"),
     *(PACKAGE / "model" / "objective.py", Path(__file__), Path(__file__).with_name("inner_code.py")),
 )
 # numba has no types.

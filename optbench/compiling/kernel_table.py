@@ -265,7 +265,7 @@ def _one_at_a_time() -> Iterator[None]:
             folder = kernels_folder()
             folder.mkdir(parents=True, exist_ok=True)
             remove_unused()
-            lock = stack.enter_context((folder / f"{stamp_of(Path(__file__).parent / 'kernel')}.lock").open("w"))
+            lock = stack.enter_context((folder / f"{stamp_of(Path(__file__).parents[1] / 'sim' / 'kernel')}.lock").open("w"))
             give_up = time.monotonic() + MOST_WAITING_S
             while time.monotonic() < give_up:
                 with contextlib.suppress(BlockingIOError):

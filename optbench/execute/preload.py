@@ -136,7 +136,7 @@ def _source(name: str) -> Path | None:
         bases = [Path(place) for place in importlib.import_module(".".join(parts[:3])).__path__] if kind else []
         parts = parts[3:]
     else:
-        bases, parts = [Path(__file__).parents[2]], parts[1:]
+        bases, parts = [Path(__file__).parents[1]], parts[1:]
     for path in (base.joinpath(*parts) for base in bases):
         for file in (path.with_suffix(".py"), path / "__init__.py"):
             if file.is_file():

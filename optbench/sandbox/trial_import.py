@@ -66,7 +66,7 @@ def end_with(parent: int) -> None:
 def is_own(path: Path) -> bool:
     """Whether a plug-in is part of optbench: of the package, or of the source tree."""
     root = checkout()
-    return path.is_relative_to(Path(__file__).parents[2]) or (root is not None and path.is_relative_to(root / path.parent.name))
+    return path.is_relative_to(Path(__file__).parents[1]) or (root is not None and path.is_relative_to(root / path.parent.name))
 
 
 def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:

@@ -60,7 +60,7 @@ def test_a_seal_tells_values_types_and_lengths_apart() -> None:
 
 
 def test_the_code_of_proofs_is_that_of_model_and_bounds() -> None:
-    package = Path(seals.__file__).parents[1]
+    package = Path(seals.__file__).parents[2]
     assert seals._sources(("bounds",)) == sorted((package / "bounds").rglob("*.py"))
     assert Path(seals.__file__) in seals._sources(seals.OF_PROOFS)
     assert package / "model" / "instance.py" in seals._sources(seals.OF_PROOFS)

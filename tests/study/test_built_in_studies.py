@@ -11,7 +11,7 @@ import pytest
 from optbench.study.declared import Study
 from optbench.study.study_file import load_study
 
-STUDIES = Path(__file__).parents[3] / "studies"
+STUDIES = Path(__file__).parents[2] / "studies"
 BASELINES = {"DP": "default_policy", "UCB1": "ucb1", "JointNF": "joint_nf"}
 # What search and training may use begins here; reports show what is below.
 FIRST_FOR_TUNING = 500

@@ -10,7 +10,7 @@ from optbench.study.formula_binding import FUNCTIONS
 from optbench.study.formula_names import KNOWN
 from optbench.study.study_file import KEYS, load_study
 
-PAGE = (Path(__file__).parents[3] / "docs" / "studies.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
 
 
 def test_every_key_metric_and_function_is_on_the_page() -> None:

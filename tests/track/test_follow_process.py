@@ -105,7 +105,7 @@ def test_switched_off_it_starts_nothing(store: Store, workspace: Path) -> None:
 
 def test_it_dies_with_a_runner_that_is_killed(store: Store, workspace: Path) -> None:
     words = [sys.executable, "-c", RUNNER, str(store.folder)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment, text=True) as runner:
         assert runner.stdout is not None and runner.stdout.readline() == "begun\n"
         children = Path(f"/proc/{runner.pid}/task/{runner.pid}/children")

@@ -13,7 +13,7 @@ from optbench.track.runs import TrackedRun
 from optbench.track.server import free_port, serving
 from optbench.track.tracking import Tracking
 
-SCRIPT = Path(__file__).parents[3] / "mlflow" / "serve.sh"
+SCRIPT = Path(__file__).parents[2] / "mlflow" / "serve.sh"
 
 
 def test_it_serves_what_its_settings_name(workspace: Path, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def versions() -> dict[str, str]:
 
 
 def _sources(rooms: Iterable[str]) -> list[Path]:
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     return [path for room in rooms for path in sorted((root / room).rglob("*.py"))]
 
 

@@ -24,14 +24,14 @@ import numpy as np
 
 from optbench.model.builder import Model
 from optbench.model.formats import wfformat
-from optbench.model.formats.imported import Import, Options
+from optbench.model.formats.imported import Import, ImportOptions
 from optbench.model.formats.slurm import sacct
 from optbench.model.instance import Instance
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "python benchmarks/imports.py"
 TYPES = ("a100", "v100", "h100")
-PROFILES = Options(profiles={"a100": "A100-PCIe", "v100": "V100-PCIe", "h100": "H100-SXM"})
+PROFILES = ImportOptions(profiles={"a100": "A100-PCIe", "v100": "V100-PCIe", "h100": "H100-SXM"})
 HEADER = "JobID|Eligible|Start|End|Elapsed|State|AllocTRES|NodeList|ConsumedEnergyRaw\n"
 
 
@@ -101,7 +101,9 @@ def graph_instance(num_tasks: int, num_modes: int) -> Instance:
     return m.build()
 
 
-def imported(read: Callable[[str, str, Options | None], Import], text: str, options: Options | None) -> dict[str, Any]:
+def imported(
+    read: Callable[[str, str, ImportOptions | None], Import], text: str, options: ImportOptions | None
+) -> dict[str, Any]:
     began = time.perf_counter()
     found = read(text, "log", options)
     wall_s = time.perf_counter() - began
@@ -123,7 +125,7 @@ def graphed(num_tasks: int, num_modes: int) -> dict[str, Any]:
 CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "sacct, by type": lambda: imported(sacct.read, log_text(200_000, 100), PROFILES),
     "sacct, five times as long": lambda: imported(sacct.read, log_text(1_000_000, 100), PROFILES),
-    "sacct, by node": lambda: imported(sacct.read, log_text(50_000, 32), Options(PROFILES.profiles, by_node=True)),
+    "sacct, by node": lambda: imported(sacct.read, log_text(50_000, 32), ImportOptions(PROFILES.profiles, by_node=True)),
     "WfFormat": lambda: imported(wfformat.read, workflow_text(20_000, 200), None),
     "graph, pairs not made before": lambda: graphed(5000, 48),
     "graph, ten times as many tasks": lambda: graphed(50_000, 48),

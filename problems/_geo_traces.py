@@ -17,7 +17,7 @@ from optbench.errors import FileFormatError
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json
 from optbench.model.formats.imported import Findings
-from optbench.model.formats.text_tables import Table, read_table, require_columns
+from optbench.model.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.formats.traces import TraceJobs, looks_like_gavel, looks_like_pods, read_gavel, read_pods
 from optbench.model.instance import Bools, Floats
 
@@ -31,7 +31,7 @@ WORKER = "v100"
 
 
 @dataclass(frozen=True)
-class Record:
+class TraceRecord:
     """How to read a record: the sites there are, those that are kept, and what a GPU of the record is."""
 
     network: Network
@@ -51,7 +51,7 @@ class Record:
         return f"a GPU is one of {site.name}{kind} at its top clock: 1 GPU-second is {1 / self.unit_s:.4g} units"
 
 
-def recorded(path: Path, record: Record, findings: Findings) -> tuple[Arrivals, str, int]:
+def recorded(path: Path, record: TraceRecord, findings: Findings) -> tuple[Arrivals, str, int]:
     """Arrivals, what kind of file they are from, and how many rows it has."""
     text, where = read_text(path, table=True), shown(path)
     if looks_like_gavel(text):
@@ -69,7 +69,7 @@ def throughputs_beside(path: Path) -> object:
     return parse_json(read_text(beside if beside.is_file() else data_path(f"gavel/{THROUGHPUTS}")))
 
 
-def _of_trace(jobs: TraceJobs, record: Record, findings: Findings, whose: str) -> Arrivals:
+def _of_trace(jobs: TraceJobs, record: TraceRecord, findings: Findings, whose: str) -> Arrivals:
     """Training that may come in wherever some site can be reached."""
     n = len(jobs.arrival_s)
     serves = np.array(["training" in site.laws for site in record.network.sites])
@@ -82,7 +82,7 @@ def _of_trace(jobs: TraceJobs, record: Record, findings: Findings, whose: str) -
     return Arrivals(jobs.arrival_s, ingress, np.zeros(n, dtype=np.int64), units, nowhere, jobs.names)
 
 
-def _own(table: Table, record: Record, findings: Findings) -> Arrivals:
+def _own(table: TextTable, record: TraceRecord, findings: Findings) -> Arrivals:
     require_columns(table, ("ingress", "arrival_s"), NEEDED)
     size = "size_units" if "size_units" in table.columns or "duration_s" not in table.columns else "duration_s"
     require_columns(table, (size,), NEEDED)
@@ -109,7 +109,7 @@ def _own(table: Table, record: Record, findings: Findings) -> Arrivals:
     return Arrivals(table.numbers("arrival_s"), ingress, kind, units, _sent_to(table, record, findings), _names(table, findings))
 
 
-def _sent_to(table: Table, record: Record, findings: Findings) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _sent_to(table: TextTable, record: TraceRecord, findings: Findings) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The site that a row names, as a number among those that are kept."""
     if "site" not in table.columns:
         return np.full(table.size, -1, dtype=np.int64)
@@ -121,7 +121,7 @@ def _sent_to(table: Table, record: Record, findings: Findings) -> np.ndarray[tup
     return np.asarray(number[at], dtype=np.int64)
 
 
-def _names(table: Table, findings: Findings) -> tuple[str, ...] | None:
+def _names(table: TextTable, findings: Findings) -> tuple[str, ...] | None:
     if "job" not in table.columns:
         return None
     names = tuple(table.columns["job"])
@@ -131,12 +131,12 @@ def _names(table: Table, findings: Findings) -> tuple[str, ...] | None:
     return None
 
 
-def _dropped(table: Table, which: Bools, why: str, findings: Findings) -> Table:
+def _dropped(table: TextTable, which: Bools, why: str, findings: Findings) -> TextTable:
     findings.add_rows("dropped", why, _lines(table, which), int(which.sum()))
     return table.rows(~which) if which.any() else table
 
 
-def _lines(table: Table, which: Bools) -> list[str]:
+def _lines(table: TextTable, which: Bools) -> list[str]:
     return [f"line {line}" for line in table.line[which][:3].tolist()]
 
 

@@ -32,7 +32,7 @@ from ._files import local_file, require
 from ._geo_arrivals import Arrivals, Sizes, drawn, peak_of
 from ._geo_outages import bursts_of, outages_of
 from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
-from ._geo_traces import Record, nothing_left, recorded, summary, within
+from ._geo_traces import TraceRecord, nothing_left, recorded, summary, within
 
 NAME = "geo_dc"
 DAY_S, HOUR_S = 86_400.0, 3_600.0
@@ -124,7 +124,7 @@ class GeoDc(Problem):
         require(self.reference in (None, *names), NAME, "reference", self.reference, f"a site: {', '.join(names)}")
         reference = next((site for site in whole.sites if site.name == self.reference), whole.sites[0])
         path = local_file(self.arrivals)
-        all_work, kind, rows = recorded(path, Record(net, names, reference, seed), findings)
+        all_work, kind, rows = recorded(path, TraceRecord(net, names, reference, seed), findings)
         begin_s = self.begin_days * DAY_S
         work = within(all_work, begin_s, self.pace, self.horizon_s, self.jobs, findings)
         if len(work.time_s) == 0:

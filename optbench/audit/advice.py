@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from optbench.audit.least_energy import Least
-from optbench.audit.logged_cluster import Cluster
+from optbench.audit.logged_cluster import LoggedCluster
 from optbench.model.instance import Floats
 from optbench.plugins.discovery import load_solver
 
@@ -58,7 +58,7 @@ def envelope(net_j: Floats, time_s: Floats) -> list[tuple[int, float, float]]:
         at, here = max(at, least), then
 
 
-def clocks_of(cluster: Cluster, price_w: float, gpus: tuple[int, ...]) -> list[Clock]:
+def clocks_of(cluster: LoggedCluster, price_w: float, gpus: tuple[int, ...]) -> list[Clock]:
     """The thresholds of each type for these numbers of GPUs."""
     ways, log, out = cluster.ways, cluster.log, []
     rest = cluster.instance.pools.rest_w
@@ -73,7 +73,7 @@ def clocks_of(cluster: Cluster, price_w: float, gpus: tuple[int, ...]) -> list[C
     return out
 
 
-def uses_of(cluster: Cluster, least: Least, smallest: float = 0.005) -> list[Use]:
+def uses_of(cluster: LoggedCluster, least: Least, smallest: float = 0.005) -> list[Use]:
     """Where the optimum of the bound does its work, largest first."""
     ways, done = cluster.ways, least.units.sum(axis=0)
     share = done / done.sum()
@@ -93,7 +93,7 @@ def price_of(policy: str, params: Mapping[str, Any], bound_w: float) -> float:
     return float(getattr(solver, "time_w", 0.0))
 
 
-def counts_of(params: Mapping[str, Any], cluster: Cluster) -> tuple[int, ...]:
+def counts_of(params: Mapping[str, Any], cluster: LoggedCluster) -> tuple[int, ...]:
     """GPUs per run that the advice is for: those of the policy's thresholds, else the usual ones."""
     most = int(cluster.log.gpus.max())
     chosen = {int(params[name]) for name in ("wide", "middle", "narrow", "gpus") if params.get(name)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from optbench.audit.audit_run import Audit, Record
+from optbench.audit.audit_run import Audit, AuditRecord
 from optbench.audit.coverage import Coverage
 from optbench.audit.findings import advice_of, headline, rows_of, saving_of
-from optbench.audit.policies import Played
+from optbench.audit.policies import PlayedPolicy
 from optbench.audit.range_page import said
 from optbench.audit.ranges import Ranges
 from optbench.audit.window import stamp
@@ -65,7 +65,7 @@ def of_coverage(found: Coverage) -> dict[str, Any]:
     }
 
 
-def of_policy(made: Played) -> dict[str, Any]:
+def of_policy(made: PlayedPolicy) -> dict[str, Any]:
     """A policy that did not run has its reason and nothing else."""
     if made.error is not None:
         return {"policy": made.policy, "params": dict(made.params), "error": made.error}
@@ -90,6 +90,6 @@ def of_ranges(done: Ranges) -> dict[str, Any]:
     }
 
 
-def refused(record: Record) -> dict[str, Any]:
+def refused(record: AuditRecord) -> dict[str, Any]:
     """A record that does not verify."""
     return {"verified": False, "violations": list(record.violations), "recorded": None, "least": None}

@@ -13,8 +13,8 @@ from optbench.audit import advice
 from optbench.audit.causes import causes_of
 from optbench.audit.least_energy import Least, least_energy
 from optbench.audit.log import AuditOptions, Log, read_log
-from optbench.audit.logged_cluster import Cluster, cluster_of, on_nodes
-from optbench.audit.policies import Played, candidates, played, recommended
+from optbench.audit.logged_cluster import LoggedCluster, cluster_of, on_nodes
+from optbench.audit.policies import PlayedPolicy, candidates, played, recommended
 from optbench.audit.ranges import Ranges, ranges
 from optbench.model.files.json_fields import read_text
 from optbench.model.formats.traces import looks_like_pods
@@ -32,7 +32,7 @@ ROOM = 0.02
 
 
 @dataclass(frozen=True)
-class Record:
+class AuditRecord:
     """What the verifier says of the record. ``nodes_checked`` are runs that were also verified node by node."""
 
     feasible: bool
@@ -50,7 +50,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Prices:
+class EnergyPrices:
     """``second_j``: a second more of mean sojourn lowers the least energy by at most so much. ``watt_s``: a watt less of mean
     power costs at least so many seconds of mean sojourn (None where time is worth nothing). ``gpu_j``: by type, what the least
     energy becomes lower by with one GPU more, its resting power counted. ``gpu_w``: what a second of a GPU is worth, because
@@ -67,10 +67,10 @@ class Prices:
 class Choice:
     """The policy chosen on the first half, on all runs and on the second half (``later``), each with the record there."""
 
-    whole: Played
+    whole: PlayedPolicy
     recorded_j: float
     recorded_s: float
-    later: Played
+    later: PlayedPolicy
     later_recorded_j: float
     later_recorded_s: float
     clocks: tuple[advice.Clock, ...]
@@ -92,16 +92,16 @@ class Choice:
 class Audit:
     """Energies in joules over all runs; ``least`` is certified, at the record's mean sojourn, ``floor_j`` at any."""
 
-    cluster: Cluster
+    cluster: LoggedCluster
     options: AuditOptions
-    record: Record
+    record: AuditRecord
     least: Least
     floor_j: float
     awake_j: float
     causes: dict[str, float]
     frontier: tuple[tuple[float, float], ...]
-    policies: tuple[Played, ...]
-    prices: Prices
+    policies: tuple[PlayedPolicy, ...]
+    prices: EnergyPrices
     uses: tuple[advice.Use, ...]
     choice: Choice | None
     tried: int
@@ -124,7 +124,7 @@ def nothing(_: str) -> None:
 
 def audit(
     path: str | Path, options: AuditOptions | None = None, tell: Callable[[str], None] = nothing
-) -> Audit | Record | Ranges:
+) -> Audit | AuditRecord | Ranges:
     """Audit a Slurm log, or a trace of pods, whose energies are intervals.
 
     A record that does not verify is returned alone: nothing else would mean anything.
@@ -159,7 +159,7 @@ def audit(
     )  # fmt: skip
 
 
-def record_of(cluster: Cluster) -> Record:
+def record_of(cluster: LoggedCluster) -> AuditRecord:
     """By type on the cluster, and by node where the log names nodes."""
     log, verdict = cluster.log, verify(cluster.awake, cluster.schedule)
     violations = [str(each) for each in verdict.violations]
@@ -169,7 +169,7 @@ def record_of(cluster: Cluster) -> Record:
     found = verdict.metrics
     known = np.isfinite(log.measured_j)
     modelled = segment_energy_j(cluster.instance, cluster.schedule)
-    return Record(
+    return AuditRecord(
         not violations, tuple(violations), 0 if nodes is None else nodes[0].num_tasks,
         found["energy_j"], found["busy_energy_j"], found["rest_energy_j"], found["sojourn_mean_s"], found["sojourn_p95_s"],
         found["service_mean_s"], found["makespan_s"],
@@ -177,7 +177,7 @@ def record_of(cluster: Cluster) -> Record:
     )  # fmt: skip
 
 
-def frontier_of(cluster: Cluster, free: frozenset[str]) -> tuple[tuple[float, float], ...]:
+def frontier_of(cluster: LoggedCluster, free: frozenset[str]) -> tuple[tuple[float, float], ...]:
     """(mean sojourn, certified least energy); sojourns that no schedule has are left out."""
     runs, total_s = cluster.log.num_runs, cluster.log.sojourn_s
     fastest = np.full(len(cluster.instance.modes.kind_names), np.inf)
@@ -187,7 +187,7 @@ def frontier_of(cluster: Cluster, free: frozenset[str]) -> tuple[tuple[float, fl
     return tuple((float(s / runs), least_energy(cluster, free, s).energy_j) for s in points)
 
 
-def prices_of(cluster: Cluster, free: frozenset[str], least: Least) -> Prices:
+def prices_of(cluster: LoggedCluster, free: frozenset[str], least: Least) -> EnergyPrices:
     log = cluster.log
     second_j = least.second_w * log.num_runs
     gpu_j = {}
@@ -196,10 +196,10 @@ def prices_of(cluster: Cluster, free: frozenset[str], least: Least) -> Prices:
         more[t] = 1
         gpu_j[name] = least.energy_j - least_energy(cluster, free, log.sojourn_s, more=more).energy_j
     gpu_w = dict(zip(log.types, least.gpu_w.tolist(), strict=True))
-    return Prices(second_j, least.end_s / second_j if second_j > 0 else None, gpu_j, gpu_w)
+    return EnergyPrices(second_j, least.end_s / second_j if second_j > 0 else None, gpu_j, gpu_w)
 
 
-def choice_of(cluster: Cluster, options: AuditOptions, record: Record, least: Least) -> Choice | None:
+def choice_of(cluster: LoggedCluster, options: AuditOptions, record: AuditRecord, least: Least) -> Choice | None:
     found = recommended(cluster.log, options)
     if found is None:
         return None

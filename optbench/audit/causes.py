@@ -17,7 +17,7 @@ from math import factorial
 
 from optbench.audit.least_energy import groups_of, least_energy, sojourn_of
 from optbench.audit.log import FREEDOMS
-from optbench.audit.logged_cluster import Cluster
+from optbench.audit.logged_cluster import LoggedCluster
 
 
 def shapley(players: Iterable[str], value: Callable[[frozenset[str]], float]) -> dict[str, float]:
@@ -35,7 +35,7 @@ def shapley(players: Iterable[str], value: Callable[[frozenset[str]], float]) ->
     return out
 
 
-def causes_of(cluster: Cluster, free: frozenset[str], recorded_j: float) -> dict[str, float]:
+def causes_of(cluster: LoggedCluster, free: frozenset[str], recorded_j: float) -> dict[str, float]:
     """Joules of excess by cause; what the GPUs drew until the record's last run had ended counts as idle."""
     names = tuple(name for name in FREEDOMS if name in free)
     last_s = min(groups_of(cluster, free)[2], float(cluster.log.end.max()))

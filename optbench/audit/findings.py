@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optbench.audit.audit_run import ROOM, Audit
-from optbench.audit.policies import Played
+from optbench.audit.policies import PlayedPolicy
 from optbench.html.axis_scale import amount, clock
 
 
@@ -21,7 +21,7 @@ class FindingRow:
     ``note`` is what there is to say of a policy in words.
     """
 
-    played: Played
+    played: PlayedPolicy
     energy: str
     share: str
     mean: str
@@ -36,7 +36,7 @@ class Advice:
     on.
     """
 
-    take: Played | None
+    take: PlayedPolicy | None
     saving: float | None
     words: str
 
@@ -65,12 +65,12 @@ def rows_of(done: Audit) -> tuple[FindingRow, ...]:
     return tuple(row_of(each, done) for each in shown)
 
 
-def same(one: Played, other: Played) -> bool:
+def same(one: PlayedPolicy, other: PlayedPolicy) -> bool:
     """Whether both are one configuration."""
     return one.policy == other.policy and dict(one.params) == dict(other.params)
 
 
-def row_of(made: Played, done: Audit) -> FindingRow:
+def row_of(made: PlayedPolicy, done: Audit) -> FindingRow:
     if made.error is not None:
         return FindingRow(made, "-", "-", "-", "-", made.error, False)
     record, chosen = done.record, done.choice
@@ -93,7 +93,7 @@ def row_of(made: Played, done: Audit) -> FindingRow:
     )
 
 
-def share_of(made: Played, done: Audit) -> str:
+def share_of(made: PlayedPolicy, done: Audit) -> str:
     """Of the record's energy; in brackets without GPUs that rest after the record's end."""
     share = f"{100 * made.energy_j / done.record.energy_j:.1f} %"
     inside = f"{100 * made.inside_j / done.record.energy_j:.1f} %"

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.audit.log import Log
-from optbench.audit.logged_cluster import Cluster
+from optbench.audit.logged_cluster import LoggedCluster
 from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, repriced, round_down
-from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble, solve
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble, solve
 from optbench.errors import OptbenchError
 from optbench.model.instance import Bools, Floats, Ints
 
@@ -54,7 +54,12 @@ class Least:
 
 
 def least_energy(
-    cluster: Cluster, free: frozenset[str], sojourn_s: float | None, *, more: Ints | None = None, last_s: float | None = None
+    cluster: LoggedCluster,
+    free: frozenset[str],
+    sojourn_s: float | None,
+    *,
+    more: Ints | None = None,
+    last_s: float | None = None,
 ) -> Least:
     """The bound; without ``sojourn_s`` runs may take any time. ``more`` are GPUs beyond those there are, by type; ``last_s`` is
     a time, known from elsewhere, before which the last run cannot end.
@@ -68,7 +73,7 @@ def least_energy(
     # Rounded to the side that can only enlarge what is allowed, or lower what it costs.
     net = np.nextafter(ways.power_w - rest[ways.kind] * ways.gpus, -np.inf)
     time_s, net_j = np.nextafter(ways.time_s, -np.inf), np.nextafter(net * ways.time_s, -np.inf)
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     scaled = np.ldexp(units, -shift)
     x = columns.add(len(way), 0.0, scaled[group], net_j[way])
     end = columns.add(1, first_end_s if last_s is None else last_s, np.inf, np.ldexp(float(rest @ count), -shift))[0]
@@ -104,7 +109,7 @@ def proved(lp: LinearProgram, repriceable: Ints) -> tuple[float, Floats, Certifi
     return round_down(value), found.primal, proof
 
 
-def groups_of(cluster: Cluster, free: frozenset[str]) -> tuple[Floats, Bools, float]:
+def groups_of(cluster: LoggedCluster, free: frozenset[str]) -> tuple[Floats, Bools, float]:
     """Units by group, which ways each may use, and a time before which the last run cannot end."""
     log, ways = cluster.log, cluster.ways
     label = log.kind * ("placement" not in free) * SPAN + log.gpus * ("count" not in free)

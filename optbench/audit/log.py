@@ -17,7 +17,7 @@ from optbench.audit.coverage import Coverage, LeftOut, lost_of, unread_of
 from optbench.audit.window import Window, stamp, window_of
 from optbench.errors import FileFormatError, ParameterError, nearest
 from optbench.model.files.json_fields import read_text, shown
-from optbench.model.formats.imported import Findings, Options, Report
+from optbench.model.formats.imported import Findings, ImportOptions, ImportReport
 from optbench.model.formats.slurm.node_map import map_of_text
 from optbench.model.formats.slurm.sacct import nothing_left
 from optbench.model.formats.slurm.sacct_fields import energy_j
@@ -43,7 +43,7 @@ class AuditOptions:
     node. ``since_s`` and ``until_s``, in seconds since 1970, are the times between which a Slurm log lists every run.
     """
 
-    records: Options = field(default_factory=Options)
+    records: ImportOptions = field(default_factory=ImportOptions)
     clocks: Mapping[str, float] = field(default_factory=dict)
     keep: frozenset[str] = frozenset()
     policies: tuple[str, ...] | None = None
@@ -87,7 +87,7 @@ class Log:
     on_node: Ints
     share: tuple[Ints, Ints, Ints]
     measured_j: Floats
-    report: Report
+    report: ImportReport
     coverage: Coverage
     window: Window
 

@@ -36,7 +36,7 @@ class Ways:
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster:
+class LoggedCluster:
     """``schedule`` is the record on ``instance``; ``awake`` the same instance with idle GPUs awake."""
 
     log: Log
@@ -60,7 +60,7 @@ def ways_of(log: Log) -> Ways:
     return Ways(kind, gpus, clock, time_s, power_w, recorded.astype(bool))
 
 
-def cluster_of(log: Log, keep: frozenset[str]) -> Cluster:
+def cluster_of(log: Log, keep: frozenset[str]) -> LoggedCluster:
     ways = ways_of(log)
     at = {key: w for w, key in enumerate(zip(ways.kind.tolist(), ways.gpus.tolist(), ways.clock.tolist(), strict=True))}
     mine = np.asarray(
@@ -88,7 +88,7 @@ def cluster_of(log: Log, keep: frozenset[str]) -> Cluster:
     mode = place[kind, mine]
     sleepy = instance_of(log, kind, units, modes, gated="idle" not in keep)
     pools = replace(sleepy.pools, gated=np.zeros(len(log.types), dtype=bool))
-    return Cluster(log, ways, units, sleepy, replace(sleepy, pools=pools), recorded(sleepy, mode, log.start))
+    return LoggedCluster(log, ways, units, sleepy, replace(sleepy, pools=pools), recorded(sleepy, mode, log.start))
 
 
 def kind_name(log: Log, keep: frozenset[str], t: int, n: int) -> str:

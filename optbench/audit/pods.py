@@ -19,8 +19,8 @@ from optbench.audit.coverage import Coverage, LeftOut
 from optbench.audit.log import AuditOptions, recorded_clocks
 from optbench.errors import FileFormatError
 from optbench.model.files.json_fields import read_text, shown
-from optbench.model.formats.imported import Findings, Report
-from optbench.model.formats.text_tables import Table, read_table, require_columns
+from optbench.model.formats.imported import Findings, ImportReport
+from optbench.model.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.formats.traces import pod_rows
 from optbench.model.instance import Floats, Ints
 from optbench.power.profiles import Profile
@@ -31,7 +31,7 @@ NODE_COLUMNS = ("sn", "gpu", "model")
 
 
 @dataclass(frozen=True)
-class Group:
+class PodGroup:
     """Pods that held the same: ``gpus`` of one type out of ``types``, or the ``share`` of one; their seconds together."""
 
     gpus: int
@@ -46,7 +46,7 @@ class Pods:
     """Times from the first release; ``last_s`` is the last end, ``last_release_s`` the last release."""
 
     name: str
-    groups: tuple[Group, ...]
+    groups: tuple[PodGroup, ...]
     types: tuple[str, ...]
     counts: Ints
     profiles: tuple[Profile, ...]
@@ -55,7 +55,7 @@ class Pods:
     sojourn_s: float
     last_s: float
     last_release_s: float
-    report: Report
+    report: ImportReport
     coverage: Coverage
 
     @property
@@ -63,7 +63,7 @@ class Pods:
         return sum(group.pods for group in self.groups)
 
 
-def table_of(path: Path) -> Table:
+def table_of(path: Path) -> TextTable:
     return read_table(read_text(path), shown(path))
 
 
@@ -92,7 +92,7 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
     held, sojourn_s, first, last, last_release = held_by(path, types, widest, findings, left_out)
     if not held:
         raise FileFormatError(f"{shown(path)}: no pod that held a GPU and has ended")
-    groups = tuple(Group(gpus, share, on, pods, work) for (gpus, share, on), (pods, work) in sorted(held.items()))
+    groups = tuple(PodGroup(gpus, share, on, pods, work) for (gpus, share, on), (pods, work) in sorted(held.items()))
     findings.add("warnings", "pods do not say on which node they ran: energies are intervals over all types that a pod may use")
     findings.add("warnings", "the trace has no power: energies are those of the profiles given")
     figures: dict[str, int | float | str] = {
@@ -109,7 +109,7 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
 
 
 def coverage_of(
-    groups: tuple[Group, ...], left_out: dict[str, tuple[int, float]], findings: Findings
+    groups: tuple[PodGroup, ...], left_out: dict[str, tuple[int, float]], findings: Findings
 ) -> Coverage:
     """GPU-hours of all pods that ran; one without an end counts as a mean pod."""
     out = [LeftOut(f"pods: {why}", pods, hours) for why, (pods, hours) in left_out.items()]

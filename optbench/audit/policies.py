@@ -11,7 +11,7 @@ import numpy as np
 
 from optbench.audit.least_energy import least_energy
 from optbench.audit.log import AuditOptions, Log
-from optbench.audit.logged_cluster import Cluster, cluster_of
+from optbench.audit.logged_cluster import LoggedCluster, cluster_of
 from optbench.compiling.kernel_table import prepare
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Ints
@@ -39,7 +39,7 @@ LOW_CLOCKS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedPolicy:
     """``least_j`` is the least energy at this policy's own mean sojourn; ``after_j`` is what GPUs rested for after the record's
     end, a part of ``energy_j`` that says more of where the log was cut than of the policy. ``error`` says why a policy did not
     run.
@@ -75,7 +75,7 @@ def names_of(options: AuditOptions) -> tuple[str, ...]:
     return options.policies or (RIGID if "count" in options.keep else ELASTIC)
 
 
-def play(cluster: Cluster, options: AuditOptions, policy: str, params: Params, bound: bool = True) -> Played:
+def play(cluster: LoggedCluster, options: AuditOptions, policy: str, params: Params, bound: bool = True) -> PlayedPolicy:
     """One policy on all runs. A bound above what was verified stops the audit."""
     name, solver = load_solver(policy, dict(params))
     if not isinstance(solver, Policy):
@@ -87,23 +87,23 @@ def play(cluster: Cluster, options: AuditOptions, policy: str, params: Params, b
     trace = solver.play(instance, np.random.default_rng(options.seed))
     wall_s = time.perf_counter() - began
     if trace.schedule is None:
-        return Played(name, params, wall_s=wall_s, error="left runs over")
+        return PlayedPolicy(name, params, wall_s=wall_s, error="left runs over")
     verdict = verify(instance, trace.schedule)
     if not verdict.feasible:
-        return Played(name, params, wall_s=wall_s, error=f"its schedule does not verify: {verdict.violations[0]}")
+        return PlayedPolicy(name, params, wall_s=wall_s, error=f"its schedule does not verify: {verdict.violations[0]}")
     found = verdict.metrics
     energy_j, sojourn_s = found["energy_j"], found["sojourn_mean_s"]
     least_j = float("nan")
     if bound:
         least_j = least_energy(cluster, options.free, sojourn_s * cluster.log.num_runs).energy_j
         check_bound(energy_j, least_j, "the least energy at its own sojourn", f"{cluster.log.name}, {name}")
-    return Played(
+    return PlayedPolicy(
         name, params, energy_j, sojourn_s, found["sojourn_p95_s"], found["makespan_s"], found["rest_energy_j"],
         resting_after(cluster, trace.schedule), least_j, gap(energy_j, least_j) if bound else None, wall_s,
     )  # fmt: skip
 
 
-def resting_after(cluster: Cluster, schedule: Schedule) -> float:
+def resting_after(cluster: LoggedCluster, schedule: Schedule) -> float:
     """Energy of GPUs that were not busy between the record's end and the schedule's."""
     instance, end_s = cluster.instance, float(cluster.log.end.max())
     modes, pools = instance.modes, instance.pools
@@ -114,7 +114,7 @@ def resting_after(cluster: Cluster, schedule: Schedule) -> float:
     return float((pools.rest_w * (pools.count * (last_s - end_s) - busy)).sum())
 
 
-def played(cluster: Cluster, options: AuditOptions) -> list[Played]:
+def played(cluster: LoggedCluster, options: AuditOptions) -> list[PlayedPolicy]:
     """The policies asked for; one that refuses the log says why."""
     out = []
     for name in names_of(options):
@@ -122,7 +122,7 @@ def played(cluster: Cluster, options: AuditOptions) -> list[Played]:
         try:
             out.append(play(cluster, options, name, params))
         except UnsupportedError as error:
-            out.append(Played(name, params, error=str(error)))
+            out.append(PlayedPolicy(name, params, error=str(error)))
     return out
 
 
@@ -142,7 +142,7 @@ def candidates(options: AuditOptions, mean_s: float) -> list[tuple[str, Params]]
 
 def recommended(
     log: Log, options: AuditOptions, tried: Sequence[tuple[str, Params]] | None = None
-) -> tuple[Played, Played, float, float] | None:
+) -> tuple[PlayedPolicy, PlayedPolicy, float, float] | None:
     """The policy of least energy that keeps the record's mean sojourn on the first half of the runs, and draws less than it.
 
     Returned on the whole log, and on the second half, which it was not chosen on, beside the energy and the mean sojourn of the
@@ -154,7 +154,7 @@ def recommended(
     first = cluster_of(part_of(log, np.arange(max(0, half - SEARCHED), half)), options.keep)
     mean_s = first.log.sojourn_s / first.log.num_runs
     least_j = verify(first.awake, first.schedule).metrics["energy_j"]
-    kept: list[Played] = []
+    kept: list[PlayedPolicy] = []
     for name, params in candidates(options, mean_s) if tried is None else tried:
         try:
             made = play(first, options, name, params, bound=False)

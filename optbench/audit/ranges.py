@@ -24,8 +24,8 @@ import numpy as np
 
 from optbench.audit.least_energy import MARGIN, proved
 from optbench.audit.log import AuditOptions
-from optbench.audit.pods import Group, Pods, read_pods
-from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble
+from optbench.audit.pods import PodGroup, Pods, read_pods
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 from optbench.model.instance import Floats, Ints
 from optbench.model.measures import check_bound
 
@@ -92,14 +92,14 @@ def spots_of(pods: Pods) -> Spots:
     )  # fmt: skip
 
 
-def spot(pods: Pods, group: Group, t: int) -> tuple[float, float]:
+def spot(pods: Pods, group: PodGroup, t: int) -> tuple[float, float]:
     """Power of one GPU at work, and the seconds that a unit took."""
     profile, clock = pods.profiles[t], float(pods.clock[t])
     seconds = profile.time_per_unit_s(pods.work, group.gpus, clock) / group.share
     return profile.power_w(pods.work, group.gpus, clock) / group.gpus, seconds
 
 
-def placements(pods: Pods, spots: Spots, columns: Columns, rows: Rows, cost: Floats) -> Ints:
+def placements(pods: Pods, spots: Spots, columns: LpColumns, rows: LpRows, cost: Floats) -> Ints:
     """Columns y, in 2^SHIFT seconds, and what the log says of them."""
     seconds = np.ldexp(spots.seconds, -SHIFT)
     y = columns.add(len(spots.group), 0.0, seconds[spots.group], cost)
@@ -111,7 +111,7 @@ def placements(pods: Pods, spots: Spots, columns: Columns, rows: Rows, cost: Flo
 
 def end_of(pods: Pods, spots: Spots, cost: Floats) -> tuple[float, Floats]:
     """Least of a cost per second over the placements that the log allows, proved; and one of least cost."""
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     y = placements(pods, spots, columns, rows, np.nextafter(cost, -np.inf))
     value, point, _ = proved(assemble(columns, rows), np.arange(len(spots.seconds)))
     return float(np.ldexp(value, SHIFT)), np.maximum(point[y], 0.0)
@@ -126,7 +126,7 @@ def least_over(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | Non
 
 def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | None) -> LinearProgram:
     free, rest = options.free, np.asarray([p.sleep_w if "idle" in options.free else p.idle_w for p in pods.profiles])
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     if at is None:
         y = placements(pods, spots, columns, rows, np.zeros(len(spots.group)))
     else:
@@ -170,7 +170,7 @@ def ways_of(pods: Pods, spots: Spots, options: AuditOptions, rest: Floats) -> tu
     return source_of, use, time_s, net_j, kind
 
 
-def counts_of(pods: Pods, group: Group, options: AuditOptions) -> list[tuple[int, float]]:
+def counts_of(pods: Pods, group: PodGroup, options: AuditOptions) -> list[tuple[int, float]]:
     """(GPUs, share) that a pod of a group may hold: what it held, or any whole number."""
     most = max(each.gpus for each in pods.groups) if "count" in options.free else 0
     return sorted({(n, 1.0) for n in range(1, most + 1)} | {(group.gpus, group.share)})

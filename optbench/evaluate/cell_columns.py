@@ -32,7 +32,7 @@ class Unit:
     repetition: int
 
 
-class Columns:
+class CellColumns:
     """The rows of a study by solver; ``blocked`` says why nothing over them is known, when that is so."""
 
     def __init__(self, rows: Sequence[Row], blocked: str | None = None) -> None:

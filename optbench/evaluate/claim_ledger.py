@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_bounds import at_bound
 from optbench.evaluate.formula_values import evaluate, interval
 from optbench.study.declared import Claim, Study
@@ -60,7 +60,7 @@ class ClaimResult:
         }
 
 
-def judge_claim(study: Study, claim: Claim, columns: Columns) -> ClaimResult:
+def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult:
     """Ours beside the paper's figure. It holds when ours is as good, within the tolerance; the interval does not decide."""
     formula, asked_bound = claim_formulas(study, claim)
     found = evaluate(formula, columns)
@@ -97,7 +97,7 @@ def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
     return "the interval reaches both sides: more seeds or instances would tell"
 
 
-def mean_gap(formula: Formula, columns: Columns) -> float | None:
+def mean_gap(formula: Formula, columns: CellColumns) -> float | None:
     """Mean study gap over all cells of the solvers that a formula reads; None where one has not been run."""
     gaps = [columns.measure(row, "study_gap") for label in formula.solvers for row in columns.rows(label)]
     return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None

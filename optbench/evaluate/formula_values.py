@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optbench.evaluate.cell_columns import Columns, Floats, arithmetic, compare
+from optbench.evaluate.cell_columns import CellColumns, Floats, arithmetic, compare
 from optbench.evaluate.stats import bootstrap_interval, mean
 from optbench.study.formula_binding import Formula
 from optbench.study.formula_syntax import Node
@@ -57,7 +57,7 @@ class Evaluation:
     parts: tuple[Part, ...]
 
 
-def evaluate(formula: Formula, columns: Columns) -> Evaluation:
+def evaluate(formula: Formula, columns: CellColumns) -> Evaluation:
     """The value of a formula over the study."""
     sample = Sample.whole(columns)
     parts, why = [], []
@@ -81,7 +81,7 @@ def evaluate(formula: Formula, columns: Columns) -> Evaluation:
     return Evaluation(value, tuple(dict.fromkeys(why)) if value is None else (), tuple(parts))
 
 
-def interval(formula: Formula, columns: Columns) -> tuple[float, float] | None:
+def interval(formula: Formula, columns: CellColumns) -> tuple[float, float] | None:
     """95 % interval of a number: instances are drawn anew within each target, all solvers together; of a single instance,
     seeds.
 
@@ -138,7 +138,7 @@ def _reasons(term: ConditionTerm, sample: Sample) -> list[str]:
     return []
 
 
-def _clusters(columns: Columns) -> tuple[Indices | None, list[str]]:
+def _clusters(columns: CellColumns) -> tuple[Indices | None, list[str]]:
     """Units that are drawn together (the seeds and repetitions of an instance; of an only instance, the repetitions of a
     seed), and the target of each; None where such groups differ in size."""
     alone = len({unit.instance_hash for unit in columns.units}) == 1
@@ -158,14 +158,14 @@ class Sample:
     """
 
     def __init__(
-        self, columns: Columns, picks: Indices, weights: Floats, vectors: dict[tuple[str, Node], Floats] | None = None
+        self, columns: CellColumns, picks: Indices, weights: Floats, vectors: dict[tuple[str, Node], Floats] | None = None
     ) -> None:
         self.columns, self.picks, self.weights = columns, picks, weights
         self.resampled = vectors is not None
         self._vectors = {} if vectors is None else vectors
 
     @classmethod
-    def whole(cls, columns: Columns) -> Sample:
+    def whole(cls, columns: CellColumns) -> Sample:
         """The study itself."""
         count = len(columns.units)
         return cls(columns, np.arange(count, dtype=np.int64)[None, :], np.ones(count))
@@ -236,7 +236,7 @@ def relative_difference(ours: Floats, theirs: Floats) -> Floats:
         return np.where((ours == 0) & (theirs == 0), 0.0, np.where(theirs == 0, np.nan, (ours - theirs) / np.abs(theirs)))
 
 
-def complain(columns: Columns, label: str, node: Node, missing: NDArray[np.bool_]) -> None:
+def complain(columns: CellColumns, label: str, node: Node, missing: NDArray[np.bool_]) -> None:
     """Raise what is missing of a solver's values."""
     units = np.flatnonzero(missing)
     if len(units) == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import Part, evaluate
 from optbench.evaluate.worst_cells import Offender, offenders
 from optbench.run.repeat_command import command_of
@@ -53,7 +53,7 @@ class GateResult:
         }
 
 
-def judge_gate(study: Study, name: str, columns: Columns) -> GateResult:
+def judge_gate(study: Study, name: str, columns: CellColumns) -> GateResult:
     """Whether a gate holds; what cannot be told does not hold."""
     formula = gate_formula(study, name)
     found = evaluate(formula, columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.claim_ledger import ClaimResult, judge_claim
 from optbench.evaluate.gates import GateResult, judge_gate
 from optbench.evaluate.rows import Table, table
@@ -32,7 +32,7 @@ def judge_claims(plan: Plan, records: Mapping[str, Record]) -> tuple[ClaimResult
     return tuple(judge_claim(plan.study, claim, columns) for claim in plan.study.claims)
 
 
-def columns_of(joined: Table) -> Columns:
+def columns_of(joined: Table) -> CellColumns:
     """The study's cells; an instance that could not be made leaves nothing certain."""
     every = joined.plan.made
     lost = [each for each in every if each.error is not None]
@@ -40,7 +40,7 @@ def columns_of(joined: Table) -> Columns:
     if lost:
         first = lost[0]
         words = f"{len(lost)} of {len(every)} instances could not be made: {first.target}, seed {first.seed}: {first.error}"
-    return Columns(joined.rows, words)
+    return CellColumns(joined.rows, words)
 
 
 def not_held(gates: Iterable[GateResult], claims: Iterable[ClaimResult]) -> bool:

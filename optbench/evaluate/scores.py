@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
 
-from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.rows import Row, Table
 from optbench.evaluate.summaries import Summary, summaries
 from optbench.study.expectations import scope
@@ -49,7 +49,7 @@ def score_of(table: Table) -> Score | None:
     study = table.plan.study
     if not study.rank:
         return None
-    columns, values = Columns(table.rows), {}
+    columns, values = CellColumns(table.rows), {}
     for label in columns.labels:
         node = cell_number(study.rank, scope(study, label))
         for row, value in zip(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import Sample, Unknown, holds, relative_difference
 from optbench.study.cells import Cell
 from optbench.study.formula_binding import Formula
@@ -46,7 +46,7 @@ class Offender:
     why: str = ""
 
 
-def offenders(formula: Formula, columns: Columns, most: int = SHOWN) -> tuple[Offender, ...]:
+def offenders(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tuple[Offender, ...]:
     """Cells without a value first, then those that are worst."""
     term = formula.term
     if not isinstance(term, (Comparison, Logic, Negation)):
@@ -124,7 +124,7 @@ def _never_negative(node: Node) -> bool:
     return not isinstance(node, (Unary, Binary)) and not (isinstance(node, Name) and node.text in DIFFERENCES)
 
 
-def _worst(leaf: Leaf, wanted: int, columns: Columns, most: int) -> Iterator[Offender]:
+def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator[Offender]:
     rows = columns.rows(leaf.labels[0])
     if isinstance(leaf, Aggregate):
         values = columns.vector(leaf.label, leaf.of_cell)
@@ -142,7 +142,7 @@ def _worst(leaf: Leaf, wanted: int, columns: Columns, most: int) -> Iterator[Off
             yield Offender(row.cell, leaf.text, value)
 
 
-def _value(leaf: Leaf, columns: Columns) -> float | None:
+def _value(leaf: Leaf, columns: CellColumns) -> float | None:
     """What cells are held against: those that are better pull a mean the right way."""
     try:
         value = float(Sample.whole(columns).leaf(leaf)[0])
@@ -153,7 +153,7 @@ def _value(leaf: Leaf, columns: Columns) -> float | None:
     return value - 1.0 if isinstance(leaf, Paired) and leaf.function == "ratio" else value
 
 
-def _why(leaf: Leaf, columns: Columns, unit: int) -> str:
+def _why(leaf: Leaf, columns: CellColumns, unit: int) -> str:
     """Why a cell or a pair has no value."""
     if isinstance(leaf, Aggregate):
         return columns.missing(leaf.label, unit, leaf.of_cell)

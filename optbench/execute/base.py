@@ -26,7 +26,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """What became of a job: its answer (``answer.json``, as parsed), or the reason why there is none.
 
     ``left`` counts processes that were still running when the job had answered; they are gone now.
@@ -46,7 +46,7 @@ class Outcome:
 class Executor(Protocol):
     """Use as a context: on leaving it, nothing that it started is alive."""
 
-    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = ...) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = ...) -> Iterator[JobOutcome]:
         """Outcomes in the order in which jobs end; after ``stop()`` the jobs at work are killed and yield nothing."""
         ...
 

@@ -26,7 +26,7 @@ OUTPUT_TAIL, MAX_OUTPUT, MAX_LINE = 20_000, 8 << 20, 300
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProcessLimits:
     """What the whole tree of a cell may use."""
 
     wall_s: float
@@ -44,7 +44,7 @@ class Baseline:
 
 
 @dataclass
-class Seen:
+class CellUsage:
     """What has been seen of a cell so far."""
 
     cpu_s: float = 0.0
@@ -57,14 +57,16 @@ class Seen:
     reason: tuple[str, str] | None = None
 
 
-class Watch:
+class LimitWatch:
     """From the fork of a cell to the end of its last descendant; the slot that owns it has no other children."""
 
-    def __init__(self, main: int, folder: Path, output: int, limits: Limits, baseline: Baseline, files: Iterable[int]) -> None:
+    def __init__(
+        self, main: int, folder: Path, output: int, limits: ProcessLimits, baseline: Baseline, files: Iterable[int]
+    ) -> None:
         self.main, self.output, self.limits, self.baseline = main, output, limits, baseline
         self.answer = folder / ANSWER
         self.began = time.monotonic()
-        self.seen = Seen()
+        self.seen = CellUsage()
         self.memory = TreeMemory(baseline.memory_mb, limits.memory_mb)
         self.poller = select.poll()
         self.handle = _handle(main)

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
-from optbench.execute.base import Job, Outcome
+from optbench.execute.base import Job, JobOutcome
 from optbench.execute.limit_watch import MAIN_GRACE_S
 from optbench.execute.memory import machine_mb
 from optbench.execute.numba_cache import CompiledCode
@@ -106,12 +106,12 @@ class LocalExecutor:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._end()
 
-    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[JobOutcome]:
         if self.process is None:
             self._start(load=True)
         waiting = iter(jobs)
         exhausted = False
-        ended: list[Outcome] = []
+        ended: list[JobOutcome] = []
         self.trouble = ""
         try:
             while True:
@@ -201,7 +201,7 @@ class LocalExecutor:
         slot.job, slot.sent_at = job, time.monotonic()
         slot.wire.send({"job": message})
 
-    def _hear(self, timeout_s: float) -> list[Outcome]:
+    def _hear(self, timeout_s: float) -> list[JobOutcome]:
         """What has become of jobs, waiting for news at most so long."""
         ends = [self.control, *(slot.wire for slot in self.slots.values() if slot.is_open)]
         ready, _, _ = select.select(ends, [], [], timeout_s)
@@ -214,7 +214,7 @@ class LocalExecutor:
                     os.kill(slot.pid, signal.SIGKILL)
         return out
 
-    def _hear_slot(self, slot: _Slot) -> list[Outcome]:
+    def _hear_slot(self, slot: _Slot) -> list[JobOutcome]:
         messages = slot.wire.receive()
         if messages is None:  # dead: the zygote clears up after it, and then says so
             slot.is_open = False
@@ -228,7 +228,7 @@ class LocalExecutor:
                 out.append(outcome(job, message))
         return out
 
-    def _hear_zygote(self) -> list[Outcome]:
+    def _hear_zygote(self) -> list[JobOutcome]:
         messages = self.control.receive()
         if messages is None:
             return self._start_again()
@@ -250,7 +250,7 @@ class LocalExecutor:
                 self._add_slot()
         return out
 
-    def _start_again(self) -> list[Outcome]:
+    def _start_again(self) -> list[JobOutcome]:
         """The zygote is dead: slots end with it. A library that it cannot load must not stop the study."""
         assert self.process is not None
         slots, was_ready, loading = list(self.slots.values()), self.ready, self.load
@@ -290,23 +290,23 @@ class LocalExecutor:
                 return
 
 
-def outcome(job: Job, message: dict[str, Any]) -> Outcome:
+def outcome(job: Job, message: dict[str, Any]) -> JobOutcome:
     """From what the slot has seen and what the cell has left."""
     told = message["reason"]
     found = Reason(*told) if told is not None else read_answer(job.folder)
     facts = {name: message[name] for name in ("total_s", "cpu_s", "peak_memory_mb", "output", "left", "sandbox")}
     if isinstance(found, Reason):
-        return Outcome(job.key, None, found, **facts)
+        return JobOutcome(job.key, None, found, **facts)
     if found.get("refusal") == "memory_limit":
-        return Outcome(job.key, None, Reason("memory_limit", f"{found.get('message')} ({message['memory']})"), **facts)
-    return Outcome(job.key, found, **facts)
+        return JobOutcome(job.key, None, Reason("memory_limit", f"{found.get('message')} ({message['memory']})"), **facts)
+    return JobOutcome(job.key, found, **facts)
 
 
-def _lost(slot: _Slot, message: str) -> list[Outcome]:
+def _lost(slot: _Slot, message: str) -> list[JobOutcome]:
     """The outcome of a job whose slot is gone."""
     if slot.job is None:
         return []
-    return [Outcome(slot.job.key, None, Reason("signal", message), total_s=round(time.monotonic() - slot.sent_at, 6))]
+    return [JobOutcome(slot.job.key, None, Reason("signal", message), total_s=round(time.monotonic() - slot.sent_at, 6))]
 
 
 def _manner(status: int) -> str:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from itertools import chain
 from types import TracebackType
 
-from optbench.execute.base import Executor, Job, Outcome
+from optbench.execute.base import Executor, Job, JobOutcome
 
 
 class OnDemand:
@@ -24,7 +24,7 @@ class OnDemand:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stack.__exit__(kind, error, trace)
 
-    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[JobOutcome]:
         waiting = iter(jobs)
         first = next(waiting, None)
         if first is None or stop():

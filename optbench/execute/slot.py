@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.execute.cell_process import live
-from optbench.execute.limit_watch import Baseline, Limits, Watch
+from optbench.execute.limit_watch import Baseline, LimitWatch, ProcessLimits
 from optbench.execute.wire import Wire
 from optbench.sandbox import process_tree
 from optbench.sandbox.confine import holds, most_threads, take_precedence
@@ -63,7 +63,7 @@ class Slot:
             return self.wire.send({"stopped": job["key"]})
         return self.wire.send({"key": job["key"], **outcome, "memory": _memory(outcome, job), "sandbox": holds(job["landlock"])})
 
-    def _begin(self, job: dict[str, Any], folder: Path) -> tuple[Watch, int] | str:
+    def _begin(self, job: dict[str, Any], folder: Path) -> tuple[LimitWatch, int] | str:
         """The cell's watch and its output, or why the machine cannot start one."""
         deadline = time.monotonic() + START_S
         while True:
@@ -78,13 +78,13 @@ class Slot:
                     return str(error)
                 time.sleep(AGAIN_S)
 
-    def _start(self, job: dict[str, Any], folder: Path, output: int) -> Watch:
+    def _start(self, job: dict[str, Any], folder: Path, output: int) -> LimitWatch:
         me = os.getpid()
         baseline = Baseline(process_tree.own_memory_mb(me), process_tree.rss_mb(me))
         child = os.fork()
         if child == 0:
             live({**job, "user_threads": self.user_threads}, output, me)
-        return Watch(child, folder, output, Limits(**job["limits"]), baseline, [self.wire.fileno()])
+        return LimitWatch(child, folder, output, ProcessLimits(**job["limits"]), baseline, [self.wire.fileno()])
 
 
 def _memory(outcome: dict[str, Any], job: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ MOST_LANES = 400
 
 
 @dataclass(frozen=True)
-class Rows:
+class GanttRows:
     """Where each pool's lanes are: top of the pool by number, lanes shown, height of one."""
 
     top: dict[int, float]
@@ -48,7 +48,7 @@ class Chart:
     instance: Instance
     schedule: Schedule
     scale: TimeScale
-    rows: Rows
+    rows: GanttRows
     blocks: list[Block]
     fills: list[str]
 
@@ -78,7 +78,7 @@ def _used(blocks: list[Block]) -> dict[int, int]:
     return used
 
 
-def _rows(instance: Instance, used: dict[int, int], top: float) -> Rows:
+def _rows(instance: Instance, used: dict[int, int], top: float) -> GanttRows:
     declared = {p: int(n) for p, n in enumerate(instance.pools.count)}
     lanes = {p: max(declared.get(p, 0), used.get(p, 0)) for p in sorted({*declared, *used})}
     if sum(lanes.values()) > 200:  # rows for devices that are never used would hide the others
@@ -89,7 +89,7 @@ def _rows(instance: Instance, used: dict[int, int], top: float) -> Rows:
     for p, count in lanes.items():
         tops[p] = y
         y += count * height + POOL_GAP
-    return Rows(tops, lanes, height, y - POOL_GAP)
+    return GanttRows(tops, lanes, height, y - POOL_GAP)
 
 
 def _lanes(chart: Chart) -> str:

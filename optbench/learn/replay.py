@@ -10,7 +10,7 @@ import torch
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class ReplayBatch:
     """Transitions as tensors; ``done`` is 1 where nothing follows."""
 
     state: torch.Tensor
@@ -48,10 +48,10 @@ class Replay:
         self._at = int((self._at + len(action)) % len(self._action))
         self._held = min(len(self._action), self._held + len(action))
 
-    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+    def sample(self, size: int, rng: np.random.Generator) -> ReplayBatch:
         """Uniformly, with repetition."""
         rows = rng.integers(self._held, size=size)
-        return Batch(
+        return ReplayBatch(
             torch.from_numpy(self._state[rows].astype(np.float32)), torch.from_numpy(self._mask[rows]),
             torch.from_numpy(self._action[rows]), torch.from_numpy(self._reward[rows]),
             torch.from_numpy(self._following[rows].astype(np.float32)), torch.from_numpy(self._following_mask[rows]),

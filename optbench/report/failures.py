@@ -6,7 +6,7 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
-from optbench.report.gathered import Report
+from optbench.report.gathered import StudyReport
 from optbench.report.words import counted
 from optbench.run.repeat_command import repeat
 from optbench.store.records import REASONS, Record
@@ -18,7 +18,7 @@ MESSAGE = 1500
 OUTPUT = "output.txt"
 
 
-def failures(report: Report, href: Callable[[str], str]) -> str:
+def failures(report: StudyReport, href: Callable[[str], str]) -> str:
     """Grouped by reason, the most frequent first."""
     groups: dict[str, list[Record]] = {}
     for record in report.failures:
@@ -33,7 +33,7 @@ def failures(report: Report, href: Callable[[str], str]) -> str:
     return f'<section id="failures">{head}{"".join(parts)}</section>'
 
 
-def _group(report: Report, kind: str, found: list[Record], href: Callable[[str], str]) -> str:
+def _group(report: StudyReport, kind: str, found: list[Record], href: Callable[[str], str]) -> str:
     by_solver: dict[str, int] = {}
     for record in found:
         by_solver[record.cell.label] = by_solver.get(record.cell.label, 0) + 1
@@ -58,7 +58,7 @@ def _spread(found: list[Record]) -> list[Record]:
     return [record for _, record in sorted(ordered, key=lambda pair: pair[0])[:MOST_OF_A_REASON]]
 
 
-def _failure(report: Report, record: Record, href: Callable[[str], str]) -> str:
+def _failure(report: StudyReport, record: Record, href: Callable[[str], str]) -> str:
     assert record.reason is not None
     command = repeat(record.cell, record.reason, report.word)
     output = _tail(report.store.cell(record.key) / OUTPUT)

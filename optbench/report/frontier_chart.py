@@ -21,7 +21,7 @@ MOST_TIMES = 10
 
 
 @dataclass(frozen=True)
-class Point:
+class FrontierPoint:
     """Means over instances; ``floor`` is None where nothing certifies one."""
 
     label: str
@@ -30,7 +30,7 @@ class Point:
     floor: float | None
 
 
-def frontier(points: Sequence[Point], number: dict[str, int]) -> str:
+def frontier(points: Sequence[FrontierPoint], number: dict[str, int]) -> str:
     """Marks are solvers, the line below joins their floors; nothing for a single one."""
     if len(points) < 2:
         return ""

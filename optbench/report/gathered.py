@@ -43,7 +43,7 @@ class Caveat:
 
 
 @dataclass(frozen=True)
-class Report:
+class StudyReport:
     """A study as a report shows it."""
 
     plan: Plan
@@ -94,7 +94,7 @@ class Report:
         return self.store.folder / STUDIES / self.name
 
 
-def gather(plan: Plan, store: Store) -> Report:
+def gather(plan: Plan, store: Store) -> StudyReport:
     """Join, check and sum up what the store holds of a plan."""
     records = store.records()
     joined = table(plan, records)
@@ -103,7 +103,7 @@ def gather(plan: Plan, store: Store) -> Report:
     rows = compared(rows_by_label(joined), costs)
     bounding = tuple(records[cell.key] for cell in plan.bounding.values() if cell.key in records)
     kinds = {entry.label: kind_of(entry.name) for entry in plan.study.solvers}
-    return Report(
+    return StudyReport(
         plan,
         store,
         joined,
@@ -128,7 +128,7 @@ def kind_of(solver: str) -> str:
     return "rule" if issubclass(cls, RulePolicy) else "other"
 
 
-def caveats(report: Report) -> list[Caveat]:
+def caveats(report: StudyReport) -> list[Caveat]:
     """What a reader must know, the gravest first."""
     found = _contradictions(report)
     found += _unmade(report)
@@ -143,7 +143,7 @@ def caveats(report: Report) -> list[Caveat]:
     return found
 
 
-def _contradictions(report: Report) -> list[Caveat]:
+def _contradictions(report: StudyReport) -> list[Caveat]:
     """One remark for each solver that is at fault, with one of its contradictions; published figures stand by themselves."""
     groups: dict[str, list[str]] = {}
     for each in report.table.contradictions:
@@ -159,14 +159,14 @@ def _contradictions(report: Report) -> list[Caveat]:
     return out
 
 
-def _unmade(report: Report) -> list[Caveat]:
+def _unmade(report: StudyReport) -> list[Caveat]:
     lost = [each for each in report.plan.made if each.error is not None]
     words = [f"no instance of {each.target} with seed {each.seed}: {each.error}" for each in lost[:MOST_UNMADE]]
     more = len(lost) - len(words)
     return [Caveat(each, grave=True) for each in [*words, *([f"and {more:,} more instances could not be made"] if more else [])]]
 
 
-def _incomplete(report: Report) -> list[Caveat]:
+def _incomplete(report: StudyReport) -> list[Caveat]:
     planned, ran = len(report.plan.cells), len(report.records)
     out = []
     if ran < planned:
@@ -180,7 +180,7 @@ def _incomplete(report: Report) -> list[Caveat]:
     return out
 
 
-def _few(report: Report) -> list[Caveat]:
+def _few(report: StudyReport) -> list[Caveat]:
     count = max((each.study_gap.count for each in report.summaries if each.study_gap is not None), default=0)
     if not 1 < count < FEWEST or len(report.ranked) < 2:
         return []

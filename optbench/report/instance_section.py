@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from optbench.evaluate.rows import Row
-from optbench.report.gathered import Report
+from optbench.report.gathered import StudyReport
 from optbench.report.ranking import table_of
 from optbench.report.words import NONE, infeasible_words, number, percent, seconds
 from optbench.run.repeat_command import given_of, repeat
@@ -63,7 +63,7 @@ class Particulars:
         return f'<script type="application/json" id="cells">{text}</script>'
 
 
-def instances(report: Report, href: Href) -> str:
+def instances(report: StudyReport, href: Href) -> str:
     """A row per instance and seed; the hardest first where not all fit."""
     labels = [each.label for each in report.summaries if each.ran][:MOST_SOLVERS]
     if not labels:
@@ -96,7 +96,7 @@ def _hardness(found: dict[str, Row]) -> tuple[bool, float]:
     return any(row.failed for row in found.values()), max(row.counted_study_gap for row in found.values())
 
 
-def _line(report: Report, found: dict[str, Row], labels: list[str], particulars: Particulars) -> str:
+def _line(report: StudyReport, found: dict[str, Row], labels: list[str], particulars: Particulars) -> str:
     first = next(iter(found.values())).cell
     known = report.table.best.get(first.instance_hash)
     target = f"<small>{escape(first.target)}</small>" if first.target != first.instance else ""

@@ -14,8 +14,8 @@ from optbench.html.axes import key
 from optbench.html.axis_scale import amount, plain
 from optbench.model.files.schedule_json import read_schedule
 from optbench.report import operation_charts as charts
-from optbench.report.frontier_chart import Point, frontier
-from optbench.report.gathered import Report
+from optbench.report.frontier_chart import FrontierPoint, frontier
+from optbench.report.gathered import StudyReport
 from optbench.report.operation_figures import BINS, Operation, operation
 from optbench.report.ranking import table_of
 from optbench.report.words import NONE, counted, percent, seconds
@@ -41,7 +41,7 @@ PICTURES = (
 )
 
 
-def operations(report: Report, number: dict[str, int]) -> str:
+def operations(report: StudyReport, number: dict[str, int]) -> str:
     """Nothing where no instance has arrivals."""
     targets = [target for target in dict.fromkeys(row.cell.target for row in report.table.rows) if _rows_of(report, target)]
     if not targets:
@@ -56,7 +56,7 @@ def operations(report: Report, number: dict[str, int]) -> str:
     return f'{"".join(parts)}<p class="note">{NOTES}</p></section>'
 
 
-def _rows_of(report: Report, target: str) -> dict[str, list[Row]]:
+def _rows_of(report: StudyReport, target: str) -> dict[str, list[Row]]:
     """Verified cells of a problem with arrivals, by solver, in the order of the ranking."""
     out = {}
     for summary in report.ranked:
@@ -94,7 +94,7 @@ def _frontier(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
         names = ("sojourn_censored_s", "j_per_unit", "floor_frontier_j_per_unit")
         sojourn, reached, floor = (over_instances(each, _value(name)) for name in names)
         if sojourn is not None and reached is not None and sojourn.value > 0:
-            points.append(Point(label, sojourn.value, reached.value, None if floor is None else floor.value))
+            points.append(FrontierPoint(label, sojourn.value, reached.value, None if floor is None else floor.value))
     picture = frontier(points, number)
     more = f" Not drawn, with more than {percent(1 - MOST_DONE)} of the work undone: {', '.join(left)}." if left else ""
     return _figure("Energy against time in the system", escape(FRONTIER + more), picture) if picture else ""
@@ -157,7 +157,7 @@ def _shown(found: Estimate | None, show: Show) -> str:
     return f"{show(found.value)}{around}"
 
 
-def _pictures(report: Report, rows: dict[str, list[Row]], number: dict[str, int]) -> str:
+def _pictures(report: StudyReport, rows: dict[str, list[Row]], number: dict[str, int]) -> str:
     """Of the first instance that all of these solvers have; nothing where its files are gone."""
     labels = [label for label in report.table.labels if label in rows]
     drawn = labels[:MOST_CURVES]

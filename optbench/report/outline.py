@@ -11,7 +11,7 @@ from typing import Any
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary
 from optbench.html.page_shell import shell
-from optbench.report.gathered import Report, caveats
+from optbench.report.gathered import StudyReport, caveats
 from optbench.report.ranking import table_of
 from optbench.report.study_page import PACKAGE
 from optbench.report.study_verdict import verdict
@@ -22,7 +22,7 @@ INDEX = "index.html"
 HEADS = ("study", "question and answer", "cells", "last ran (UTC)")
 
 
-def outline(report: Report) -> dict[str, Any]:
+def outline(report: StudyReport) -> dict[str, Any]:
     """What the page says first, as plain data."""
     return {
         "study": report.name,
@@ -68,12 +68,12 @@ def _estimate(found: Estimate | None) -> dict[str, Any] | None:
     return {"mean": found.value, "low": ends[0], "high": ends[1], "instances": found.count}
 
 
-def last_ran(report: Report) -> str:
+def last_ran(report: StudyReport) -> str:
     """When its latest cell began, in ISO 8601; nothing where none has run."""
     return max((record.began_at for record in report.records), default="")
 
 
-def write_index(reports: Sequence[tuple[Report, Path]], store: Store, path: Path | None = None) -> Path:
+def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path: Path | None = None) -> Path:
     """A page that lists studies, the one that ran last first; returns where it went."""
     target = path or store.folder / STUDIES / INDEX
     rows = []

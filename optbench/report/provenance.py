@@ -8,7 +8,7 @@ from html import escape
 
 from optbench.errors import OptbenchError
 from optbench.evaluate import stats
-from optbench.report.gathered import Report, fixed
+from optbench.report.gathered import StudyReport, fixed
 from optbench.report.ranking import table_of
 from optbench.report.words import NONE, counted, seconds
 from optbench.study.declared import SolverEntry
@@ -56,7 +56,7 @@ def meanings() -> str:
     return f'<details class="meanings"><summary>What the columns mean</summary><dl>{items}</dl></details>'
 
 
-def provenance(report: Report) -> str:
+def provenance(report: StudyReport) -> str:
     """Machines and versions, how each solver was run, and the file of the study."""
     study = report.plan.study
     facts = [
@@ -92,7 +92,7 @@ def _budget(entry: SolverEntry) -> str:
     return f'<tr><th scope="row">{escape(entry.label)}</th><td class="words">{escape(params) or "defaults"}</td>{cells}</tr>'
 
 
-def _problems(report: Report) -> str:
+def _problems(report: StudyReport) -> str:
     """What was to be solved, and what was to be minimised."""
     instances: dict[str, dict[str, str]] = {}
     for row in report.table.rows:
@@ -107,7 +107,7 @@ def _problems(report: Report) -> str:
     return f"<h3>Problems</h3>{table_of(('problem', 'minimise', 'instances'), rows, 'problems', words=(0, 1))}{note}"
 
 
-def _objective(report: Report, instance_hash: str) -> str:
+def _objective(report: StudyReport, instance_hash: str) -> str:
     """The objective of an instance, where the store still has it."""
     try:
         return report.store.instance(instance_hash).objective.label
@@ -115,7 +115,7 @@ def _objective(report: Report, instance_hash: str) -> str:
         return NONE
 
 
-def _machines(report: Report) -> str:
+def _machines(report: StudyReport) -> str:
     """One row per machine and version of the code, with what was run there and when."""
     found: dict[str, list[str]] = {}
     for record in report.records:
@@ -154,7 +154,7 @@ def _ranges(seeds: tuple[int, ...]) -> str:
     return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
-def _file(report: Report) -> str:
+def _file(report: StudyReport) -> str:
     """The study as it is written, else as it was recorded."""
     path = report.plan.study.path
     try:

@@ -12,7 +12,7 @@ from optbench.evaluate.scores import Score
 from optbench.evaluate.summaries import Summary
 from optbench.html.axes import key
 from optbench.html.axis_scale import plain
-from optbench.report.gathered import Report
+from optbench.report.gathered import StudyReport
 from optbench.report.words import NONE, figures, interval, percent, seconds
 from optbench.study.declared import BEST
 
@@ -31,7 +31,7 @@ def table_of(heads: Sequence[str], rows: Sequence[str], class_: str = "", words:
     )
 
 
-def ranking(report: Report, number: dict[str, int]) -> str:
+def ranking(report: StudyReport, number: dict[str, int]) -> str:
     """A row per solver, best first; those that have not run stand last."""
     regret = report.plan.study.reference != BEST
     by = [] if report.score is None else [f"ranked by {report.score.source}"]

@@ -23,7 +23,7 @@ from optbench.html.axes import (
     mark,
     short,
 )
-from optbench.report.gathered import Report
+from optbench.report.gathered import StudyReport
 from optbench.report.words import counted, percent, seconds, with_interval
 
 ROW, TOP, FOOT = 34.0, 8.0, 48.0
@@ -37,7 +37,7 @@ LABEL_ROOM = 15.0
 LETTER = 7.0
 
 
-def gaps(report: Report, number: dict[str, int]) -> str:
+def gaps(report: StudyReport, number: dict[str, int]) -> str:
     """A row per solver: a dot per instance, the mean and its interval."""
     scale = ExcessScale(LEFT, WIDTH - LEFT - RIGHT)
     height = TOP + ROW * len(report.ranked)
@@ -47,7 +47,7 @@ def gaps(report: Report, number: dict[str, int]) -> str:
     return chart(parts, height + FOOT, "gaps by solver")
 
 
-def _gap_row(report: Report, summary: Summary, k: int, scale: ExcessScale, y: float) -> str:
+def _gap_row(report: StudyReport, summary: Summary, k: int, scale: ExcessScale, y: float) -> str:
     rows = report.rows[summary.label]
     found = instance_means(rows, lambda row: row.counted_study_gap)[0]
     empty = {row.cell.instance_hash for row in rows if row.study_gap is None}
@@ -80,7 +80,7 @@ def thinned(values: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     return [values[pick] for pick in picks.tolist()]
 
 
-def profile(report: Report, number: dict[str, int]) -> str:
+def profile(report: StudyReport, number: dict[str, int]) -> str:
     """Dolan and Moré: the share of instances on which a solver is within an excess of the best objective of the study."""
     if len(report.ranked) < 2 or not report.costs.columns:
         return ""
@@ -123,7 +123,7 @@ def _side_names(labels: list[tuple[float, float, str, int]], x: float, base: flo
     return out
 
 
-def time_against_gap(report: Report, number: dict[str, int]) -> str:
+def time_against_gap(report: StudyReport, number: dict[str, int]) -> str:
     """Where each solver stands: its solving time and its gap."""
     found = [
         (each, each.time_s, each.study_gap)

@@ -12,7 +12,7 @@ from optbench.evaluate.gates import GateResult
 from optbench.html.page_shell import shell
 from optbench.report import solver_charts
 from optbench.report.failures import failures
-from optbench.report.gathered import Caveat, Report, caveats, gather
+from optbench.report.gathered import Caveat, StudyReport, caveats, gather
 from optbench.report.instance_section import instances
 from optbench.report.operation_section import operations
 from optbench.report.provenance import meanings, provenance
@@ -44,7 +44,7 @@ def write_report(plan: Plan, store: Store | None = None, path: Path | None = Non
     return write(gather(plan, store or Store()), path, linked)
 
 
-def write(report: Report, path: Path | None = None, linked: bool = True) -> Path:
+def write(report: StudyReport, path: Path | None = None, linked: bool = True) -> Path:
     """Write what is gathered already."""
     target = path or report.folder / REPORT
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def write(report: Report, path: Path | None = None, linked: bool = True) -> Path
     return target
 
 
-def render(report: Report, path: Path | None) -> str:
+def render(report: StudyReport, path: Path | None) -> str:
     """The page as text; ``path`` is where it will be, None for a page without links to cells' files."""
     gates, claims = report.judged
     number = {label: k for k, label in enumerate(report.table.labels)}
@@ -79,7 +79,7 @@ def render(report: Report, path: Path | None) -> str:
     return shell(f"{report.name}: report", body, PACKAGE, ("report.css", "report.js"))
 
 
-def _header(report: Report, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
+def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
     """The question, the answer, and what must be known before believing it."""
     first, *rest = verdict(report)
     also = "".join(f"<li>{unbroken(words)}</li>" for words in rest)
@@ -111,7 +111,7 @@ def _coded(words: str) -> str:
     return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
 
 
-def _facts(report: Report) -> list[str]:
+def _facts(report: StudyReport) -> list[str]:
     rows = report.table.rows
     instances_of = len({row.cell.instance_hash for row in rows})
     return [
@@ -121,14 +121,14 @@ def _facts(report: Report) -> list[str]:
     ]
 
 
-def _ranking(report: Report, number: dict[str, int]) -> str:
+def _ranking(report: StudyReport, number: dict[str, int]) -> str:
     if not report.summaries:
         return ""
     head = '<div class="head"><h2>Ranking</h2><span class="hint">means over instances, small: 95 % intervals</span></div>'
     return f'<section id="ranking">{head}{ranking(report, number)}{meanings()}</section>'
 
 
-def _charts(report: Report, number: dict[str, int]) -> str:
+def _charts(report: StudyReport, number: dict[str, int]) -> str:
     if not report.ranked:
         return ""
     parts = [

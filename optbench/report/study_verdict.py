@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from optbench.evaluate.scores import Score
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary, difference
-from optbench.report.gathered import Report
+from optbench.report.gathered import StudyReport
 from optbench.report.words import counted, figures, listed, percent, points, with_interval
 
 # Solvers named one by one in a sentence.
 MOST_NAMED = 4
 
 
-def verdict(report: Report) -> list[str]:
+def verdict(report: StudyReport) -> list[str]:
     """Sentences, the answer first; each can be read off the tables."""
     ranked = report.ranked
     if not ranked:
@@ -30,7 +30,7 @@ def verdict(report: Report) -> list[str]:
     return [_best(report), *_behind(report), *_proven(report), *_trusted(report), *_failures(report), *_rules(report)]
 
 
-def _best(report: Report) -> str:
+def _best(report: StudyReport) -> str:
     first, *others = report.ranked
     assert first.study_gap is not None
     where = f"over {counted(first.study_gap.count, 'instance')}"
@@ -49,7 +49,7 @@ def _best(report: Report) -> str:
     return f"{first.label} is best: its schedules are {within}."
 
 
-def _closest(report: Report, score: Score) -> str:
+def _closest(report: StudyReport, score: Score) -> str:
     """The answer where the study says what it ranks by."""
     first, *others = report.ranked
     if first.score is None:
@@ -73,7 +73,7 @@ def _level(summary: Summary) -> bool:
     return summary.behind is None or not summary.behind.known or not summary.behind.apart_from_zero
 
 
-def _behind(report: Report) -> Iterator[str]:
+def _behind(report: StudyReport) -> Iterator[str]:
     """How far the others are behind."""
     others = [each for each in report.ranked[1:] if each.rpd is not None and not each.unscored]
     same = [each.label for each in others if each.behind is not None and (each.behind.low, each.behind.high) == (0, 0)]
@@ -94,16 +94,16 @@ def _behind(report: Report) -> Iterator[str]:
         yield f"Without any schedule: {_named(without)}."
 
 
-def _apart(report: Report) -> Callable[[Estimate | None], str]:
+def _apart(report: StudyReport) -> Callable[[Estimate | None], str]:
     """How a difference is written."""
     return points if report.score is None or report.score.is_share else figures
 
 
-def _distances(report: Report, found: list[Summary]) -> str:
+def _distances(report: StudyReport, found: list[Summary]) -> str:
     return ", ".join(f"{each.label} by {_apart(report)(each.behind)}" for each in found[:MOST_NAMED])
 
 
-def _proven(report: Report) -> Iterator[str]:
+def _proven(report: StudyReport) -> Iterator[str]:
     """Of how many instances the optimum is known, and how often the first reaches it."""
     first = report.ranked[0]
     instances = {row.cell.instance_hash for row in report.table.rows if row.record is not None}
@@ -120,7 +120,7 @@ def _proven(report: Report) -> Iterator[str]:
         yield f"{first.label} ends at a proven optimum in {first.optimal:,} of {counted(first.compared, 'cell')}{by_itself}."
 
 
-def _trusted(report: Report) -> Iterator[str]:
+def _trusted(report: StudyReport) -> Iterator[str]:
     """Whose bounds count without a certificate."""
     trust = report.plan.study.trust
     if trust:
@@ -128,7 +128,7 @@ def _trusted(report: Report) -> Iterator[str]:
         yield f"The study trusts {listed(list(trust))}, {what} for every solver without a certificate."
 
 
-def _failures(report: Report) -> Iterator[str]:
+def _failures(report: StudyReport) -> Iterator[str]:
     failed, unsolved = sum(each.failed for each in report.ranked), sum(each.unsolved for each in report.ranked)
     for count, what in ((failed, "failed"), (unsolved, "ended without a schedule")):
         if count:
@@ -139,7 +139,7 @@ def _failures(report: Report) -> Iterator[str]:
     yield from _infeasible(report)
 
 
-def _infeasible(report: Report) -> Iterator[str]:
+def _infeasible(report: StudyReport) -> Iterator[str]:
     """Instances without a schedule: certified, or on the word of a solver that no schedule refutes."""
     claims = [(row, row.record.infeasibility or {}) for row in report.table.rows if row.record and row.state == "infeasible"]
     certain = {row.cell.instance_hash for row, claim in claims if claim.get("proof", "solver") != "solver"}
@@ -152,7 +152,7 @@ def _infeasible(report: Report) -> Iterator[str]:
         yield f"No schedule refutes that {counted(len(said), 'instance')} cannot be solved, as {who} says without a certificate."
 
 
-def _rules(report: Report) -> Iterator[str]:
+def _rules(report: StudyReport) -> Iterator[str]:
     """Methods that do no better than a simple rule, learned ones first."""
     ranked = report.ranked
     rule = next((each for each in ranked if each.label in report.rules), None)
@@ -172,13 +172,13 @@ def _rules(report: Report) -> Iterator[str]:
                 yield f"The simple rule {rule.label} {does} the {what} {_named(names)}."
 
 
-def _beaten(report: Report, rule: str, other: str) -> bool:
+def _beaten(report: StudyReport, rule: str, other: str) -> bool:
     """Whether the rule is ahead by more than chance."""
     found = difference(report.rows[other], report.rows[rule], lambda row: report.merit(row))
     return found is not None and found.apart_from_zero and found.low > 0
 
 
-def _unbounded(report: Report) -> str:
+def _unbounded(report: StudyReport) -> str:
     """Where no instance has a bound, ranks are all there is."""
     ranked = sorted(report.ranked, key=lambda each: each.rank if each.rank is not None else float("inf"))
     first = ranked[0]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from optbench.errors import OptbenchError
-from optbench.execute.base import Executor, Job, Outcome
+from optbench.execute.base import Executor, Job, JobOutcome
 from optbench.execute.tasks import INSTANCE
 from optbench.execute.validate_answer import clean
 from optbench.sandbox.job_folder import remove
@@ -46,7 +46,7 @@ def make_instances(
     return [replace(made[keys[pair]], target=pair[0], seed=pair[1]) for pair in keys if keys[pair] in made]
 
 
-def _made(target: str, seed: int, outcome: Outcome, folder: Path, store: Store) -> Made:
+def _made(target: str, seed: int, outcome: JobOutcome, folder: Path, store: Store) -> Made:
     answer = outcome.answer or {}
     if outcome.reason is not None or "refusal" in answer:
         return Made(target, seed, target, None, error=clean(str(outcome.reason or answer.get("message", "refused"))))

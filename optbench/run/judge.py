@@ -17,7 +17,7 @@ from optbench.bounds.lp.certificates import CertificateError
 from optbench.bounds.proving import labelled, prove_infeasible
 from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.errors import ContradictionError, FileFormatError
-from optbench.execute.base import Outcome
+from optbench.execute.base import JobOutcome
 from optbench.execute.validate_answer import (
     Nonsense,
     Told,
@@ -46,7 +46,7 @@ MOST_PROOFS = 4
 ANY_LEVELS = 1000
 
 
-def judge(cell: Cell, outcome: Outcome, instance: Instance, began_at: str) -> Record:
+def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) -> Record:
     """The record of a cell."""
     base = Record(
         cell,
@@ -78,7 +78,7 @@ def failed(record: Record, reason: Reason) -> Record:
     return replace(record, status="error", reason=reason, objective=None, gap=None, verified=False, metrics={})
 
 
-def files(outcome: Outcome, record: Record) -> dict[str, bytes]:
+def files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
     """What is kept of a cell beside its record: what its process printed, its schedule and trajectory; nonsense as it came."""
     out: dict[str, bytes] = {}
     if outcome.output:

@@ -25,7 +25,7 @@ from optbench.study.planning import Plan, plan
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """One thing that happened: an instance was made, the plan stands, or a cell is done.
 
     ``done`` of ``total`` count instances or cells; those that were in the store before are among the done ones. Of a plan,
@@ -74,7 +74,7 @@ class StudyRun:
         return tuple(each for each in self.plan.made if each.error is not None)
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[RunProgress], None]
 Select = Callable[[Sequence[Cell]], Sequence[Cell]]
 
 
@@ -108,10 +108,10 @@ def run_study(
         missing = tuple(cell for cell in wanted if _is_missing(known.get(cell.key), force, retry))
         done, elsewhere = len(wanted) - len(missing), set[str]()
         replaced = {cell.key: known.pop(cell.key) for cell in missing if cell.key in known}
-        tell(Progress("plan", done, len(wanted), known=known, waiting=missing))
+        tell(RunProgress("plan", done, len(wanted), known=known, waiting=missing))
         for record in run_cells(missing, store, workers, folder, stop, replaced, elsewhere):
             done += 1
-            tell(Progress("cell", done, len(wanted), record=record))
+            tell(RunProgress("cell", done, len(wanted), record=record))
     records = store.records()
     found = {cell.key: record for cell in wanted if (record := records.get(cell.key)) is not None}
     ran = done - (len(wanted) - len(missing)) - len(elsewhere)
@@ -195,10 +195,10 @@ def _telling(tell: OnProgress) -> Callable[[Made, int], None]:
     def on_made(made: Made, total: int) -> None:
         nonlocal done
         done += 1
-        tell(Progress("instance", done, total, made=made))
+        tell(RunProgress("instance", done, total, made=made))
 
     return on_made
 
 
-def _nobody(progress: Progress) -> None:
+def _nobody(progress: RunProgress) -> None:
     """Nobody wants to know."""

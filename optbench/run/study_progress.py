@@ -12,7 +12,7 @@ from optbench.store.records import Record
 from optbench.study.cells import Cell
 
 
-class Watch:
+class StudyWatch:
     """Takes records as they come; ``jobs`` cells run at a time."""
 
     def __init__(self, jobs: int = 1) -> None:

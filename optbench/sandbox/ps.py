@@ -12,7 +12,7 @@ from typing import NamedTuple
 from optbench.sandbox import process_tree
 
 
-class Row(NamedTuple):
+class PsRow(NamedTuple):
     """A process as ``ps`` shows it."""
 
     pid: int
@@ -23,12 +23,12 @@ class Row(NamedTuple):
     state: str
 
 
-def rows() -> dict[int, Row]:
+def rows() -> dict[int, PsRow]:
     """Every process of the machine but the one that looks."""
     words = ["ps", "-axo", "pid=,ppid=,pgid=,rss=,time=,state="]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as shown:
         split = [line.split() for line in shown.communicate()[0].splitlines()]
-    found = [Row(int(f[0]), int(f[1]), int(f[2]), int(f[3]), f[4], f[5]) for f in split if len(f) == 6]
+    found = [PsRow(int(f[0]), int(f[1]), int(f[2]), int(f[3]), f[4], f[5]) for f in split if len(f) == 6]
     return {row.pid: row for row in found if row.pid != shown.pid}
 
 

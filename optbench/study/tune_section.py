@@ -44,7 +44,7 @@ TRIALS, STARTUP = 50, 10
 
 
 @dataclass(frozen=True)
-class Axis:
+class SpaceAxis:
     """One parameter that is varied: a field of the solver, or of the problems. ``choices`` are text or plain values."""
 
     field: str
@@ -88,7 +88,7 @@ class TuneSection:
     """
 
     solver: str
-    space: tuple[Axis, ...]
+    space: tuple[SpaceAxis, ...]
     goals: tuple[Goal, ...]
     seeds: tuple[int, ...]
     validation: tuple[int, ...] | None = None
@@ -205,7 +205,7 @@ def _check(section: TuneSection, seeds: Sequence[int], problems: Sequence[str]) 
         )
 
 
-def _space(table: Any, solver: str, problems: Sequence[str]) -> tuple[Axis, ...]:
+def _space(table: Any, solver: str, problems: Sequence[str]) -> tuple[SpaceAxis, ...]:
     if not isinstance(table, Mapping) or not table:
         raise FileFormatError(f"tune.space is {table!r}; it must name parameters, such as {{ k = {{ int = [1, 64] }} }}")
     return tuple(_axis(key, entry, solver, problems) for key, entry in _flat(table))
@@ -220,7 +220,7 @@ def _flat(table: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return out
 
 
-def _axis(key: str, entry: Any, solver: str, problems: Sequence[str]) -> Axis:
+def _axis(key: str, entry: Any, solver: str, problems: Sequence[str]) -> SpaceAxis:
     where = f"tune.space.{key}"
     if not isinstance(entry, Mapping):
         allowed = "{ float = [low, high] }, { int = [low, high] } or { choice = [...] }"
@@ -246,7 +246,7 @@ def _split(key: str) -> dict[str, Any]:
     return {"field": key.removeprefix(OF_PROBLEM), "of": "problem" if of_problem else "solver"}
 
 
-def _range(key: str, where: str, kind: str, entry: Mapping[str, Any]) -> Axis:
+def _range(key: str, where: str, kind: str, entry: Mapping[str, Any]) -> SpaceAxis:
     bounds = entry[kind]
     numbers = isinstance(bounds, list) and len(bounds) == 2 and all(_is_number(each) for each in bounds)
     if not numbers or not bounds[0] < bounds[1]:
@@ -264,17 +264,17 @@ def _range(key: str, where: str, kind: str, entry: Mapping[str, Any]) -> Axis:
         raise FileFormatError(f"{where}.step is {step!r}; it must be a whole number")
     if log and step is not None:
         raise FileFormatError(f"{where} has both log and step; only one of them is possible")
-    return Axis(**_split(key), kind="int" if kind == "int" else "float", low=bounds[0], high=bounds[1], log=log, step=step)
+    return SpaceAxis(**_split(key), kind="int" if kind == "int" else "float", low=bounds[0], high=bounds[1], log=log, step=step)
 
 
-def _choice(key: str, where: str, values: Any) -> Axis:
+def _choice(key: str, where: str, values: Any) -> SpaceAxis:
     plain = isinstance(values, list) and all(isinstance(each, (str, int, float, bool)) for each in values)
     if not plain or len(values) < 2 or len({repr(each) for each in values}) < len(values):
         raise FileFormatError(f"{where}.choice is {values!r}; it must be a list of at least two different values")
-    return Axis(**_split(key), kind="choice", choices=tuple(values))
+    return SpaceAxis(**_split(key), kind="choice", choices=tuple(values))
 
 
-def _check_field(axis: Axis, kind: Any, plugin: str, where: str) -> None:
+def _check_field(axis: SpaceAxis, kind: Any, plugin: str, where: str) -> None:
     """The plug-in has the field, and takes the ends of the range or each of the choices."""
     cls = load_class(kind, plugin)
     known = [each.name for each in specs.parameters(cls)]

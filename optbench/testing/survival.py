@@ -24,7 +24,7 @@ MAX_MESSAGE = 3000
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SurvivalOutcome:
     """``message`` is None where the file was read."""
 
     message: str | None
@@ -48,7 +48,7 @@ def limit_s(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def attempt(path: Path, owner: Instance | None, seconds: float = 10.0) -> Outcome:
+def attempt(path: Path, owner: Instance | None, seconds: float = 10.0) -> SurvivalOutcome:
     """Read an instance, or a schedule of ``owner``; anything but an Outcome is a fault of the reader."""
     began = time.perf_counter()
     try:
@@ -60,8 +60,8 @@ def attempt(path: Path, owner: Instance | None, seconds: float = 10.0) -> Outcom
     except FileFormatError as error:
         message = str(error)
         check_message(message, path)
-        return Outcome(message, time.perf_counter() - began)
-    return Outcome(None, time.perf_counter() - began)
+        return SurvivalOutcome(message, time.perf_counter() - began)
+    return SurvivalOutcome(None, time.perf_counter() - began)
 
 
 def check_instance(instance: Instance) -> None:

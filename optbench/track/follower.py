@@ -22,7 +22,7 @@ from optbench.track.runs import TrackedRun, TrackingError
 from optbench.track.study_runs import StudyRuns
 from optbench.track.study_sync import Snapshot
 from optbench.track.tracking import OnSent, Tracking
-from optbench.track.tracking_address import Place
+from optbench.track.tracking_address import TrackingAddress
 
 END = "end"
 EVERY_S = 2.0
@@ -31,7 +31,7 @@ REST_FACTOR, TROUBLED_S, SUMS_EVERY_S = 2.0, 5.0, 30.0
 NICENESS, LISTEN_S = 15, 1.0
 
 
-class Orders:
+class FollowerOrders:
     """What the runner says, read in a thread of its own."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Follower:
 
     def __init__(self, snapshot: Snapshot, store: Store) -> None:
         self.snapshot, self.store = snapshot, store
-        self.place = Place.of(store.folder.parent)
+        self.place = TrackingAddress.of(store.folder.parent)
         self.tracking: Tracking | None = None
         self.runs: StudyRuns | None = None
         self.plan_bytes = b""
@@ -68,7 +68,7 @@ class Follower:
         self.sent: tuple[str, bool] | None = None
         self.arrived: set[tuple[str, str]] = set()
 
-    def work(self, orders: Orders) -> None:
+    def work(self, orders: FollowerOrders) -> None:
         while True:
             last = orders.ended.is_set()
             began = time.monotonic()
@@ -152,7 +152,7 @@ def main(study: str, config_hash: str, folder: str) -> None:
     os.nice(NICENESS)
     store = Store(Path(folder))
     try:
-        Follower(Snapshot.of(study, config_hash, store), store).work(Orders())
+        Follower(Snapshot.of(study, config_hash, store), store).work(FollowerOrders())
     except OptbenchError as error:
         tell(trouble=str(error))
     os._exit(0)  # the listening thread waits for its pipe

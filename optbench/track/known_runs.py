@@ -15,7 +15,7 @@ PARENT = "mlflow.parentRunId"
 
 
 @dataclass
-class Seen:
+class KnownRuns:
     """A run of the store. ``gone``: in MLflow's bin."""
 
     run_id: str
@@ -28,7 +28,7 @@ class Seen:
     metrics: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: Run) -> Seen:
+    def of(cls, run: Run) -> KnownRuns:
         tags = {key: value for key, value in run.data.tags.items() if key.startswith(PREFIX) or key == PARENT}
         info = run.info
         return cls(
@@ -73,9 +73,9 @@ class Seen:
         return changed or not set(self.metrics) <= set(run.all_metrics())
 
 
-def one_each(runs: Iterable[Seen]) -> tuple[dict[str, Seen], list[Seen]]:
+def one_each(runs: Iterable[KnownRuns]) -> tuple[dict[str, KnownRuns], list[KnownRuns]]:
     """By cell the run that stays, and the doubles: a complete run is kept before one that is not, then the oldest id."""
-    kept: dict[str, Seen] = {}
+    kept: dict[str, KnownRuns] = {}
     doubles = []
     for seen in sorted(runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)):
         if seen.superseded or seen.cell in kept:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
-from optbench.track.known_runs import PARENT, Seen, one_each
+from optbench.track.known_runs import PARENT, KnownRuns, one_each
 from optbench.track.runs import (
     CELL,
     CONTENT,
@@ -39,11 +39,17 @@ class Sender:
     """Use once, under the workspace's lock. ``known`` is what the store holds of the group, None where that must be asked."""
 
     def __init__(
-        self, client: MlflowClient, experiment_id: str, group: str, attempts: int, known: dict[str, Seen] | None, restore: bool
+        self,
+        client: MlflowClient,
+        experiment_id: str,
+        group: str,
+        attempts: int,
+        known: dict[str, KnownRuns] | None,
+        restore: bool,
     ) -> None:
         self.client, self.experiment_id, self.group = client, experiment_id, group
         self.attempts, self.restore = attempts, restore
-        self.known: dict[str, Seen] = {} if known is None else known
+        self.known: dict[str, KnownRuns] = {} if known is None else known
         self.counts = dict.fromkeys(("created", "updated", "unchanged", "removed", "deleted"), 0)
         self.troubled = False
         if known is None:
@@ -59,21 +65,21 @@ class Sender:
             self._delete(seen)
             self.counts["removed"] += 1
 
-    def _search(self, condition: str) -> list[Seen]:
+    def _search(self, condition: str) -> list[KnownRuns]:
         from mlflow.entities import ViewType
 
-        found: list[Seen] = []
+        found: list[KnownRuns] = []
         token: str | None = None
         while True:
             page = self.client.search_runs(
                 [self.experiment_id], condition, run_view_type=ViewType.ALL, max_results=PAGE, page_token=token
             )
-            found += [Seen.of(run) for run in page]
+            found += [KnownRuns.of(run) for run in page]
             token = page.token
             if not token:
                 return found
 
-    def _delete(self, seen: Seen) -> None:
+    def _delete(self, seen: KnownRuns) -> None:
         self.client.set_tag(seen.run_id, SUPERSEDED, "true")
         self.client.delete_run(seen.run_id)
 
@@ -125,23 +131,23 @@ class Sender:
             self._fill(seen, run, parent_run_id, files)
         return what, seen.run_id
 
-    def _leftover(self, seen: Seen, files: Path) -> bool:
+    def _leftover(self, seen: KnownRuns, files: Path) -> bool:
         """Files of an earlier state that the new one does not have: MLflow's client cannot remove them."""
         names = {path.name for path in files.iterdir()}
         if not names or not seen.files:
             return False
         return any(entry.path not in names for entry in self.client.list_artifacts(seen.run_id))
 
-    def _create(self, run: TrackedRun, parent_run_id: str | None) -> Seen:
+    def _create(self, run: TrackedRun, parent_run_id: str | None) -> KnownRuns:
         tags = {"mlflow.user": _user(), "mlflow.source.name": "optbench", **run.all_tags(), CELL: run.cell, GROUP: self.group}
         if parent_run_id is not None:
             tags[PARENT] = parent_run_id
         made = self.client.create_run(self.experiment_id, start_time=run.began_ms, tags=tags, run_name=run.name)
-        seen = Seen(made.info.run_id, run.name, "RUNNING", False, tags=tags)
+        seen = KnownRuns(made.info.run_id, run.name, "RUNNING", False, tags=tags)
         self.known[run.cell] = seen
         return seen
 
-    def _fill(self, seen: Seen, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
+    def _fill(self, seen: KnownRuns, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
         """Everything that is missing or different; the content's hash after all else, the status at the end."""
         from mlflow.entities import Metric, Param, RunTag
 
@@ -173,7 +179,7 @@ class Sender:
         seen.metrics |= metrics
         self._finish(seen, run)
 
-    def _finish(self, seen: Seen, run: TrackedRun) -> None:
+    def _finish(self, seen: KnownRuns, run: TrackedRun) -> None:
         for key in [key for key in seen.tags if key.startswith(PREFIX) and key not in (*OWN, *run.tags)]:
             self.client.delete_tag(seen.run_id, key)
             del seen.tags[key]

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from optbench.track.runs import TrackingError
-from optbench.track.tracking_address import ARTIFACTS, FOLDER, VARIABLE, Place
+from optbench.track.tracking_address import ARTIFACTS, FOLDER, VARIABLE, TrackingAddress
 
 DEFAULT_PORT, PORTS_TRIED = 5000, 50
 START_S, STOP_S, LOOK_S = 120.0, 2.0, 0.1
@@ -44,7 +44,7 @@ def free_port(host: str, port: int | None) -> int:
     raise TrackingError(f"cannot listen on {host} port {asked}: {problem}; name another one (--port, --host)")
 
 
-def server_words(place: Place, host: str, port: int) -> list[str]:
+def server_words(place: TrackingAddress, host: str, port: int) -> list[str]:
     """The command of MLflow's server on a store."""
     return [
         *(sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"),

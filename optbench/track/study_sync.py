@@ -17,7 +17,7 @@ from optbench.study.planning import Plan
 from optbench.track.runs import SyncReport
 from optbench.track.study_runs import StudyRuns
 from optbench.track.tracking import OnSent, Tracking
-from optbench.track.tracking_address import Place
+from optbench.track.tracking_address import TrackingAddress
 
 PLANS, LATEST, LOCK, MARK = "*.json", "latest", "lock", ".tracked"
 FILE_DIGITS = 16
@@ -73,7 +73,7 @@ class Snapshot:
     def mark(self) -> Path:
         return self.path.with_suffix(MARK)
 
-    def sent(self, fingerprint: str, place: Place) -> bool:
+    def sent(self, fingerprint: str, place: TrackingAddress) -> bool:
         """Whether all of this was sent before, as far as is known here."""
         return place.exists and self.mark.is_file() and self.mark.read_text(encoding="utf-8") == fingerprint
 

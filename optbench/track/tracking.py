@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.track.known_runs import Seen
+from optbench.track.known_runs import KnownRuns
 from optbench.track.run_sync import Sender
 from optbench.track.runs import SyncReport, TrackedRun, TrackingError
-from optbench.track.tracking_address import VARIABLE, Place, prepare, stamp
+from optbench.track.tracking_address import VARIABLE, TrackingAddress, prepare, stamp
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -40,11 +40,11 @@ class Tracking:
     """A tracking store. Several processes of a workspace may use it: they wait for each other."""
 
     def __init__(self, uri: str | None = None, workspace: Path | None = None, attempts: int = 3) -> None:
-        self.place = Place.of(workspace, uri)
+        self.place = TrackingAddress.of(workspace, uri)
         self.attempts = attempts
         self._client: MlflowClient | None = None
         self._experiments: dict[str, str] = {}
-        self._known: dict[tuple[str, str], dict[str, Seen]] = {}
+        self._known: dict[tuple[str, str], dict[str, KnownRuns]] = {}
         self._mark = ""
 
     @property

@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class TrackingAddress:
     """A tracking store. ``artifacts`` is None where the server decides."""
 
     uri: str
@@ -41,7 +41,7 @@ class Place:
     folder: Path
 
     @classmethod
-    def of(cls, workspace: Path | None = None, uri: str | None = None) -> Place:
+    def of(cls, workspace: Path | None = None, uri: str | None = None) -> TrackingAddress:
         """The given URI, the variable's, or the workspace's database."""
         root = workspace if workspace is not None else activate() or Path.cwd()
         own = root / FOLDER

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optbench.errors import ParameterError
-from optbench.study.tune_section import Axis
+from optbench.study.tune_section import SpaceAxis
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
 
-    from optbench.tune.search_task import Task
+    from optbench.tune.search_task import SearchTask
 
 # A trial is not pruned before this share of its instances, and at least this number of them, has been seen.
 WARMUP_SHARE, LEAST_WARMUP = 0.2, 3
@@ -27,7 +27,7 @@ WARMUP_SHARE, LEAST_WARMUP = 0.2, 3
 WILCOXON_P = 0.02
 
 
-def sampler_of(task: Task, number: int) -> BaseSampler:
+def sampler_of(task: SearchTask, number: int) -> BaseSampler:
     """The sampler that draws trial ``number``."""
     from optuna import samplers
 
@@ -45,7 +45,7 @@ def sampler_of(task: Task, number: int) -> BaseSampler:
         return samplers.TPESampler(n_startup_trials=startup, seed=seed)
 
 
-def pruner_of(task: Task) -> BasePruner:
+def pruner_of(task: SearchTask) -> BasePruner:
     from optuna import pruners
 
     warmup = max(LEAST_WARMUP, round(WARMUP_SHARE * len(task.points)))
@@ -58,7 +58,7 @@ def pruner_of(task: Task) -> BasePruner:
         return pruners.NopPruner()
 
 
-def distribution_of(axis: Axis) -> BaseDistribution:
+def distribution_of(axis: SpaceAxis) -> BaseDistribution:
     from optuna import distributions
 
     if axis.kind == "choice":
@@ -68,7 +68,7 @@ def distribution_of(axis: Axis) -> BaseDistribution:
     return distributions.FloatDistribution(axis.low, axis.high, log=axis.log, step=axis.step)
 
 
-def within(axis: Axis, value: Any) -> bool:
+def within(axis: SpaceAxis, value: Any) -> bool:
     """Whether a value lies in the range, so that a trial can have it."""
     if axis.kind == "choice":
         return value in axis.choices

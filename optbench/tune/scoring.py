@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import Sample, Unknown, evaluate, holds, interval
 from optbench.evaluate.rows import Row
 from optbench.evaluate.stats import Estimate, estimate
@@ -25,7 +25,7 @@ from optbench.store.records import Record
 from optbench.study.formula_binding import Formula, condition, number
 from optbench.study.formula_terms import Absolute, Arithmetic, Comparison, ConditionTerm, Logic, Negation
 from optbench.study.tune_section import Goal, own_scope
-from optbench.tune.search_task import Point, Task
+from optbench.tune.search_task import SearchPoint, SearchTask
 
 MISSING, FOUND = 10.0, -1.0
 # What a constraint that fails by nothing (5 < 5) is broken by: a sampler takes all of 0 and less for kept.
@@ -33,14 +33,14 @@ BARELY = 1e-9
 SCALE_SHARE = 0.1
 TUNED, DEFAULTS = "tuned", "defaults"
 # What a formula over all instances is kept under.
-WHOLE = Point("", 0)
+WHOLE = SearchPoint("", 0)
 
-Records = Mapping[Point, Record | None]
+Records = Mapping[SearchPoint, Record | None]
 # By goal, the defaults' values by instance; of a formula one value, of WHOLE.
-Reference = Mapping[str, Mapping[Point, float | None]]
+Reference = Mapping[str, Mapping[SearchPoint, float | None]]
 
 
-def columns_of(**by_label: Records) -> Columns:
+def columns_of(**by_label: Records) -> CellColumns:
     """Configurations side by side."""
     rows = [
         Row(replace(record.cell, label=label, target=point.target, instance_seed=point.seed), record)
@@ -49,27 +49,27 @@ def columns_of(**by_label: Records) -> Columns:
         if record is not None
     ]
     lost = [point for records in by_label.values() for point, record in records.items() if record is None]
-    return Columns(rows, f"{lost[0].name} cannot be made" if lost else None)
+    return CellColumns(rows, f"{lost[0].name} cannot be made" if lost else None)
 
 
-def values_of(task: Task, goal: Goal, records: Records) -> dict[Point, float | None]:
+def values_of(task: SearchTask, goal: Goal, records: Records) -> dict[SearchPoint, float | None]:
     """A goal's values: by instance, or one for all of them."""
     if not goal.is_metric:
         value = evaluate(_number(task, goal.expression, TUNED), columns_of(tuned=records)).value
         return {WHOLE: None if value is None else float(value)}
-    measure = Columns(()).measure
+    measure = CellColumns(()).measure
     rows = {point: None if record is None else Row(record.cell, record) for point, record in records.items()}
     found = {point: measure(row, goal.expression) for point, row in rows.items()}
     return {point: None if np.isnan(value) else value for point, value in found.items()}
 
 
-def why_missing(goal: Goal, task: Task, records: Records) -> str:
+def why_missing(goal: Goal, task: SearchTask, records: Records) -> str:
     """Why a goal has no value on any instance."""
     found = evaluate(_number(task, goal.expression, TUNED), columns_of(tuned=records))
     return "; ".join(found.why) or "no result"
 
 
-def changes_of(task: Task, records: Records, reference: Reference) -> list[dict[Point, float]]:
+def changes_of(task: SearchTask, records: Records, reference: Reference) -> list[dict[SearchPoint, float]]:
     """By goal, how much worse than the defaults each instance is."""
     out = []
     for goal in task.section.goals:
@@ -80,7 +80,7 @@ def changes_of(task: Task, records: Records, reference: Reference) -> list[dict[
     return out
 
 
-def scales(reference: Mapping[Point, float | None]) -> dict[Point, float]:
+def scales(reference: Mapping[SearchPoint, float | None]) -> dict[SearchPoint, float]:
     """By instance, what a change of 1 is."""
     sizes: dict[str, list[float]] = {}
     for point, value in reference.items():
@@ -100,7 +100,7 @@ def change(value: float | None, reference: float | None, scale: float, goal: Goa
     return min(MISSING, -difference if goal.maximize else difference)
 
 
-def excess(task: Task, text: str, records: Records) -> float:
+def excess(task: SearchTask, text: str, records: Records) -> float:
     """By how much a constraint is broken, relative to its right side: 0 or less where it holds, MISSING where it is unknown."""
     formula = condition(text, own_scope(TUNED, task.study.metrics))
     sample = Sample.whole(columns_of(tuned=records))
@@ -125,7 +125,7 @@ def _excess(term: ConditionTerm, sample: Sample) -> float:
     return min(MISSING, found)
 
 
-def compared(task: Task, goal: Goal, ours: Records, theirs: Records, changes: Mapping[Point, float]) -> Estimate:
+def compared(task: SearchTask, goal: Goal, ours: Records, theirs: Records, changes: Mapping[SearchPoint, float]) -> Estimate:
     """The mean change with its interval: of paired instances, or of a formula by drawing instances anew for both at once."""
     if goal.is_metric:
         return estimate(list(changes.values()), [point.target for point in changes])
@@ -138,13 +138,15 @@ def compared(task: Task, goal: Goal, ours: Records, theirs: Records, changes: Ma
     return Estimate(changes[WHOLE], float(low), float(high), len(ours))
 
 
-def paired_means(ours: Mapping[Point, float | None], theirs: Mapping[Point, float | None]) -> tuple[float | None, float | None]:
+def paired_means(
+    ours: Mapping[SearchPoint, float | None], theirs: Mapping[SearchPoint, float | None]
+) -> tuple[float | None, float | None]:
     """Means over the instances on which both have a value: where one fails, the other's would be the mean of other instances."""
     pairs = [(a, b) for point, a in ours.items() if a is not None and (b := theirs[point]) is not None]
     return (sum(a for a, _ in pairs) / len(pairs), sum(b for _, b in pairs) / len(pairs)) if pairs else (None, None)
 
 
-def means_of(task: Task, records: Records) -> dict[str, float]:
+def means_of(task: SearchTask, records: Records) -> dict[str, float]:
     """What people read of a trial: of a metric the plain mean over the cells that have it, of a formula its value."""
     out = {}
     for goal in task.section.goals:
@@ -154,5 +156,5 @@ def means_of(task: Task, records: Records) -> dict[str, float]:
     return out
 
 
-def _number(task: Task, text: str, own: str) -> Formula:
+def _number(task: SearchTask, text: str, own: str) -> Formula:
     return number(text, own_scope(own, task.study.metrics))

@@ -21,13 +21,13 @@ from optbench.study.declared import Study
 from optbench.track.runs import TrackingError
 from optbench.tune.scoring import WHOLE, Reference, values_of, why_missing
 from optbench.tune.search_page import render
-from optbench.tune.search_task import Task, task_of
+from optbench.tune.search_task import SearchTask, task_of
 from optbench.tune.storage import StorageError, folder_of, reachable, storage_url
 from optbench.tune.trial_evaluation import Stopped, evaluating
 from optbench.tune.trial_front import front_of
 from optbench.tune.trials import Trials
 from optbench.tune.validation import Validation, file_of, validate
-from optbench.tune.worker import Orders, work
+from optbench.tune.worker import WorkerOrders, work
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -63,7 +63,7 @@ class TuneProgress:
 class TuneRun:
     """What a call of ``run_tune`` came to."""
 
-    task: Task
+    task: SearchTask
     url: str
     folder: Path
     total: int
@@ -103,7 +103,7 @@ def run_tune(
         known = Trials(task, url, folder)
         before = len(known.finished(total))
         try:
-            orders = Orders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs)
+            orders = WorkerOrders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs)
             with _following(orders, track):
                 deaths = _run_workers(orders, known, jobs, stop, on_progress or _nobody)
             found = _validated(known, store, jobs, stop, total)
@@ -130,7 +130,7 @@ def _send(known: Trials, found: Validation) -> str:
 
 
 @contextmanager
-def _following(orders: Orders, track: bool) -> Iterator[None]:
+def _following(orders: WorkerOrders, track: bool) -> Iterator[None]:
     """Finished trials are sent every now and then while the search goes on."""
     done = threading.Event()
 
@@ -173,7 +173,7 @@ def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) ->
     return {goal: {points[name]: value for name, value in each.items()} for goal, each in kept.items()}
 
 
-def _run_workers(orders: Orders, known: Trials, jobs: int, stop: threading.Event, tell: OnProgress) -> int:
+def _run_workers(orders: WorkerOrders, known: Trials, jobs: int, stop: threading.Event, tell: OnProgress) -> int:
     """Workers until all trials are done; returns how many died."""
     context = multiprocessing.get_context("spawn")
     began, before, deaths, in_a_row = time.monotonic(), len(known.finished(orders.total)), 0, 0
@@ -202,7 +202,7 @@ def _run_workers(orders: Orders, known: Trials, jobs: int, stop: threading.Event
         _end(workers)
 
 
-def _start(context: Any, orders: Orders) -> tuple[BaseProcess, Connection]:
+def _start(context: Any, orders: WorkerOrders) -> tuple[BaseProcess, Connection]:
     theirs, ours = context.Pipe(duplex=False)
     process = context.Process(target=work, args=(orders, theirs), name="optbench-tune")
     process.start()

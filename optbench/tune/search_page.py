@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from optbench import __version__
 from optbench.html.page_shell import shell
-from optbench.study.tune_section import Axis as SpaceAxis
 from optbench.study.tune_section import Goal
+from optbench.study.tune_section import SpaceAxis as SpaceAxis
 from optbench.tune import search_charts
 from optbench.tune.search_charts import Mark
 from optbench.tune.trial_front import front_of
 from optbench.tune.trials import Trials, is_candidate
-from optbench.tune.validation import Comparison, Validation
+from optbench.tune.validation import TunedComparison, Validation
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -143,7 +143,7 @@ def _warnings(found: Validation) -> str:
     return "".join(f'<p class="bad">{escape(each)}</p>' for each in said)
 
 
-def _comparisons(comparisons: Sequence[Comparison]) -> str:
+def _comparisons(comparisons: Sequence[TunedComparison]) -> str:
     rows = []
     for each in comparisons:
         natural = each.natural

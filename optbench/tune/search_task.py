@@ -20,7 +20,7 @@ from optbench.study.grids import spec_text
 from optbench.study.instance_sources import generator_of, source_keys
 from optbench.study.instance_targets import read_targets
 from optbench.study.solver_entries import entries_of
-from optbench.study.tune_section import Axis, TuneSection, read_tune
+from optbench.study.tune_section import SpaceAxis, TuneSection, read_tune
 
 # Values by the axes' names.
 Configuration = Mapping[str, Any]
@@ -28,7 +28,7 @@ HASH_DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Point:
+class SearchPoint:
     """An instance of the search: a target of the study and a seed."""
 
     target: str
@@ -40,7 +40,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """One search. ``points`` is the order in which every configuration meets its instances, drawn once from the seed; ``code`` is
     of all files that a trial's cells depend on: plug-ins, instances, what parameters name."""
 
@@ -48,7 +48,7 @@ class Task:
     section: TuneSection
     entry: SolverEntry
     targets: tuple[str, ...]
-    points: tuple[Point, ...]
+    points: tuple[SearchPoint, ...]
     defaults: Configuration
     code: str
 
@@ -71,10 +71,10 @@ class Task:
         return digest(content)
 
     @property
-    def validation(self) -> tuple[Point, ...]:
+    def validation(self) -> tuple[SearchPoint, ...]:
         """Instances that the search has not seen."""
         seeds = self.section.validation if self.section.validation is not None else self.study.seeds
-        return tuple(Point(target, seed) for target in self.targets for seed in seeds)
+        return tuple(SearchPoint(target, seed) for target in self.targets for seed in seeds)
 
     def solver_entry(self, configuration: Configuration) -> SolverEntry:
         """The solver with a configuration's parameters, as a column of a study."""
@@ -89,7 +89,7 @@ class Task:
         name, params = specs.parse(target)
         return spec_text(name, {**params, **varied})
 
-    def study_of(self, configuration: Configuration, points: tuple[Point, ...]) -> Study:
+    def study_of(self, configuration: Configuration, points: tuple[SearchPoint, ...]) -> Study:
         """A study of one solver: what the runner makes instances and cells of."""
         targets = tuple(dict.fromkeys(self.target(point.target, configuration) for point in points))
         seeds = tuple(dict.fromkeys(point.seed for point in points))
@@ -98,17 +98,17 @@ class Task:
         )
 
 
-def task_of(study: Study) -> Task:
+def task_of(study: Study) -> SearchTask:
     """The search of a study."""
     section = section_of(study)
     (entry,) = entries_of(section.solver, section.budget)
     folder = Path() if study.path is None else study.path.parent
     targets = study.problems if section.problems is None else read_targets(list(section.problems), folder.absolute())
-    points = [Point(target, seed) for target in targets for seed in section.seeds]
+    points = [SearchPoint(target, seed) for target in targets for seed in section.seeds]
     order = np.random.default_rng(section.seed).permutation(len(points))
     code = canonical([code_hash("solver", entry.name), contents_of(entry.params), *source_keys(targets, (0,)).values()])
     in_order = tuple(points[k] for k in order)
-    return Task(study, section, entry, targets, in_order, _defaults(section, entry, targets), code)
+    return SearchTask(study, section, entry, targets, in_order, _defaults(section, entry, targets), code)
 
 
 def section_of(study: Study) -> TuneSection:
@@ -125,7 +125,7 @@ def _defaults(section: TuneSection, entry: SolverEntry, targets: tuple[str, ...]
     return out
 
 
-def _problem_default(axis: Axis, targets: tuple[str, ...]) -> Any:
+def _problem_default(axis: SpaceAxis, targets: tuple[str, ...]) -> Any:
     found = {}
     for target in targets:
         if generator_of(target) is not None:

@@ -18,11 +18,13 @@ from optbench.store.run_store import Store
 from optbench.study.cells import Cell
 from optbench.study.instance_sources import Made
 from optbench.study.planning import plan
-from optbench.tune.search_task import Configuration, Point, Task
+from optbench.tune.search_task import Configuration, SearchPoint, SearchTask
 
 
 @contextmanager
-def evaluating(task: Task, store: Store, jobs: int, stop: threading.Event, sharing: int | None = None) -> Iterator[Evaluator]:
+def evaluating(
+    task: SearchTask, store: Store, jobs: int, stop: threading.Event, sharing: int | None = None
+) -> Iterator[Evaluator]:
     """An evaluator with so many processes, which are started when the first cell has to be run; ``sharing`` cells in all
     workers have the machine's memory between them."""
     executor = LocalExecutor.for_study(task.study_of(task.defaults, task.points), jobs, sharing=sharing)
@@ -40,14 +42,14 @@ class Evaluator:
     """Runs what the store does not hold of a configuration's cells, and hands out the records of all; ``folder`` is one of
     ``store.work_folder``."""
 
-    task: Task
+    task: SearchTask
     store: Store
     executor: Executor
     folder: Path
     stop: threading.Event
     _made: dict[tuple[str, ...], tuple[Made, ...]] = field(default_factory=dict)
 
-    def cells(self, configuration: Configuration, points: Sequence[Point]) -> dict[Point, Cell | str]:
+    def cells(self, configuration: Configuration, points: Sequence[SearchPoint]) -> dict[SearchPoint, Cell | str]:
         """The cell of each instance, or why the instance cannot be made with this configuration."""
         study = self.task.study_of(configuration, tuple(points))
         key = (*study.problems, *map(str, study.seeds))
@@ -58,7 +60,7 @@ class Evaluator:
             self._made[key] = made
         by_source = {(each.target, each.seed): each for each in self._made[key]}
         by_content = {(cell.instance_hash, cell.instance_seed): cell for cell in plan(study, self._made[key]).solving}
-        out: dict[Point, Cell | str] = {}
+        out: dict[SearchPoint, Cell | str] = {}
         for point in points:
             made_one = by_source[self.task.target(point.target, configuration), point.seed]
             if made_one.instance_hash is None:
@@ -67,14 +69,14 @@ class Evaluator:
                 out[point] = by_content[made_one.instance_hash, point.seed]
         return out
 
-    def records(self, configuration: Configuration, points: Sequence[Point]) -> Iterator[tuple[Point, Record | None]]:
+    def records(self, configuration: Configuration, points: Sequence[SearchPoint]) -> Iterator[tuple[SearchPoint, Record | None]]:
         """Records one by one, in the order of the points; None where the configuration leaves no instance."""
         cells = self.cells(configuration, points)
         for point in points:
             cell = cells[point]
             yield point, None if isinstance(cell, str) else self._record(cell)
 
-    def instances(self, points: Sequence[Point]) -> dict[Point, str]:
+    def instances(self, points: Sequence[SearchPoint]) -> dict[SearchPoint, str]:
         """Hashes of the defaults' instances; every one must be there."""
         cells = self.cells(self.task.defaults, points)
         errors = [f"{point.name}: {cell}" for point, cell in cells.items() if isinstance(cell, str)]
@@ -82,7 +84,7 @@ class Evaluator:
             raise OptbenchError(f"tune: {len(errors)} of {len(cells)} instances cannot be made; {errors[0]}")
         return {point: cell.instance_hash for point, cell in cells.items() if isinstance(cell, Cell)}
 
-    def all_records(self, configuration: Configuration, points: Sequence[Point]) -> dict[Point, Record | None]:
+    def all_records(self, configuration: Configuration, points: Sequence[SearchPoint]) -> dict[SearchPoint, Record | None]:
         """Records of all, several at a time; None where the configuration leaves no instance."""
         cells = self.cells(configuration, points)
         found = {point: cell for point, cell in cells.items() if isinstance(cell, Cell)}

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from optbench.store.locks import alone
 from optbench.tune.samplers import distribution_of, pruner_of, sampler_of, within
-from optbench.tune.search_task import Task
+from optbench.tune.search_task import SearchTask
 from optbench.tune.storage import open_storage
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ REFERENCE = "optbench.reference"
 
 
 @dataclass
-class Claim:
+class TrialClaim:
     """A trial that this process works on; nobody else does while ``lock`` is held."""
 
     trial: Trial
@@ -52,7 +52,7 @@ class Claim:
 class Trials:
     """The trials of one search, in one storage."""
 
-    task: Task
+    task: SearchTask
     url: str
     folder: Path
     study: Study = field(init=False)
@@ -99,7 +99,7 @@ class Trials:
         found = [trial for trial in self.all() if is_candidate(trial)]
         return min(found, key=lambda trial: (trial.values[0], trial.number), default=None)
 
-    def claim(self, total: int) -> Claim | None:
+    def claim(self, total: int) -> TrialClaim | None:
         """A trial to work on: an abandoned one, or a new one while there are fewer than ``total``; None when there is neither."""
         with alone(self.folder / "claims"):
             known = self.all()
@@ -115,7 +115,7 @@ class Trials:
                 return None
             return self._new(total)
 
-    def _adopt(self, trial: FrozenTrial) -> Claim | None:
+    def _adopt(self, trial: FrozenTrial) -> TrialClaim | None:
         """The trial of a worker that died; None where it is alive, or was done just now."""
         lock = self._hold(trial.number)
         if lock is None:
@@ -125,7 +125,7 @@ class Trials:
             return None
         return self._open(trial._trial_id, trial.number, lock, adopted=True)
 
-    def _new(self, total: int) -> Claim | None:
+    def _new(self, total: int) -> TrialClaim | None:
         trial = self.study.ask()
         if trial.number >= total:  # claimed at the same moment from another machine
             import optuna
@@ -136,7 +136,7 @@ class Trials:
         assert lock is not None, f"trial {trial.number} is new, yet its lock is held"
         return self._open(trial._trial_id, trial.number, lock, adopted=False)
 
-    def _open(self, trial_id: int, number: int, lock: IO[bytes], adopted: bool) -> Claim:
+    def _open(self, trial_id: int, number: int, lock: IO[bytes], adopted: bool) -> TrialClaim:
         """The trial with its parameters, drawn where it has none yet."""
         import optuna
 
@@ -149,7 +149,7 @@ class Trials:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = {axis.name: trial._suggest(axis.name, distribution_of(axis)) for axis in self.task.section.space}
-        return Claim(trial, number, found, adopted, lock)
+        return TrialClaim(trial, number, found, adopted, lock)
 
     def alive(self, trial: Trial) -> None:
         """Leave a sign of life."""

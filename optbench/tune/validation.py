@@ -13,7 +13,7 @@ from optbench.store.records import code_version
 from optbench.store.run_store import write_whole
 from optbench.study.instance_sources import problem_name
 from optbench.tune.scoring import Records, changes_of, compared, excess, paired_means, values_of
-from optbench.tune.search_task import Configuration, Task
+from optbench.tune.search_task import Configuration, SearchTask
 from optbench.tune.storage import shown
 from optbench.tune.toml_writer import render
 from optbench.tune.trial_evaluation import Evaluator
@@ -29,7 +29,7 @@ Verdict = Literal["better", "worse", "level"]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TunedComparison:
     """One goal on the validation instances: means, and the mean of the paired relative changes with its 95 % interval."""
 
     goal: str
@@ -61,7 +61,7 @@ class Validation:
     """
 
     chosen: FrozenTrial | None
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[TunedComparison, ...] = ()
     instances: int = 0
     seen: int = 0
     broken: tuple[str, ...] = ()
@@ -108,22 +108,22 @@ def validate(known: Trials, evaluator: Evaluator) -> Validation:
     return found
 
 
-def _comparisons(task: Task, ours: Records, theirs: Records) -> tuple[Comparison, ...]:
+def _comparisons(task: SearchTask, ours: Records, theirs: Records) -> tuple[TunedComparison, ...]:
     reference = {goal.expression: values_of(task, goal, theirs) for goal in task.section.goals}
     out = []
     for goal, changes in zip(task.section.goals, changes_of(task, ours, reference), strict=True):
         tuned, defaults = paired_means(values_of(task, goal, ours), reference[goal.expression])
         estimate = compared(task, goal, ours, theirs, changes)
-        out.append(Comparison(goal.expression, goal.maximize, defaults, tuned, estimate))
+        out.append(TunedComparison(goal.expression, goal.maximize, defaults, tuned, estimate))
     return tuple(out)
 
 
-def file_of(store_folder: Path, task: Task) -> Path:
+def file_of(store_folder: Path, task: SearchTask) -> Path:
     """``tuned/STUDY.toml`` in the workspace."""
     return store_folder.parent / FOLDER / f"{task.study.name}.toml"
 
 
-def _broken(task: Task, records: Records) -> tuple[str, ...]:
+def _broken(task: SearchTask, records: Records) -> tuple[str, ...]:
     return tuple(text for text in task.section.constraints if excess(task, text, records) > 0)
 
 

@@ -18,10 +18,10 @@ from optbench.errors import OptbenchError
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.tune.scoring import Reference, changes_of, excess, means_of
-from optbench.tune.search_task import Point, Task
+from optbench.tune.search_task import SearchPoint, SearchTask
 from optbench.tune.storage import reachable
 from optbench.tune.trial_evaluation import Evaluator, Stopped, evaluating
-from optbench.tune.trials import ALIVE_EVERY_S, CELLS, FAILED, TOTAL_S, VALUES, Claim, Trials
+from optbench.tune.trials import ALIVE_EVERY_S, CELLS, FAILED, TOTAL_S, VALUES, TrialClaim, Trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +31,10 @@ WAIT_S = 0.5
 
 
 @dataclass(frozen=True)
-class Orders:
+class WorkerOrders:
     """What a worker is told: it shares nothing with whoever started it but files and a pipe, whose end means: stop."""
 
-    task: Task
+    task: SearchTask
     url: str
     folder: Path
     store: Path
@@ -43,7 +43,7 @@ class Orders:
     jobs: int
 
 
-def work(orders: Orders, pipe: Connection) -> None:
+def work(orders: WorkerOrders, pipe: Connection) -> None:
     """Body of a worker's process; what stops it is one message, and its exit code."""
     try:
         with reachable(orders.url):
@@ -53,7 +53,7 @@ def work(orders: Orders, pipe: Connection) -> None:
         sys.exit(1)
 
 
-def _work(orders: Orders, pipe: Connection) -> None:
+def _work(orders: WorkerOrders, pipe: Connection) -> None:
     """Ctrl-C reaches the whole group of processes; a worker ends when its pipe does, and so with its starter too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop = threading.Event()
@@ -87,9 +87,9 @@ def _watch(pipe: Connection, stop: threading.Event) -> None:
 class _Trial:
     """One trial at work."""
 
-    orders: Orders
+    orders: WorkerOrders
     trials: Trials
-    claim: Claim
+    claim: TrialClaim
     evaluator: Evaluator
 
     def run(self) -> None:
@@ -107,19 +107,19 @@ class _Trial:
             trial.set_constraint(text, excess(task, text, records))
         self.trials.study.tell(trial, [sum(each.values()) / len(each) for each in self._changes(records)])
 
-    def _evaluate(self) -> tuple[dict[Point, Record | None], bool]:
+    def _evaluate(self) -> tuple[dict[SearchPoint, Record | None], bool]:
         """Records by instance, and whether those that are missing were given up."""
-        task, records = self.orders.task, dict[Point, Record | None]()
+        task, records = self.orders.task, dict[SearchPoint, Record | None]()
         for step, (point, record) in enumerate(self.evaluator.records(self.claim.configuration, task.points)):
             records[point] = record
             if task.section.pruner != "none" and self._should_prune(step, records):
                 return records, True
         return records, False
 
-    def _changes(self, records: Mapping[Point, Record | None]) -> list[dict[Point, float]]:
+    def _changes(self, records: Mapping[SearchPoint, Record | None]) -> list[dict[SearchPoint, float]]:
         return changes_of(self.orders.task, records, self.orders.reference)
 
-    def _should_prune(self, step: int, records: Mapping[Point, Record | None]) -> bool:
+    def _should_prune(self, step: int, records: Mapping[SearchPoint, Record | None]) -> bool:
         """Reports the mean so far, or to the Wilcoxon pruner, which pairs instances, the last one's change."""
         section, trial = self.orders.task.section, self.claim.trial
         changes = list(self._changes(records)[0].values())
@@ -130,7 +130,7 @@ class _Trial:
         last = step == len(self.orders.task.points) - 1
         return not last and self.claim.number > 0 and trial.should_prune()
 
-    def _note(self, records: Mapping[Point, Record | None], began: float) -> None:
+    def _note(self, records: Mapping[SearchPoint, Record | None], began: float) -> None:
         """What is shown of a trial beside its value."""
         trial = self.claim.trial
         trial.set_user_attr(CELLS, [record.key for record in records.values() if record is not None])

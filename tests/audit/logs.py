@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from optbench.audit.log import AuditOptions, Log, log_of
-from optbench.audit.logged_cluster import Cluster, cluster_of
-from optbench.model.formats.imported import Options
+from optbench.audit.logged_cluster import LoggedCluster, cluster_of
+from optbench.model.formats.imported import ImportOptions
 
 HEAD = "JobID|Eligible|Start|End|AllocTRES|NodeList\n"
 # The first of March 2026, in seconds since 1970.
@@ -31,7 +31,7 @@ def line(job: int, release: int, start: int, end: int, gpus: int = 1, kind: str 
 
 def options_of(path: str, kind: str = "toy", *, keep: tuple[str, ...] = (), **counts: int) -> AuditOptions:
     """The log lists every run from ORIGIN on."""
-    records = Options({kind: path}, counts=counts)
+    records = ImportOptions({kind: path}, counts=counts)
     return AuditOptions(records, keep=frozenset(keep), since_s=float(ORIGIN), until_s=float(ORIGIN + 10**8))
 
 
@@ -39,5 +39,5 @@ def log_from(text: str, options: AuditOptions) -> Log:
     return log_of(HEAD + text, "log", options)
 
 
-def cluster_from(text: str, options: AuditOptions) -> Cluster:
+def cluster_from(text: str, options: AuditOptions) -> LoggedCluster:
     return cluster_of(log_from(text, options), options.keep)

@@ -14,14 +14,14 @@ from optbench.audit.audit_json import document
 from optbench.audit.audit_page import cards, render
 from optbench.audit.audit_run import Audit, audit
 from optbench.audit.log import AuditOptions
-from optbench.audit.policies import Played, played, resting_after
-from optbench.model.formats.imported import Options
+from optbench.audit.policies import PlayedPolicy, played, resting_after
+from optbench.model.formats.imported import ImportOptions
 from optbench.model.schedule import Schedule
 from optbench.testing.slurm import Partition, sacct_log
 from tests.audit.logs import HEAD, ORIGIN, cluster_from, line, options_of, profile_file
 
 PARTITIONS = (Partition("a100", 2, 8, 0.6), Partition("v100", 2, 4, 0.4))
-RECORDS = Options({"a100": "A100-PCIe", "v100": "V100-PCIe"})
+RECORDS = ImportOptions({"a100": "A100-PCIe", "v100": "V100-PCIe"})
 # The generated logs list every run since ORIGIN.
 WHOLE = AuditOptions(RECORDS, since_s=float(ORIGIN), until_s=float(ORIGIN + 10**8))
 
@@ -108,7 +108,7 @@ def test_rest_after_the_end_of_the_record(tmp_path: Path) -> None:
     schedule = Schedule.of(instance, [slow, slow], [0.0, 0.0])
     assert (schedule.end * instance.tick_s).tolist() == [20.0, 10.0]
     assert resting_after(cluster, schedule) == pytest.approx(10.0)
-    assert Played("p", {}, energy_j=30.0, after_j=10.0).inside_j == 20.0
+    assert PlayedPolicy("p", {}, energy_j=30.0, after_j=10.0).inside_j == 20.0
 
 
 def test_envelope_by_hand() -> None:
@@ -141,6 +141,6 @@ def test_without_advice_the_page_does_not_deny_what_a_policy_saved(tmp_path: Pat
     done = audit(path, options_of(profile_file(tmp_path)))
     assert isinstance(done, Audit) and done.choice is None
     assert "no policy drew less than the record" in cards(replace(done, policies=()))
-    saved = Played("p", {}, energy_j=0.75 * done.record.energy_j, sojourn_s=done.record.sojourn_s, after_j=0.0)
+    saved = PlayedPolicy("p", {}, energy_j=0.75 * done.record.energy_j, sojourn_s=done.record.sojourn_s, after_j=0.0)
     told = cards(replace(done, policies=(saved,)))
     assert "p drew 25.0 % less than the record in its mean time, but nothing was to be chosen" in told

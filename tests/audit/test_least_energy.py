@@ -12,9 +12,9 @@ from optbench.audit.audit_run import prices_of
 from optbench.audit.causes import causes_of, shapley
 from optbench.audit.least_energy import least_energy, sojourn_of
 from optbench.audit.log import FREEDOMS, AuditOptions, log_of
-from optbench.audit.logged_cluster import Cluster, cluster_of, on_nodes
+from optbench.audit.logged_cluster import LoggedCluster, cluster_of, on_nodes
 from optbench.bounds.streams.stream_bound import path_bound
-from optbench.model.formats.imported import Options
+from optbench.model.formats.imported import ImportOptions
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.testing.slurm import Partition, sacct_log
@@ -26,19 +26,19 @@ WAITED = line(1, 0, 100, 200)
 
 
 @pytest.fixture
-def waited(tmp_path: Path) -> Cluster:
+def waited(tmp_path: Path) -> LoggedCluster:
     return cluster_from(WAITED, options_of(profile_file(tmp_path)))
 
 
-def drawn(cluster: Cluster) -> float:
+def drawn(cluster: LoggedCluster) -> float:
     return verify(cluster.awake, cluster.schedule).metrics["energy_j"]
 
 
-def test_the_record_of_one_run(waited: Cluster) -> None:
+def test_the_record_of_one_run(waited: LoggedCluster) -> None:
     assert drawn(waited) == pytest.approx(1100.0)
 
 
-def test_least_of_one_run(waited: Cluster) -> None:
+def test_least_of_one_run(waited: LoggedCluster) -> None:
     # In 200 s all 100 units fit at clock 0.5: 200 s at 3 W. A GPU that is never idle has no rest to pay.
     assert least_energy(waited, ALL, 200.0).energy_j == pytest.approx(600.0, rel=1e-7)
     # In 150 s half of them do: 50 units at 6 J and 50 at 10 J.
@@ -47,7 +47,7 @@ def test_least_of_one_run(waited: Cluster) -> None:
     assert least_energy(waited, ALL, 150.0).second_w == pytest.approx(4.0)
 
 
-def test_causes_of_one_run(waited: Cluster) -> None:
+def test_causes_of_one_run(waited: LoggedCluster) -> None:
     # A low clock needs the time that the run waited: each of the two alone saves nothing, together 400 J. The 100 J of
     # idling before the run are the rest of 1100 - 600.
     found = causes_of(waited, ALL, 1100.0)
@@ -56,15 +56,15 @@ def test_causes_of_one_run(waited: Cluster) -> None:
 
 def test_nothing_freed_is_the_record() -> None:
     text = sacct_log(60, (Partition("v100", 2, 4, 1.0),), seed=3)
-    log = log_of(text, "log", AuditOptions(Options({"v100": "V100-PCIe"})))
+    log = log_of(text, "log", AuditOptions(ImportOptions({"v100": "V100-PCIe"})))
     cluster = cluster_of(log, frozenset())
     end = float(log.end.max())
     assert least_energy(cluster, frozenset(), log.work_s, last_s=end).energy_j == pytest.approx(drawn(cluster), rel=1e-7)
 
 
-def two_types(jobs: int, seed: int) -> Cluster:
+def two_types(jobs: int, seed: int) -> LoggedCluster:
     partitions = (Partition("a100", 1, 4, 0.5), Partition("v100", 2, 2, 0.5))
-    records = Options({"a100": "A100-PCIe", "v100": "V100-PCIe"})
+    records = ImportOptions({"a100": "A100-PCIe", "v100": "V100-PCIe"})
     options = AuditOptions(records, since_s=float(ORIGIN), until_s=float(ORIGIN + 10**8))
     return cluster_of(log_of(sacct_log(jobs, partitions, seed=seed), "log", options), frozenset())
 
@@ -83,7 +83,7 @@ def test_more_freedom_never_costs_more() -> None:
             assert known[subset | {name}] <= value * (1 + 1e-7)
 
 
-def random_schedule(cluster: Cluster, rng: np.random.Generator) -> Schedule:
+def random_schedule(cluster: LoggedCluster, rng: np.random.Generator) -> Schedule:
     """Runs one after the other in random ways, each in the first gap behind all others in its pool: feasible, seldom good."""
     instance, ready = cluster.instance, np.zeros(cluster.instance.num_pools)
     mode = rng.integers(0, instance.num_modes, instance.num_tasks)

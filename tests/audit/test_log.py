@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from optbench.audit.audit_run import Record, audit
+from optbench.audit.audit_run import AuditRecord, audit
 from optbench.audit.log import AuditOptions, log_of
 from optbench.audit.logged_cluster import on_nodes
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.imported import Options
+from optbench.model.formats.imported import ImportOptions
 from tests.audit.logs import HEAD, line, log_from, options_of, profile_file
 
 
@@ -44,14 +44,14 @@ def test_runs_without_a_node_are_verified_by_type_alone(tmp_path: Path) -> None:
 def test_a_record_that_cannot_have_been_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.sacct"
     path.write_text(HEAD + line(1, 0, 0, 10) + line(2, 0, 5, 15))  # two at once on n1
-    options = AuditOptions(Options({"toy": profile_file(tmp_path)}, devices_per_node={"toy": 1}))
+    options = AuditOptions(ImportOptions({"toy": profile_file(tmp_path)}, devices_per_node={"toy": 1}))
     found = audit(path, options)
-    assert isinstance(found, Record) and not found.feasible
+    assert isinstance(found, AuditRecord) and not found.feasible
     assert any("n1/toy has 2 busy devices of 1" in each for each in found.violations)
 
 
 def test_the_recorded_clock_is_one_of_the_profile(tmp_path: Path) -> None:
-    toy = Options({"toy": profile_file(tmp_path)})
+    toy = ImportOptions({"toy": profile_file(tmp_path)})
     assert log_from(line(1, 0, 0, 10), AuditOptions(toy, {"toy": 0.5})).clock.tolist() == [0.5]
     with pytest.raises(ParameterError, match=r"'toy' is 0\.7; levels of profile toy: 0\.5, 1"):
         log_from(line(1, 0, 0, 10), AuditOptions(toy, {"toy": 0.7}))

@@ -12,7 +12,7 @@ from optbench.audit.log import AuditOptions
 from optbench.audit.range_page import render_ranges, said
 from optbench.audit.ranges import Ranges
 from optbench.errors import FileFormatError
-from optbench.model.formats.imported import Options
+from optbench.model.formats.imported import ImportOptions
 from tests.audit.logs import profile_file
 
 PODS = "name,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time\n"
@@ -33,7 +33,7 @@ def files(folder: Path, pods: str, nodes: str = NODES) -> tuple[Path, AuditOptio
     """Type A takes a second and 10 W per unit and idles at 1 W; B half a second, 20 W and 2 W."""
     (folder / "pods.csv").write_text(PODS + pods)
     (folder / "nodes.csv").write_text(nodes)
-    records = Options({"A": profile_file(folder, "a"), "B": profile_file(folder, "b", scale=2.0, speed=2.0)})
+    records = ImportOptions({"A": profile_file(folder, "a"), "B": profile_file(folder, "b", scale=2.0, speed=2.0)})
     return folder / "pods.csv", AuditOptions(records, keep=KEPT, nodes=folder / "nodes.csv")
 
 
@@ -117,7 +117,7 @@ def test_pods_without_a_list_of_nodes(tmp_path: Path) -> None:
 
 def test_alibaba_gpu_2023(data_dir: Path) -> None:
     folder = data_dir / "alibaba-gpu-v2023"
-    options = AuditOptions(Options(ALIBABA, "inference"), nodes=folder / "openb_node_list_gpu_node.csv")
+    options = AuditOptions(ImportOptions(ALIBABA, "inference"), nodes=folder / "openb_node_list_gpu_node.csv")
     found = audit(folder / "openb_pod_list_default.csv", options)
     assert isinstance(found, Ranges)
     # 7,064 pods ask for GPUs; 897 of all pods are pending, 861 of those with GPUs never started or have no end.

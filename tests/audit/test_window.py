@@ -14,7 +14,7 @@ from optbench.audit.audit_run import record_of
 from optbench.audit.log import AuditOptions, Log, log_of
 from optbench.audit.logged_cluster import cluster_of
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.imported import Options
+from optbench.model.formats.imported import ImportOptions
 from optbench.testing.slurm import ORIGIN, Partition, sacct_log
 from optbench.testing.slurm_wear import as_printed
 from tests.audit.logs import HEAD, line, log_from, options_of, profile_file
@@ -23,7 +23,7 @@ from tests.audit.logs import ORIGIN as ZERO
 DAY = 86_400
 PARTITIONS = (Partition("v100", 4, 4, 1.0),)
 V100 = AuditOptions(
-    Options({"v100": "V100-PCIe"}, devices_per_node={"v100": 4}, counts={"v100": 16})
+    ImportOptions({"v100": "V100-PCIe"}, devices_per_node={"v100": 4}, counts={"v100": 16})
 )
 # sacct -S and -E, in seconds after the first job of the generated log, which lasts two days.
 SINCE, UNTIL = 60_000, 120_000
@@ -73,7 +73,7 @@ def test_idle_time_before_sacct_began_is_not_charged(text: str) -> None:
     long = f"7|{times}||COMPLETED|gres/gpu:v100=1,gres/gpu=1|old1\n"
     cut = as_printed(text, SINCE, UNTIL, UNTIL + 50_000)
     without, with_it = (
-        log_of(cut + more, "cut", replace(V100, records=Options(V100.records.profiles)))
+        log_of(cut + more, "cut", replace(V100, records=ImportOptions(V100.records.profiles)))
         for more in ("", long)
     )
     assert with_it.window.complete and with_it.window == without.window

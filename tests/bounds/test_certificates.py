@@ -13,12 +13,12 @@ from optbench.bounds.lp.certificates import (
     read_duals,
 )
 from optbench.bounds.lp.exact_check import Certificate
-from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 
 
 def programme(num_rows: int) -> LinearProgram:
     """One column between 0 and 1, at least 0 as often as wanted."""
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     column = columns.add(1, 0.0, 1.0, 1.0)
     for _ in range(num_rows):
         rows.add("row", 0.0, (0, column, 1.0))

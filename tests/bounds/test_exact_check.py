@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, round_down
-from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble, solve
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble, solve
 
 
 def programme(right: float = 4.0) -> LinearProgram:
     """min 3 x + 2 y, x + y ≥ right, x − y = 1, 0 ≤ x, y ≤ 10: at right = 4, x = 2.5, y = 1.5, value 10.5."""
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     x, y = columns.add(2, 0.0, 10.0, [3.0, 2.0])
     rows.add("cover", right, (0, x, 1.0), (0, y, 1.0))
     rows.add("tie", 1.0, (0, x, 1.0), (0, y, -1.0), equal=True)
@@ -61,7 +61,7 @@ def test_no_dual_whatever_proves_more_than_the_optimum(dual: list[float]) -> Non
 @given(st.integers(0, 10_000))
 def test_perturbed_duals_never_exceed_the_value_at_a_feasible_point(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     n, m = 6, 5
     col = columns.add(n, 0.0, rng.uniform(1, 5, n), rng.normal(size=n))
     point = rng.uniform(0, 1, n)
@@ -91,7 +91,7 @@ def test_not_a_number_and_infinite_duals_are_set_to_zero() -> None:
 
 
 def test_columns_without_upper_bound_bear_no_more_dual_than_their_cost() -> None:
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     f = columns.add(1, 0.0, np.inf, 1.0)
     rows.add("above", 5.0, (0, f, 1.0))
     lp = assemble(columns, rows)
@@ -100,7 +100,7 @@ def test_columns_without_upper_bound_bear_no_more_dual_than_their_cost() -> None
 
 
 def test_a_dual_that_an_unbounded_column_cannot_bear_proves_nothing() -> None:
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     f = columns.add(1, 0.0, np.inf, 1.0)
     rows.add("above", 5.0, (0, f, 1.0))
     lp = assemble(columns, rows)
@@ -118,7 +118,7 @@ def test_duals_keep_sixty_bits_beyond_the_largest_term() -> None:
 
 
 def test_sums_are_exact_where_floats_absorb_the_small_term() -> None:
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     big, small = columns.add(2, 0.0, 2.0**60, 1.0)
     rows.add("big", 2.0**53, (0, big, 1.0))
     rows.add("small", 1.0, (0, small, 1.0))

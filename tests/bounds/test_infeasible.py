@@ -10,13 +10,13 @@ import optbench as ob
 from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds, recomputed
 from optbench.bounds.infeasible import _infeasibility, _violations, refutation
 from optbench.bounds.lp.exact_check import Certificate
-from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 from optbench.model.instance import Instance
 
 
 def at_least(right: float) -> LinearProgram:
     """4 x ≥ right and x = y, for x and y between 0 and 1."""
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     x, y = columns.add(2, 0.0, 1.0)
     rows.add("least", right, (0, x, 4.0))
     rows.add("tie", 0.0, (0, x, 0.5), (0, y, -0.5), equal=True)

@@ -13,9 +13,9 @@ import pytest
 from optbench.bounds.lp import linear_program
 from optbench.bounds.lp.linear_program import (
     LARGEST,
-    Columns,
     LinearProgram,
-    Rows,
+    LpColumns,
+    LpRows,
     assemble,
     solve,
     solve_in_units,
@@ -24,7 +24,7 @@ from optbench.bounds.lp.linear_program import (
 
 def small(coefficient: float = 1.0) -> LinearProgram:
     """min x + 2y + 3z with x + y ≥ 3, y − z = 0.5, x ≤ 2: x = 2, y = 1, z = 0.5 cost 5.5."""
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     x = columns.add(1, 0.0, 2.0, 1.0)
     yz = columns.add(2, 0.0, np.inf, [2.0, 3.0])
     rows.add("sum", 3.0, (0, x, coefficient), (0, yz, [1.0, 0.0]))
@@ -45,9 +45,9 @@ def test_blocks_become_compressed_rows_without_zeros() -> None:
 
 
 def test_a_programme_without_rows_is_one() -> None:
-    columns = Columns()
+    columns = LpColumns()
     columns.add(2, 1.0, 4.0, [1.0, -1.0])
-    rows = Rows()
+    rows = LpRows()
     rows.add("nothing", -1.0)
     found = solve(assemble(columns, rows), 5.0)
     assert found.value == pytest.approx(1.0 - 4.0) and found.primal.tolist() == [1.0, 4.0]

@@ -12,10 +12,10 @@ import pytest
 
 import optbench as ob
 from optbench.bounds.lp.linear_program import (
-    Columns,
     LinearProgram,
+    LpColumns,
+    LpRows,
     LpSolution,
-    Rows,
     assemble,
     solve_in_units,
 )
@@ -98,7 +98,7 @@ def test_units_of_like_size_make_a_group() -> None:
 
 
 def waiting_rows(instance: Instance, slots: list[float]) -> tuple[LinearProgram, Any]:
-    columns, rows, work = Columns(), Rows(), traffic(instance)
+    columns, rows, work = LpColumns(), LpRows(), traffic(instance)
     x = columns.add(len(slots) - 1, 0.0, np.inf)
     slot = np.searchsorted(slots, work.there_s, side="right") - 1
     found = add_waiting(
@@ -287,7 +287,7 @@ def test_columns_rows_and_costs_are_scaled_by_powers_of_two(
     # x up to 6 is counted in 4; the row's entry of x is then 10 · 4, so that it is divided by 32; y
     # has no limit, its entry there is 1/8 / 32 = 2^-8, and it is counted in 2^8. Costs are 3 · 4
     # and 2^8 / 2, in units of 128.
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     x, y = columns.add(1, 0.0, 6.0, 3.0), columns.add(1, 0.0, np.inf, 0.5)
     rows.add("row", 1.0, (0, x, 10.0), (0, y, 0.125))
     seen: list[list[Any]] = []
@@ -302,7 +302,7 @@ def test_columns_rows_and_costs_are_scaled_by_powers_of_two(
     found = solve_scaled(assemble(columns, rows), 5.0)
     assert seen == [[[4.0, 256.0], [1 / 32], 128.0]]
     # An entry of 1/8 is 1/2 of what x is counted in: twice that is 1. Without costs their unit is 1.
-    columns, rows = Columns(), Rows()
+    columns, rows = LpColumns(), LpRows()
     rows.add("row", 0.25, (0, columns.add(1, 0.0, 6.0), 0.125))
     assert solve_scaled(assemble(columns, rows), 5.0).primal[0] >= 2.0
     assert seen[1:] == [[[4.0], [2.0], 1.0]]

@@ -46,7 +46,7 @@ def test_a_cache_filled_by_two_processes(tmp_path: Path, source: str, expected: 
 
 def test_a_forked_child_counts_from_elsewhere() -> None:
     code = (
-        "import os\nfrom optbench.sim import compiled\n"
+        "import os\nfrom optbench.compiling import compiled\n"
         "first = next(compiled.FunctionIdentity._unique_ids)\n"
         "if os.fork() == 0:\n"
         "    os._exit(abs(next(compiled.FunctionIdentity._unique_ids) - first) < 10**6)\n"

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optbench.evaluate.cell_columns import Columns
+from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_bounds import at_bound
 from optbench.evaluate.formula_values import evaluate, interval
 from optbench.evaluate.rows import rows
@@ -45,7 +45,7 @@ VALUES = st.one_of(st.none(), st.just("failed"), st.sampled_from([0.0, 1.0, 2.5,
 
 
 @st.composite
-def studies(draw: st.DrawFn) -> Columns:
+def studies(draw: st.DrawFn) -> CellColumns:
     plan = study_of(["a", "b"], ["x", "y"], seeds=range(draw(st.integers(1, 3))))
     records = records_of(plan, {(cell.label, cell.instance): (None, 0.0) for cell in plan.bounding.values()})
     for cell in plan.solving:
@@ -54,10 +54,10 @@ def studies(draw: st.DrawFn) -> Columns:
             records[cell.key] = failure(cell, "crashed")
         elif isinstance(value, float):
             records[cell.key] = record(cell, value, metrics={"energy_j": value})
-    return Columns(rows(plan, records))
+    return CellColumns(rows(plan, records))
 
 
-def told(formula: Formula, columns: Columns) -> None:
+def told(formula: Formula, columns: CellColumns) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = evaluate(formula, columns)
@@ -74,7 +74,7 @@ def told(formula: Formula, columns: Columns) -> None:
 
 
 @given(NUMBERS, studies())
-def test_any_number(source: str, columns: Columns) -> None:
+def test_any_number(source: str, columns: CellColumns) -> None:
     try:
         formula = number(source, SCOPE)
     except FormulaError as error:
@@ -84,7 +84,7 @@ def test_any_number(source: str, columns: Columns) -> None:
 
 
 @given(CONDITIONS, studies())
-def test_any_condition(source: str, columns: Columns) -> None:
+def test_any_condition(source: str, columns: CellColumns) -> None:
     try:
         formula = condition(source, SCOPE)
     except FormulaError as error:

@@ -10,7 +10,7 @@ import pytest
 from optbench.cli.terminal.study_summary import solvers_table
 from optbench.errors import FileFormatError
 from optbench.evaluate.scores import ranked
-from optbench.report.gathered import Report, gather
+from optbench.report.gathered import StudyReport, gather
 from optbench.report.outline import outline
 from optbench.report.study_page import render
 from optbench.report.study_verdict import verdict
@@ -35,7 +35,7 @@ def results(seeds: int, missing: str = "") -> dict[tuple[str, str], Any]:
     return out
 
 
-def reported(folder: Path, seeds: int = 5, missing: str = "", **fields: Any) -> Report:
+def reported(folder: Path, seeds: int = 5, missing: str = "", **fields: Any) -> StudyReport:
     plan = study_of(tuple(POINTS), ["a"], seeds=range(seeds), **fields)
     return gather(plan, stored(folder, records_of(plan, results(seeds, missing))))
 

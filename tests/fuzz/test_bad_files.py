@@ -9,7 +9,7 @@ import pytest
 
 from optbench.errors import FileFormatError
 from optbench.model.formats.format_registry import load
-from optbench.testing.bad_files import CASES, Case
+from optbench.testing.bad_files import CASES, DamagedFile
 from optbench.testing.survival import attempt, limit_s
 
 # Those of 15 MB and more that are read before they are refused take seconds: benchmarks/fuzz_inputs.py.
@@ -17,7 +17,7 @@ QUICK = [case for case in CASES if "within" not in case.name]
 
 
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
-def test_bad_file(case: Case, tmp_path: Path) -> None:
+def test_bad_file(case: DamagedFile, tmp_path: Path) -> None:
     path = tmp_path / "file"
     given = case.make(path) or path
     message = attempt(given, None).message

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from optbench.report.gathered import Report, caveats, gather
+from optbench.report.gathered import StudyReport, caveats, gather
 from optbench.report.study_verdict import verdict
 from optbench.study.cells import BOUNDS
 from tests.evaluate.studies_by_hand import failure, record, records_of, stored, study_of
@@ -17,7 +17,9 @@ from tests.evaluate.studies_by_hand import failure, record, records_of, stored, 
 LABELS = ("cpsat", "fcfs", "lp_guided")
 
 
-def reported(folder: Path, results: Mapping[tuple[str, str], Any], labels: tuple[str, ...] = LABELS, **fields: Any) -> Report:
+def reported(
+    folder: Path, results: Mapping[tuple[str, str], Any], labels: tuple[str, ...] = LABELS, **fields: Any
+) -> StudyReport:
     plan = study_of(labels, ["a"], **fields)
     return gather(plan, stored(folder, records_of(plan, results)))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import optbench as ob
 from optbench import api
-from optbench.execute.base import Job, Outcome
+from optbench.execute.base import Job, JobOutcome
 from optbench.execute.tasks import ANSWER, perform
 from optbench.model.files.result_json import result_to_dict
 from optbench.model.files.schedule_json import schedule_to_dict
@@ -40,7 +40,7 @@ def study_file(folder: Path, text: str = STUDY, name: str = "tiny") -> Study:
 class Inline:
     """Performs jobs in this process, one after the other; ``spoil`` may replace an outcome, ``seen`` are the keys that ran."""
 
-    def __init__(self, spoil: Callable[[Outcome], Outcome] = lambda outcome: outcome) -> None:
+    def __init__(self, spoil: Callable[[JobOutcome], JobOutcome] = lambda outcome: outcome) -> None:
         self.spoil = spoil
         self.seen: list[str] = []
 
@@ -50,7 +50,7 @@ class Inline:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         return None
 
-    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
+    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[JobOutcome]:
         for job in jobs:
             if stop():
                 return
@@ -60,7 +60,7 @@ class Inline:
             perform(job.kind, job.payload, job.folder)
             self.seen.append(job.key)
             answer = json.loads((job.folder / ANSWER).read_text())
-            yield self.spoil(Outcome(job.key, answer, total_s=answer["inside_s"] + 0.01, sandbox={"landlock": 4}))
+            yield self.spoil(JobOutcome(job.key, answer, total_s=answer["inside_s"] + 0.01, sandbox={"landlock": 4}))
 
 
 def instance_of(seed: int = 0) -> Instance:

@@ -14,7 +14,7 @@ import optbench as ob
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
 from optbench.bounds.infeasible import certify_infeasible
-from optbench.execute.base import Outcome
+from optbench.execute.base import JobOutcome
 from optbench.execute.validate_answer import MAX_POINTS
 from optbench.model.files.result_json import result_to_dict
 from optbench.model.files.schedule_json import schedule_to_dict
@@ -32,7 +32,7 @@ AT = "2026-11-18T12:00:00.000+00:00"
 
 def judged(answer: Any, instance: Instance = INSTANCE, **fields: Any) -> Record:
     kind = fields.pop("kind", "solve")
-    outcome = Outcome("key", answer, **{"total_s": TOTAL_S, **fields})
+    outcome = JobOutcome("key", answer, **{"total_s": TOTAL_S, **fields})
     record = judging.judge(cell_of(instance, kind=kind), outcome, instance, AT)
     line = json.dumps(record.to_dict(), allow_nan=False)
     assert Record.from_dict(json.loads(line)).to_dict() == record.to_dict()
@@ -285,7 +285,7 @@ def test_remarks_are_kept_at_a_sensible_size() -> None:
 
 def test_what_is_kept_of_a_trajectory_is_what_was_read() -> None:
     rows = [{"t_s": 99.0}, {"t_s": 0.5, "objective": 1e9, "more": "x"}]
-    outcome = Outcome("key", in_result(trajectory=rows), total_s=TOTAL_S)
+    outcome = JobOutcome("key", in_result(trajectory=rows), total_s=TOTAL_S)
     record = judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT)
     assert record.verified
     assert json.loads(judging.files(outcome, record)["trajectory.json"]) == [
@@ -293,10 +293,10 @@ def test_what_is_kept_of_a_trajectory_is_what_was_read() -> None:
         {"t_s": 0.5, "objective": 1e9, "bound": None, "level": 0},
     ]
     long = [{"t_s": 0.0, "objective": 1e9}] * MAX_POINTS + [{"t_s": 0.0, "objective": 0.0}]
-    outcome = Outcome("key", in_result(trajectory=long), total_s=TOTAL_S)
+    outcome = JobOutcome("key", in_result(trajectory=long), total_s=TOTAL_S)
     kept = json.loads(judging.files(outcome, judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT))["trajectory.json"])
     assert len(kept) == MAX_POINTS and min(row["objective"] for row in kept) == 1e9
-    refused = Outcome("key", ANSWER | {"refusal": "refused", "message": ""})
+    refused = JobOutcome("key", ANSWER | {"refusal": "refused", "message": ""})
     assert judging.files(refused, judging.judge(cell_of(INSTANCE), refused, INSTANCE, AT)) == {}
 
 

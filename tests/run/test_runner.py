@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from optbench.execute.base import Outcome
+from optbench.execute.base import JobOutcome
 from optbench.run.cell_filter import select
-from optbench.run.runner import Progress, StudyRun, run_study
+from optbench.run.runner import RunProgress, StudyRun, run_study
 from optbench.store.records import Reason
 from optbench.store.run_store import Store, StoreError, _load_instance
 from optbench.store.snapshots import load_plan
@@ -59,7 +59,7 @@ def test_force_appends_and_the_last_record_counts(study: Study, store: Store) ->
     assert all(second.records[key].began_at > first.records[key].began_at for key in first.records)
 
 
-def spoiled(outcome: Outcome) -> Outcome:
+def spoiled(outcome: JobOutcome) -> JobOutcome:
     """What random_rules would say if it crashed; everything else as it is."""
     result = (outcome.answer or {}).get("result", {})
     return replace(outcome, answer=None, reason=Reason("signal", "11")) if result.get("solver") == "random_rules" else outcome
@@ -84,7 +84,7 @@ def test_a_part_of_the_cells(study: Study, store: Store) -> None:
 def test_a_stopped_study_goes_on_where_it_was(study: Study, store: Store) -> None:
     stop = threading.Event()
 
-    def after_three(progress: Progress) -> None:
+    def after_three(progress: RunProgress) -> None:
         if progress.kind == "cell" and progress.done == 3:
             stop.set()
 
@@ -129,7 +129,7 @@ def test_stopped_before_its_instances_are_made_a_study_leaves_no_plan(study: Stu
 def test_what_another_runner_finishes_meanwhile_is_not_run_again(tmp_path: Path, study: Study, store: Store) -> None:
     other = study_file(tmp_path, name="other")
 
-    def meanwhile(progress: Progress) -> None:
+    def meanwhile(progress: RunProgress) -> None:
         if progress.kind == "cell" and progress.done == 2:
             assert run_study(other, store=Store(store.folder), executor=Inline()).ran == 4
 
@@ -142,7 +142,7 @@ def test_what_another_runner_finishes_meanwhile_is_not_run_again(tmp_path: Path,
 def test_of_a_cell_that_two_runners_finish_the_first_record_stays(tmp_path: Path, study: Study, store: Store) -> None:
     other = study_file(tmp_path, name="other")
 
-    def slow(outcome: Outcome) -> Outcome:
+    def slow(outcome: JobOutcome) -> JobOutcome:
         if (outcome.answer or {}).get("bounds") is not None and lines(store) == 0:
             run_study(other, store=Store(store.folder), executor=Inline())
         return outcome
@@ -170,7 +170,7 @@ def test_a_study_changed_in_one_number_shares_the_rest(tmp_path: Path, study: St
 
 
 def test_progress_counts_instances_then_cells(study: Study, store: Store) -> None:
-    told: list[Progress] = []
+    told: list[RunProgress] = []
     run_study(study, store=store, executor=Inline(), on_progress=told.append)
     assert [(each.kind, each.done, each.total) for each in told] == [
         *(("instance", k, 2) for k in (1, 2)),
@@ -184,7 +184,7 @@ def test_progress_counts_instances_then_cells(study: Study, store: Store) -> Non
 
 def test_the_records_on_disk_precede_what_is_told(study: Study, store: Store) -> None:
     def counted() -> Iterator[int]:
-        def check(progress: Progress) -> None:
+        def check(progress: RunProgress) -> None:
             if progress.record is not None:
                 seen.append(progress.record.key in Store(store.folder).records())
 

@@ -6,8 +6,8 @@ import pytest
 
 from optbench.cli.terminal import live_line, studying
 from optbench.cli.terminal.studying import StudyProgress
-from optbench.run.runner import Progress
-from optbench.run.study_progress import Watch
+from optbench.run.runner import RunProgress
+from optbench.run.study_progress import StudyWatch
 from optbench.study.instance_sources import Made
 from tests.evaluate.studies_by_hand import failure, record, study_of
 
@@ -17,8 +17,8 @@ CPSAT = [cell for cell in PLAN.solving if cell.label == "cpsat"]
 FCFS = [cell for cell in PLAN.solving if cell.label == "fcfs"]
 
 
-def watching(jobs: int = 1) -> Watch:
-    watch = Watch(jobs)
+def watching(jobs: int = 1) -> StudyWatch:
+    watch = StudyWatch(jobs)
     watch.begin([record(cell, bound=8.0) for cell in BOUNDS], PLAN.solving, len(PLAN.cells))
     return watch
 
@@ -65,7 +65,7 @@ def test_a_bound_above_what_another_reached_is_said() -> None:
     wrong = watch.take(record(CPSAT[0], 12.0, bound=11.0))
     reached = "fcfs | alpha-0 | 0 reached 10.0 and the verifier confirmed it"
     assert wrong == f"false bound: cpsat | alpha-0 | 0 says 11.0, but {reached}"
-    late = Watch()
+    late = StudyWatch()
     late.begin([], PLAN.cells, len(PLAN.cells))
     late.take(record(FCFS[0], 10.0))
     assert "bounds | alpha-0 | 0 says 11.0" in (late.take(record(BOUNDS[0], bound=11.0)) or "")
@@ -82,14 +82,14 @@ def test_infeasible_is_contradicted_by_a_schedule_whichever_comes_first() -> Non
 
 def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_line, "LINE_EVERY_S", 0.0)
-    with StudyProgress("night", Watch(2)) as show:
-        show(Progress("instance", 1, 2, made=Made("alpha", 0, "alpha-0", "hash")))
-        show(Progress("instance", 2, 2, made=Made("gamma", 3, "gamma", None, error="no such file")))
+    with StudyProgress("night", StudyWatch(2)) as show:
+        show(RunProgress("instance", 1, 2, made=Made("alpha", 0, "alpha-0", "hash")))
+        show(RunProgress("instance", 2, 2, made=Made("gamma", 3, "gamma", None, error="no such file")))
         known = {cell.key: record(cell, bound=8.0) for cell in BOUNDS}
-        show(Progress("plan", 2, 6, known=known, waiting=PLAN.solving))
-        show(Progress("cell", 3, 6, record=record(FCFS[0], 10.0, total_s=4.0)))
-        show(Progress("cell", 4, 6, record=failure(CPSAT[0], "signal", "11 (SIGSEGV)", total_s=8.0)))
-        show(Progress("cell", 5, 6, record=record(FCFS[1], 8.0, total_s=4.0)))
+        show(RunProgress("plan", 2, 6, known=known, waiting=PLAN.solving))
+        show(RunProgress("cell", 3, 6, record=record(FCFS[0], 10.0, total_s=4.0)))
+        show(RunProgress("cell", 4, 6, record=failure(CPSAT[0], "signal", "11 (SIGSEGV)", total_s=8.0)))
+        show(RunProgress("cell", 5, 6, record=record(FCFS[1], 8.0, total_s=4.0)))
     said = [line.partition(" s  ")[2] for line in capsys.readouterr().err.splitlines()]
     assert said == [
         "instances 1 of 2",
@@ -104,10 +104,10 @@ def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 
 def test_quiet_says_nothing_and_hundreds_of_failures_are_not_said_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with StudyProgress("night", Watch(), quiet=True) as show:
+    with StudyProgress("night", StudyWatch(), quiet=True) as show:
         show.say("oh")
     assert capsys.readouterr().err == ""
-    with StudyProgress("night", Watch()) as show:
+    with StudyProgress("night", StudyWatch()) as show:
         for k in range(300):
             show.say(f"failure {k}")
     err = capsys.readouterr().err

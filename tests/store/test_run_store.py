@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from optbench.execute.base import Outcome
+from optbench.execute.base import JobOutcome
 from optbench.run.judge import judge
 from optbench.store.locks import StudyBusyError, sweep
 from optbench.store.record_index import DamagedRecord
@@ -28,7 +28,7 @@ FILES = {"schedule.json": b"{}", "output.txt": b"one"}
 
 def record_of(seed: int = 0, at: str = "2026-11-18T12:00:00.000+00:00", **fields: object) -> Record:
     cell = cell_of(INSTANCE, seed=seed)
-    record = judge(cell, Outcome(cell.key, answer_of(INSTANCE), total_s=1 / 3), INSTANCE, at)
+    record = judge(cell, JobOutcome(cell.key, answer_of(INSTANCE), total_s=1 / 3), INSTANCE, at)
     return replace(record, **fields)  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from optbench.errors import FileFormatError
 from optbench.study.study_file import load_study
-from optbench.study.tune_section import Axis, Goal, read_tune
+from optbench.study.tune_section import Goal, SpaceAxis, read_tune
 
 GOOD: dict[str, Any] = {
     "solver": "fixed_dvfs:load=0.3",
@@ -29,10 +29,10 @@ def test_what_it_says() -> None:
     }
     found = read_tune({**GOOD, "space": space, "minimize": "energy_j", "maximize": ["makespan_s"], "time_limit": "3s"}, **STUDY)
     assert found.space == (
-        Axis("low_clock", "solver", "float", 0.3, 1.0, log=True),
-        Axis("load", "solver", "float", 0.0, 1.0, step=0.25),
-        Axis("gang", "problem", "int", 1, 4),
-        Axis("shape", "problem", "choice", choices=("layered", "chains")),
+        SpaceAxis("low_clock", "solver", "float", 0.3, 1.0, log=True),
+        SpaceAxis("load", "solver", "float", 0.0, 1.0, step=0.25),
+        SpaceAxis("gang", "problem", "int", 1, 4),
+        SpaceAxis("shape", "problem", "choice", choices=("layered", "chains")),
     )
     assert found.goals == (Goal("energy_j"), Goal("makespan_s", maximize=True))
     assert (found.sampler, found.pruner) == ("nsga2", "none")

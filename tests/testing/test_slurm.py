@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optbench.model.formats.imported import Options
+from optbench.model.formats.imported import ImportOptions
 from optbench.model.formats.slurm.sacct import read
 from optbench.model.verify import verify
 from optbench.testing.slurm import Partition, sacct_log
@@ -11,7 +11,7 @@ PARTITIONS = (Partition("a100", 3, 4, 0.5), Partition("v100", 2, 8, 0.5))
 
 
 def test_a_generated_log_verifies_on_its_nodes() -> None:
-    options = Options(devices_per_node={"a100": 4, "v100": 8}, by_node=True)
+    options = ImportOptions(devices_per_node={"a100": 4, "v100": 8}, by_node=True)
     found = read(sacct_log(300, PARTITIONS, steps=True), "log", options)
     assert found.instance.num_tasks == 300 and found.schedule is not None
     assert verify(found.instance, found.schedule).feasible

@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from optbench.bounds.lp.exact_check import certificate, proven_bound, reduced_costs, round_down
-from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble, solve
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble, solve
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.sim.kernel.state import NONE
@@ -173,7 +173,7 @@ class OccupancyProgramme:
     def _programme(self, sojourn_s: float | None, queue_mean: float | None, max_lost: float) -> LinearProgram:
         moves = self.moves
         energy, system, queue = self._time_weights
-        columns, rows = Columns(), Rows()
+        columns, rows = LpColumns(), LpRows()
         most, num = 1.0 / (1.0 - max_lost), int(moves.stable.sum())
         stay = columns.add(num, 0.0, most, energy)
         act = columns.add(len(moves.action), 0.0, most)

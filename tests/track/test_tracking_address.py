@@ -8,11 +8,11 @@ from pathlib import Path
 from unittest import mock
 
 from optbench.track.tracking import Tracking
-from optbench.track.tracking_address import Place
+from optbench.track.tracking_address import TrackingAddress
 
 
 def test_killed_while_it_makes_the_database_a_process_leaves_none_of_it(tmp_path: Path) -> None:
-    place = Place.of(tmp_path)
+    place = TrackingAddress.of(tmp_path)
     child = os.fork()
     if child == 0:
         with mock.patch.object(os, "replace", lambda *_: os.kill(os.getpid(), signal.SIGKILL)):

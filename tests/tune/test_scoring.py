@@ -24,18 +24,18 @@ from optbench.tune.scoring import (
     values_of,
     why_missing,
 )
-from optbench.tune.search_task import Point, Task, task_of
+from optbench.tune.search_task import SearchPoint, SearchTask, task_of
 
-A, B = Point("gpu_dag:tasks=5", 1), Point("gpu_dag:tasks=5", 2)
+A, B = SearchPoint("gpu_dag:tasks=5", 1), SearchPoint("gpu_dag:tasks=5", 2)
 ENERGY = Goal("energy_j")
 
 
-def task(minimize: list[str], **more: Any) -> Task:
+def task(minimize: list[str], **more: Any) -> SearchTask:
     section = {"solver": "fixed_dvfs", "seeds": [1, 2], "space": {"load": {"float": [0, 1]}}, "minimize": minimize, **more}
     return task_of(Study("s", "", ("gpu_dag:tasks=5",), (), seeds=(8, 9), tune=section))
 
 
-def record(point: Point, energy_j: float | None, tardiness_s: float = 0.0) -> Record:
+def record(point: SearchPoint, energy_j: float | None, tardiness_s: float = 0.0) -> Record:
     """A verified result with this energy, or a crash."""
     cell = Cell("solve", point.target, "i", f"hash-{point.seed}", point.seed, "x", "fixed_dvfs", {}, "", point.seed, CellBudget())
     if energy_j is None:
@@ -44,7 +44,7 @@ def record(point: Point, energy_j: float | None, tardiness_s: float = 0.0) -> Re
     return Record(cell, "feasible", "finished", objective=2 * energy_j, verified=True, metrics=metrics)
 
 
-def both(a: float | None, b: float | None, **more: float) -> dict[Point, Record | None]:
+def both(a: float | None, b: float | None, **more: float) -> dict[SearchPoint, Record | None]:
     return {A: record(A, a, **more), B: record(B, b, **more)}
 
 
@@ -62,7 +62,7 @@ def test_next_to_nothing_is_divided_by_a_tenth_of_the_mean() -> None:
     # Nothing at all: absolute differences.
     assert scales({A: 0.0, B: 0.0}) == {A: 1.0, B: 1.0}
     # Another problem's values do not count.
-    assert scales({A: 0.0, Point("other", 1): 100.0})[A] == 1.0
+    assert scales({A: 0.0, SearchPoint("other", 1): 100.0})[A] == 1.0
 
 
 def test_failing_never_pays() -> None:
@@ -89,7 +89,7 @@ def test_a_formula_has_one_value_for_all_instances() -> None:
 
 
 def test_an_instance_that_cannot_be_made_has_no_value() -> None:
-    lost: dict[Point, Record | None] = {A: record(A, 5.0), B: None}
+    lost: dict[SearchPoint, Record | None] = {A: record(A, 5.0), B: None}
     assert values_of(task(["energy_j"]), ENERGY, lost) == {A: 5.0, B: None}
     assert values_of(task(["max(energy_j)"]), Goal("max(energy_j)"), lost) == {WHOLE: None}
     assert excess(task(["energy_j"]), "energy_j <= 1e9", lost) == MISSING
@@ -132,9 +132,9 @@ def test_a_constraint_that_hangs_on_a_failed_cell_is_broken() -> None:
 
 
 def test_intervals_are_of_paired_changes() -> None:
-    points = [Point("gpu_dag:tasks=5", seed) for seed in range(8)]
-    theirs: dict[Point, Record | None] = {point: record(point, 100.0 * (1 + point.seed)) for point in points}
-    ours: dict[Point, Record | None] = {point: record(point, 90.0 * (1 + point.seed)) for point in points}
+    points = [SearchPoint("gpu_dag:tasks=5", seed) for seed in range(8)]
+    theirs: dict[SearchPoint, Record | None] = {point: record(point, 100.0 * (1 + point.seed)) for point in points}
+    ours: dict[SearchPoint, Record | None] = {point: record(point, 90.0 * (1 + point.seed)) for point in points}
     wanted = task(["energy_j", "median(energy_j)"])
     reference = {goal.expression: values_of(wanted, goal, theirs) for goal in wanted.section.goals}
     # Every instance is 10 % better, whatever its size: so is each resample of either goal.

@@ -19,7 +19,7 @@ from optbench.tune.search_task import task_of
 from optbench.tune.storage import storage_url
 from optbench.tune.tracked import send
 from optbench.tune.trials import CELLS, FAILED, VALUES, Trials
-from optbench.tune.validation import Comparison, Validation
+from optbench.tune.validation import TunedComparison, Validation
 
 SPACE = {
     "low_clock": {"float": [0.0, 1.0]},
@@ -60,7 +60,7 @@ def add(known: Trials, total: int) -> None:
 
 
 def validated(known: Trials) -> Validation:
-    better = Comparison("energy_j", False, 100.0, 90.0, Estimate(-0.1, -0.15, -0.05, 8))
+    better = TunedComparison("energy_j", False, 100.0, 90.0, Estimate(-0.1, -0.15, -0.05, 8))
     return Validation(known.all()[3], (better,), instances=8, front=tuple(known.all()[3:5]))
 
 
@@ -119,7 +119,7 @@ def test_runs_are_there_once(known: Trials, tmp_path: Path) -> None:
 
 def test_the_verdict_is_plain(known: Trials) -> None:
     def said(value: float, low: float, high: float, **more: Any) -> str:
-        change = Comparison("energy_j", False, 100.0, 90.0, Estimate(value, low, high, 8))
+        change = TunedComparison("energy_j", False, 100.0, 90.0, Estimate(value, low, high, 8))
         return verdict(Validation(known.all()[3], (change,), instances=8, **more))
 
     assert "better than the defaults on 8 instances" in said(-0.1, -0.15, -0.05)

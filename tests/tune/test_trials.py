@@ -19,7 +19,7 @@ from optbench.tune.samplers import distribution_of, pruner_of, sampler_of, withi
 from optbench.tune.search_task import task_of
 from optbench.tune.storage import KernelLock, open_storage, shown, storage_url
 from optbench.tune.trial_front import front_of, knee
-from optbench.tune.trials import ABANDONED_S, ALIVE, PLACE, Claim, Trials
+from optbench.tune.trials import ABANDONED_S, ALIVE, PLACE, TrialClaim, Trials
 
 SPACE = {"low_clock": {"float": [0.0, 1.0]}, "load": {"float": [0.0, 1.0]}}
 
@@ -38,17 +38,17 @@ def trials(folder: Path, url: str | None = None, **more: Any) -> Trials:
     return Trials(task_of(study(**more)), storage_url(url, folder), folder)
 
 
-def loss(claim: Claim) -> float:
+def loss(claim: TrialClaim) -> float:
     """Lowest at low_clock 0.25 and load 0.75."""
     return float((claim.configuration.get("low_clock", 0.0) - 0.25) ** 2 + (claim.configuration["load"] - 0.75) ** 2)
 
 
-def finish(known: Trials, claim: Claim) -> None:
+def finish(known: Trials, claim: TrialClaim) -> None:
     known.study.tell(claim.trial, loss(claim))
     claim.release()
 
 
-def claims(known: Trials, total: int) -> Iterator[Claim]:
+def claims(known: Trials, total: int) -> Iterator[TrialClaim]:
     while (claim := known.claim(total)) is not None:
         yield claim
 

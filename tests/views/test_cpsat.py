@@ -16,7 +16,7 @@ from optbench.errors import UnsupportedError
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.views.cpsat import build
-from optbench.views.cpsat.draft import Decision, Draft
+from optbench.views.cpsat.draft import Draft, DraftSchedule
 from optbench.views.cpsat.metric_terms import Affine
 from optbench.views.cpsat.scaling import FINER, MAX_SUM, guard, scale_for, to_int
 from optbench.views.cpsat.sums import rounded
@@ -65,7 +65,7 @@ def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, boo
     assert all(abs(factor) <= FINER[-1] for factor in integers.values())
     for share in (0, 1, 2):
         chosen = [low + width * share // 2 for _, low, width, _ in terms]
-        point = {var.index: value(Decision([], chosen, [])) for var, value in draft.values if var.name[0] in "v"}
+        point = {var.index: value(DraftSchedule([], chosen, [])) for var, value in draft.values if var.name[0] in "v"}
         true = 5 + sum((Fraction(value) * Fraction(int(point[key])) for key, value in total.coefficient.items()), Fraction(0))
         found = sum(integers.get(key, 0) * point[key] for key in point) - numbers.least
         assert found >= 0, (found, numbers)

@@ -36,7 +36,7 @@ from optbench.bounds.combinatorial.metric_floors import low_sum, metric_floors, 
 from optbench.bounds.combinatorial.relaxation import Relaxation, relax
 from optbench.bounds.fluid.fluid_tariffs import add_tariffs
 from optbench.bounds.fluid.grouping import Groups, group_tasks, sending_costs
-from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
 from optbench.model.objective import MAKESPANS
@@ -55,8 +55,8 @@ class Fluid:
 
     relaxation: Relaxation
     groups: Groups
-    columns: Columns
-    rows: Rows
+    columns: LpColumns
+    rows: LpRows
     share: Ints
     start: Ints
     late: Ints
@@ -114,7 +114,7 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     level = dict(instance.objective.levels[0])
     floors = metric_floors(relaxation, makespan)
     limits = {name: widened(limit) for name, limit in instance.limits.metric_max.items()}
-    columns = Columns()
+    columns = LpColumns()
     share = columns.add(len(groups.pair), 0.0, groups.size[groups.of])
     start = columns.add(len(groups.size), exact_or_down(groups.size * groups.head), groups.size * top)
     cost = level.get("makespan", 0.0) + float(down(np.asarray(level.get("makespan_s", 0.0) * instance.tick_s)))
@@ -129,7 +129,7 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     due = "tardiness_s" in metric
     late = columns.add(len(groups.size) if due else 0, 0.0, groups.size[: len(groups.size) if due else 0] * top)
     none = np.zeros(0, dtype=np.int64)
-    return Fluid(relaxation, groups, columns, Rows(), share, start, late, end, metric, {}, none, np.zeros(0),
+    return Fluid(relaxation, groups, columns, LpRows(), share, start, late, end, metric, {}, none, np.zeros(0),
                  np.zeros(len(share)))
 
 

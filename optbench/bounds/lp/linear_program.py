@@ -51,7 +51,7 @@ class LinearProgram:
 
 
 @dataclass
-class Columns:
+class LpColumns:
     """Columns as they are declared, in blocks."""
 
     cost: list[Floats] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Columns:
 
 
 @dataclass
-class Rows:
+class LpRows:
     """Rows as they are declared, in blocks of (row, column, value) triplets."""
 
     row: list[Ints] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Rows:
         self.count += len(right)
 
 
-def assemble(columns: Columns, rows: Rows) -> LinearProgram:
+def assemble(columns: LpColumns, rows: LpRows) -> LinearProgram:
     """Compressed rows from the declared blocks; zeros are dropped."""
     row, column, value = (np.concatenate([*part, np.zeros(0)]) for part in (rows.row, rows.column, rows.value))
     keep = value != 0

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.lp.linear_program import Columns, LinearProgram, Rows, assemble
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 from optbench.bounds.streams.stream_rates import ROUNDING, Rates, rates_of, waste_may_pay
 from optbench.bounds.streams.stream_traffic import Traffic
 from optbench.bounds.streams.stream_waiting import add_waiting
@@ -106,7 +106,7 @@ class _Builder:
     demand: Demand
 
     def build(self) -> StreamProgram:
-        columns, rows = Columns(), Rows()
+        columns, rows = LpColumns(), LpRows()
         cls, mode, slot = self._choices()
         instance, work = self.instance, self.work
         come = self._come()
@@ -187,7 +187,7 @@ class _Builder:
         np.add.at(out, (self.work.of[hard][inside], slot[inside]), tasks.units[hard][inside])
         return np.asarray(np.cumsum(out, axis=1), dtype=float)
 
-    def _backlog(self, columns: Columns, rows: Rows, x: Ints, cls: Ints, slot: Ints, come: Floats) -> None:
+    def _backlog(self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, slot: Ints, come: Floats) -> None:
         """Nothing before it has come; what is due done in time; of a drained instance everything in the end."""
         classes, count = come.shape
         total = np.cumsum(come, axis=1) * (1 + MARGIN)
@@ -203,7 +203,7 @@ class _Builder:
             (here, q, 1.0), (here[:, 1:], q[:, :-1], -1.0), (here[cls, slot], x, 1.0), equal=True,
         )  # fmt: skip
 
-    def _devices(self, rows: Rows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
+    def _devices(self, rows: LpRows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
         """No more device time than there is; of a drained instance, in the seconds that are used."""
         instance, slots = self.instance, self.slots
         pools, count = instance.num_pools, slots.count
@@ -220,7 +220,7 @@ class _Builder:
             terms.append((row, np.broadcast_to(used, (pools, count)), devices))
         rows.add("devices", right, *terms)
 
-    def _watts(self, rows: Rows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
+    def _watts(self, rows: LpRows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
         """What runs below a place draws no more than its cap leaves beside the rest, on the average over a slot."""
         instance, slots, limits = self.instance, self.slots, self.instance.limits
         time, s = instance.modes.time_per_unit_s[mode], np.arange(slots.count)
@@ -236,7 +236,7 @@ class _Builder:
             else:
                 rows.add("watts", -left * slots.slip, draw, (s, used, left), of=which)
 
-    def _used(self, columns: Columns, rows: Rows) -> Ints:
+    def _used(self, columns: LpColumns, rows: LpRows) -> Ints:
         """Seconds of each slot that are used: all of them before the least makespan, none before all of the slot before."""
         slots = self.slots
         least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - MARGIN)
@@ -253,7 +253,7 @@ class _Builder:
         level = dict(self.instance.objective.levels[0])
         return level.get("makespan_s", 0.0) + level.get("makespan", 0.0) / self.instance.tick_s
 
-    def _times(self, columns: Columns, rows: Rows, x: Ints, cls: Ints, mode: Ints, slot: Ints) -> None:
+    def _times(self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, mode: Ints, slot: Ints) -> None:
         """Times in the system beyond the ways in: what they cost, and their limits."""
         instance, work = self.instance, self.work
         asked = []

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.bounds.lp.linear_program import Columns, Rows
+from optbench.bounds.lp.linear_program import LpColumns, LpRows
 from optbench.bounds.streams.stream_traffic import Traffic
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.timegrid import ulp
@@ -55,7 +55,7 @@ def groups_of(instance: Instance, work: Traffic) -> tuple[Ints, Ints, Floats]:
 
 
 def add_waiting(
-    columns: Columns, rows: Rows, instance: Instance, work: Traffic, edges: Floats, slot: Ints, x: Ints, cell: Ints
+    columns: LpColumns, rows: LpRows, instance: Instance, work: Traffic, edges: Floats, slot: Ints, x: Ints, cell: Ints
 ) -> Waiting:
     """Add groups, given the slot in which each task that is here comes, and class times slot (flat) of each x."""
     group, of, largest = groups_of(instance, work)

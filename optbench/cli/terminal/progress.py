@@ -18,7 +18,7 @@ REFRESH_HZ = 8
 LINE_EVERY_S = 0.25
 
 
-class Progress:
+class SolveProgress:
     """Shows trajectory points as they come; use as a context."""
 
     def __init__(self, solver: str, time_limit_s: float | None, levels: tuple[str, ...], quiet: bool = False) -> None:
@@ -30,7 +30,7 @@ class Progress:
         self._written_at = -LINE_EVERY_S
         self._live: Any = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> SolveProgress:
         if not self.quiet and sys.stderr.isatty():
             from rich.live import Live
 

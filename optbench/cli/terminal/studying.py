@@ -12,8 +12,8 @@ from optbench.cli.terminal.live_line import LiveLine
 from optbench.cli.terminal.output import length, percent
 
 if TYPE_CHECKING:
-    from optbench.run.runner import Progress
-    from optbench.run.study_progress import Watch
+    from optbench.run.runner import RunProgress
+    from optbench.run.study_progress import StudyWatch
     from optbench.track.follow_process import Following
 
 # A study whose cells take minutes says now and then that it is alive.
@@ -27,7 +27,7 @@ MAX_SAID = 20
 class StudyProgress(LiveLine):
     """Shows what ``run_study`` tells; use as a context."""
 
-    def __init__(self, study: str, watch: Watch, quiet: bool = False) -> None:
+    def __init__(self, study: str, watch: StudyWatch, quiet: bool = False) -> None:
         super().__init__(study, quiet)
         self.watch = watch
         self.instances = ""
@@ -50,7 +50,7 @@ class StudyProgress(LiveLine):
     def share(self) -> tuple[int, int | None]:
         return self.watch.done, self.watch.total or None
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         if progress.kind == "instance":
             self.instances = f"instances {progress.done} of {progress.total}"
             if progress.made is not None and progress.made.error is not None:

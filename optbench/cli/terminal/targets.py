@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from optbench.cli.terminal.parser import UsageError
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import Import, Report
+    from optbench.model.formats.imported import Import, ImportReport
     from optbench.model.instance import Instance
 
 TARGET_HELP = "an instance file of any known format, or a problem: NAME:key=value,... or NAME[key=value,...]"
@@ -59,7 +59,7 @@ def is_file(target: str) -> bool:
         return False
 
 
-def remarks(report: Report) -> list[str]:
+def remarks(report: ImportReport) -> list[str]:
     """In a line each: what was dropped and why, and what is odd."""
     dropped = sum(finding.count for finding in report.dropped)
     lines = [f"warning: {finding}" for finding in report.warnings]

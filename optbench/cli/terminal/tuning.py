@@ -9,7 +9,7 @@ from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length,
 
 if TYPE_CHECKING:
     from optbench.tune.search import TuneProgress, TuneRun
-    from optbench.tune.validation import Comparison, Validation
+    from optbench.tune.validation import TunedComparison, Validation
 
 
 class Display(LiveLine):
@@ -152,7 +152,7 @@ def where(found: Validation) -> str:
     return f"on {found.instances:,} instances, {found.seen:,} of which the search has seen"
 
 
-def _sentence(each: Comparison, unseen: str) -> str:
+def _sentence(each: TunedComparison, unseen: str) -> str:
     natural = each.natural
     change, interval = signed(natural.value), f"95 % interval {signed(natural.low)} to {signed(natural.high)}"
     if each.verdict == "better":

@@ -13,7 +13,7 @@ from optbench.cli.terminal.parser import UsageError, number, setting, settings_o
 from optbench.cli.verbs.convert import counts_of
 
 if TYPE_CHECKING:
-    from optbench.audit.audit_run import Audit, Record
+    from optbench.audit.audit_run import Audit, AuditRecord
     from optbench.audit.log import AuditOptions
     from optbench.audit.ranges import Ranges
 
@@ -102,7 +102,7 @@ def configure_gaps(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from optbench.audit.audit_json import document, of_ranges, refused
-    from optbench.audit.audit_run import Audit, Record, audit
+    from optbench.audit.audit_run import Audit, AuditRecord, audit
     from optbench.audit.ranges import Ranges
     from optbench.cli.terminal.work import interruptible
 
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     options = options_of(args)
     tell = quiet if args.quiet or args.json else say
     done = interruptible(lambda _: audit(args.log, options, tell), keeps=False)
-    if isinstance(done, Record):
+    if isinstance(done, AuditRecord):
         if args.json:
             emit_json(refused(done))
         else:
@@ -168,7 +168,7 @@ def moment(text: str) -> float:
 
 def options_of(args: argparse.Namespace) -> AuditOptions:
     from optbench.audit.log import AuditOptions
-    from optbench.model.formats.imported import Options
+    from optbench.model.formats.imported import ImportOptions
     from optbench.model.formats.slurm.node_map import map_of_pairs
 
     per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
@@ -184,14 +184,14 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
     if args.since is not None and args.until is not None and args.since >= args.until:
         raise UsageError("--since must be before --until")
     return AuditOptions(
-        Options(profiles, args.work, per_node, counts, node_map=node_map), clocks,
+        ImportOptions(profiles, args.work, per_node, counts, node_map=node_map), clocks,
         frozenset(word for each in args.keep for word in each.split(",")),
         tuple(word for each in args.policy for word in each.split(",")) or None,
         None if args.nodes is None else Path(args.nodes), args.since, args.until, args.seed,
     )  # fmt: skip
 
 
-def show_refusal(record: Record) -> None:
+def show_refusal(record: AuditRecord) -> None:
     show(f"[{BAD}]the record does not verify[/]; nothing can be said of what it could have saved")
     for violation in record.violations:
         show(f"  [{BAD}]violates[/] {escape(violation)}")

@@ -14,7 +14,7 @@ from optbench.cli.terminal.parser import UsageError, number, setting, settings_o
 from optbench.cli.terminal.targets import TARGET_HELP, import_of_problem, instance_of, is_file
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import Import, Options
+    from optbench.model.formats.imported import Import, ImportOptions
 
 SUMMARY = "write an instance in another format"
 DESCRIPTION = (
@@ -111,7 +111,7 @@ def check_paths(args: argparse.Namespace) -> None:
 def import_of(args: argparse.Namespace) -> Import:
     """What IN holds: a file with the import options, or any other target without them."""
     from optbench.model.formats.format_registry import load_import
-    from optbench.model.formats.imported import Import, Report
+    from optbench.model.formats.imported import Import, ImportReport
 
     options = options_of(args)
     if is_file(args.input):
@@ -123,19 +123,19 @@ def import_of(args: argparse.Namespace) -> Import:
     if found is not None:
         return found
     instance = instance_of(args.input, args.format, args.seed)
-    return Import(instance, None, Report("optbench", {"tasks": instance.num_tasks}))
+    return Import(instance, None, ImportReport("optbench", {"tasks": instance.num_tasks}))
 
 
-def options_of(args: argparse.Namespace) -> Options | None:
+def options_of(args: argparse.Namespace) -> ImportOptions | None:
     """The import options given; None where there are none."""
-    from optbench.model.formats.imported import Options
+    from optbench.model.formats.imported import ImportOptions
 
     given = (args.profile, args.work, args.devices_per_node, args.count, args.by_node)
     if not any(given):
         return None
     profiles = settings_of(args.profile, "--profile")
     per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
-    return Options(profiles, args.work or Options.work, per_node, counts, args.by_node)
+    return ImportOptions(profiles, args.work or ImportOptions.work, per_node, counts, args.by_node)
 
 
 def counts_of(flag: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int]:

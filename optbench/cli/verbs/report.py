@@ -14,7 +14,7 @@ from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from optbench.evaluate.summaries import Summary
-    from optbench.report.gathered import Report
+    from optbench.report.gathered import StudyReport
 
 SUMMARY = "a study as one page: who is best, by how much, what is proven"
 DESCRIPTION = (
@@ -90,12 +90,12 @@ def _every_study(args: argparse.Namespace, path: Path | None) -> Path:
     return index
 
 
-def _judged(report: Report) -> dict[str, Any]:
+def _judged(report: StudyReport) -> dict[str, Any]:
     gates, claims = report.judged
     return {"gates": [each.to_dict() for each in gates], "claims": [each.to_dict() for each in claims]}
 
 
-def _show(report: Report) -> None:
+def _show(report: StudyReport) -> None:
     """The verdict, what to know before believing it, and the ranking."""
     from optbench.report.gathered import caveats
     from optbench.report.study_verdict import verdict

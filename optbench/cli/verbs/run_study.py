@@ -89,12 +89,12 @@ def _run(args: argparse.Namespace, study: Study) -> StudyRun:
     from optbench.cli.terminal.work import interruptible
     from optbench.run.cell_filter import select
     from optbench.run.runner import run_study
-    from optbench.run.study_progress import Watch
+    from optbench.run.study_progress import StudyWatch
 
     def only(cells: Sequence[Cell]) -> Sequence[Cell]:
         return select(cells, args.only)
 
-    with StudyProgress(study.name, Watch(args.jobs), quiet=args.quiet or args.json) as progress:
+    with StudyProgress(study.name, StudyWatch(args.jobs), quiet=args.quiet or args.json) as progress:
 
         def work(stop: threading.Event) -> StudyRun:
             return run_study(

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench import api
-    from optbench.cli.terminal.progress import Progress
+    from optbench.cli.terminal.progress import SolveProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
     from optbench.model.files.schedule_json import read_schedule
@@ -101,7 +101,7 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     start = read_schedule(args.warm_start, instance) if args.warm_start else None
     levels = tuple(instance.objective.level(k).label for k in range(instance.objective.num_levels))
     name = args.solver.partition(":")[0].partition("[")[0]
-    with Progress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:
+    with SolveProgress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:
 
         def work(stop: threading.Event) -> Result:
             return api.solve(

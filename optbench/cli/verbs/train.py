@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
-class Progress(LiveLine):
+class TrainingProgress(LiveLine):
     """Shows how far a training is; use as a context."""
 
     def __init__(self, solver: str, quiet: bool = False) -> None:
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
     compile_s = prepare(solver.needs_in_training or solver.needs)
     settings = specs.build(solver.settings, f"training of {name}", settings_of(args.param))
-    with Progress(name, quiet=args.quiet or args.json) as progress:
+    with TrainingProgress(name, quiet=args.quiet or args.json) as progress:
 
         def work(stop: threading.Event) -> TrainingResult:
             problems = [load_problem(spec) for spec in args.on]

@@ -14,7 +14,7 @@ from optbench.cli.terminal.output import emit, emit_json
 from optbench.cli.terminal.parser import UsageError, number
 
 if TYPE_CHECKING:
-    from optbench.track.tracking_address import Place
+    from optbench.track.tracking_address import TrackingAddress
 
 SUMMARY = "MLflow's pages on the runs of this workspace; Optuna's with --optuna"
 DESCRIPTION = "Start MLflow's server on the workspace's store and show its address. Ctrl-C ends it."
@@ -36,13 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from optbench.track.server import free_port, server_environment, server_words
-    from optbench.track.tracking_address import Place
+    from optbench.track.tracking_address import TrackingAddress
 
     if args.optuna is not None:
         journal = _journal(args.optuna)
         port = free_port(args.host, args.port)
         return _serve(dashboard_words(journal, args.host, port), args, port, "/", f"search {journal.parent.name}")
-    place = Place.of()
+    place = TrackingAddress.of()
     if place.uri.startswith(("http://", "https://")):
         return _elsewhere(args, place)
     if not place.exists:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     return _serve(server_words(place, args.host, port), args, port, "/health", place.uri, server_environment())
 
 
-def _elsewhere(args: argparse.Namespace, place: Place) -> int:
+def _elsewhere(args: argparse.Namespace, place: TrackingAddress) -> int:
     """A server is running already; only its address is needed."""
     from optbench.track.server import answers
     from optbench.track.tracking_address import VARIABLE

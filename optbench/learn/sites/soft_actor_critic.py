@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import torch
 
-from optbench.learn.replay import Batch
+from optbench.learn.replay import ReplayBatch
 from optbench.learn.sites.networks import ENCODER, Net, make_net
 
 NEVER = -1e9
@@ -89,7 +89,7 @@ class SoftActorCritic:
             for group in step.param_groups:
                 group["lr"] = rate * share
 
-    def update(self, batch: Batch) -> dict[str, float]:
+    def update(self, batch: ReplayBatch) -> dict[str, float]:
         """One step of critics, actor and temperature; figures for the curves."""
         mask = batch.mask if self.settings.masks else torch.ones_like(batch.mask)
         following_mask = batch.following_mask if self.settings.masks else torch.ones_like(batch.following_mask)
@@ -120,7 +120,7 @@ class SoftActorCritic:
         }  # fmt: skip
 
     @torch.no_grad()
-    def _target(self, batch: Batch, mask: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
+    def _target(self, batch: ReplayBatch, mask: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
         log_pi = masked_log_softmax(self.actor(batch.following).squeeze(2), mask)
         pi = log_pi.exp()
         first, second = (target(batch.following) for target in self.targets)

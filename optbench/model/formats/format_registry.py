@@ -16,7 +16,7 @@ from optbench.model.formats import wfformat
 from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
 from optbench.model.formats.extract import project_of, shop_of
 from optbench.model.formats.flexible import parse_flexible, write_flexible
-from optbench.model.formats.imported import Import, Options, Report
+from optbench.model.formats.imported import Import, ImportOptions, ImportReport
 from optbench.model.formats.jobshop_format import parse_standard, parse_taillard, write_standard, write_taillard
 from optbench.model.formats.rcpsp_format import parse_patterson, parse_psplib, write_patterson, write_psplib
 from optbench.model.formats.slurm import sacct
@@ -37,7 +37,7 @@ class Format:
     summary: str
     read: Callable[[str, str], Instance]
     write: Callable[[Instance], str] | None
-    importer: Callable[[str, str, Options | None], Import] | None = None
+    importer: Callable[[str, str, ImportOptions | None], Import] | None = None
 
     def detect(self, text: str) -> bool:
         """Whether the text can be read in this format from beginning to end."""
@@ -68,7 +68,7 @@ def project_format(name: str, summary: str, parse: Callable[[str], Project], wri
     )
 
 
-def record_format(name: str, summary: str, importer: Callable[[str, str, Options | None], Import]) -> Format:
+def record_format(name: str, summary: str, importer: Callable[[str, str, ImportOptions | None], Import]) -> Format:
     """A format of records, which is read only."""
     return Format(name, summary, lambda text, title: importer(text, title, None).instance, None, importer)
 
@@ -91,7 +91,7 @@ def load(path: str | Path, format: str | None = None) -> Instance:
     return load_import(path, format).instance
 
 
-def load_import(path: str | Path, format: str | None = None, options: Options | None = None) -> Import:
+def load_import(path: str | Path, format: str | None = None, options: ImportOptions | None = None) -> Import:
     """``load`` with the schedule on record, and the report of what was read, dropped and assumed.
 
     ``options`` are for the formats of records. Files of the others have no schedule and nothing but their size to report.
@@ -111,7 +111,7 @@ def parse(text: str, name: str, format: str | None = None) -> Instance:
     return parse_import(text, name, format).instance
 
 
-def parse_import(text: str, name: str, format: str | None = None, options: Options | None = None) -> Import:
+def parse_import(text: str, name: str, format: str | None = None, options: ImportOptions | None = None) -> Import:
     """The content of a text, its instance not yet validated."""
     if format is not None and format not in FORMATS:
         raise UnknownNameError("format", format, FORMATS)
@@ -126,15 +126,15 @@ def parse_import(text: str, name: str, format: str | None = None, options: Optio
     return plain(instance, format, options)
 
 
-def plain(instance: Instance, format: str, options: Options | None) -> Import:
+def plain(instance: Instance, format: str, options: ImportOptions | None) -> Import:
     """An instance that is all there is in its file."""
-    if options not in (None, Options()):
+    if options not in (None, ImportOptions()):
         records = ", ".join(entry.name for entry in FORMATS.values() if entry.importer)
         raise ParameterError(f"format {format!r} takes no import options; formats that do: {records}")
-    return Import(instance, None, Report(format, {"tasks": instance.num_tasks}))
+    return Import(instance, None, ImportReport(format, {"tasks": instance.num_tasks}))
 
 
-def parse_any_json(text: str, name: str, options: Options | None) -> Import:
+def parse_any_json(text: str, name: str, options: ImportOptions | None) -> Import:
     """A workflow, or an optbench file, or nothing."""
     data = parse_json(text)
     if is_wfformat(data):

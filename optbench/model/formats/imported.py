@@ -22,7 +22,7 @@ MAX_EXAMPLES, MAX_EXAMPLE_CHARS = 3, 120
 
 
 @dataclass(frozen=True)
-class Options:
+class ImportOptions:
     """How to read what a log does not say; the defaults work for every file.
 
     ``profiles`` gives a device profile (a shipped name, or a file) by the log's name of a device type; types without one
@@ -70,7 +70,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class ImportReport:
     """What was ``read`` (name: figure), and what happened to the rest."""
 
     format: str
@@ -102,7 +102,7 @@ class Import:
 
     instance: Instance
     schedule: Schedule | None
-    report: Report
+    report: ImportReport
 
 
 class Findings:
@@ -131,12 +131,12 @@ class Findings:
             text = printable(violation.message, 3 * MAX_EXAMPLE_CHARS)
             self.add("warnings", f"the schedule on record breaks {violation.constraint}", text, violation.count)
 
-    def report(self, format: str, read: Mapping[str, int | float | str]) -> Report:
+    def report(self, format: str, read: Mapping[str, int | float | str]) -> ImportReport:
         made = {
             section: tuple(Finding(what, count, tuple(examples)) for what, (count, examples) in rows.items())
             for section, rows in self._rows.items()
         }
-        return Report(format, dict(read), made["dropped"], made["assumed"], made["warnings"])
+        return ImportReport(format, dict(read), made["dropped"], made["assumed"], made["warnings"])
 
 
 def printable(text: str, most: int) -> str:

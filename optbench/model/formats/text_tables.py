@@ -15,7 +15,7 @@ from optbench.model.instance import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TextTable:
     """``columns`` by name, all of one length; ``line`` says where each row stands in the file."""
 
     where: str
@@ -30,10 +30,10 @@ class Table:
         """The error of a row."""
         return FileFormatError(f"{self.where}, line {self.line[row]}: {what}")
 
-    def rows(self, which: Bools) -> Table:
+    def rows(self, which: Bools) -> TextTable:
         """Only these rows."""
         at = np.flatnonzero(which).tolist()
-        return Table(self.where, {name: [column[i] for i in at] for name, column in self.columns.items()}, self.line[at])
+        return TextTable(self.where, {name: [column[i] for i in at] for name, column in self.columns.items()}, self.line[at])
 
     def filled(self, name: str) -> Bools:
         """Where a column says something."""
@@ -80,7 +80,7 @@ class Table:
         return np.array([known[value] for value in values], dtype=np.int64)
 
 
-def read_table(text: str, where: str, separator: str = ",", names: Sequence[str] | None = None) -> Table:
+def read_table(text: str, where: str, separator: str = ",", names: Sequence[str] | None = None) -> TextTable:
     """The table in a text; ``names`` are those of its columns where the text has no header."""
     try:
         read = csv.reader(io.StringIO(text), delimiter=separator)
@@ -99,10 +99,10 @@ def read_table(text: str, where: str, separator: str = ",", names: Sequence[str]
         if len(row) != len(names):
             raise FileFormatError(f"{where}, line {number}: {len(row)} fields, where there are {len(names)} columns")
     line = np.array([number for number, _ in rows], dtype=np.int64)
-    return Table(where, {name: [row[k] for _, row in rows] for k, name in enumerate(names)}, line)
+    return TextTable(where, {name: [row[k] for _, row in rows] for k, name in enumerate(names)}, line)
 
 
-def require_columns(table: Table, needed: Sequence[str], allowed: str) -> None:
+def require_columns(table: TextTable, needed: Sequence[str], allowed: str) -> None:
     """An error that names the first column that is missing, and what there is."""
     for name in needed:
         if name not in table.columns:

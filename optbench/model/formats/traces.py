@@ -17,7 +17,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError, nearest
 from optbench.model.formats.imported import Findings
-from optbench.model.formats.text_tables import Table, read_table, require_columns
+from optbench.model.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.instance import Bools, Floats, Ints
 
 GAVEL_COLUMNS = {
@@ -91,7 +91,7 @@ def _rates(throughputs: Any, worker: str) -> dict[str, float]:
 class PodRows:
     """Pods that ran on GPUs: ``gpus`` whole ones, or the ``share`` of one; ``models`` they may run on (empty: any)."""
 
-    table: Table
+    table: TextTable
     gpus: Ints
     share: Floats
     created_s: Floats
@@ -100,7 +100,7 @@ class PodRows:
     models: tuple[str, ...]
 
 
-def pod_rows(table: Table, findings: Findings) -> PodRows:
+def pod_rows(table: TextTable, findings: Findings) -> PodRows:
     """The pods of a list: those without a GPU, never scheduled, or of no length are dropped."""
     require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
     table = _without(table, table.numbers("num_gpu") <= 0, "asks for no GPU", findings)
@@ -117,7 +117,7 @@ def pod_rows(table: Table, findings: Findings) -> PodRows:
     )  # fmt: skip
 
 
-def read_pods(table: Table, findings: Findings) -> TraceJobs:
+def read_pods(table: TextTable, findings: Findings) -> TraceJobs:
     """Pods as work that arrives."""
     require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
     table.in_order("creation_time")
@@ -132,7 +132,7 @@ def read_pods(table: Table, findings: Findings) -> TraceJobs:
     return TraceJobs(pods.created_s, gpus, (pods.end_s - pods.start_s) * gpus, pods.start_s, pods.end_s, names)
 
 
-def _without(table: Table, which: Bools, why: str, findings: Findings) -> Table:
+def _without(table: TextTable, which: Bools, why: str, findings: Findings) -> TextTable:
     """The table without some of its rows, which are dropped for a reason."""
     name = table.columns["name"]
     findings.add_rows("dropped", why, (name[i] for i in np.flatnonzero(which).tolist()), int(which.sum()))

@@ -27,7 +27,7 @@ import numpy as np
 from optbench.errors import FileFormatError
 from optbench.model.files.strict_json import parse_json
 from optbench.model.formats.classical import longest_by_kind
-from optbench.model.formats.imported import Findings, Import, Options
+from optbench.model.formats.imported import Findings, Import, ImportOptions
 from optbench.model.formats.peaks import busy_peaks
 from optbench.model.formats.text import MAX_POOLS, shorten
 from optbench.model.formats.wf_edges import edges_of
@@ -58,7 +58,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Kind:
+class RecordedKind:
     """What decides the modes of a task: cores, the rate it was recorded at, its power, its machine where it fits no other."""
 
     cores: int
@@ -68,13 +68,13 @@ class Kind:
     takes_time: bool
 
 
-def read(text: str, name: str, options: Options | None = None) -> Import:
+def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
     return import_workflow(parse_json(text), name, options)
 
 
-def import_workflow(data: Any, name: str, options: Options | None = None) -> Import:
+def import_workflow(data: Any, name: str, options: ImportOptions | None = None) -> Import:
     """The instance, schedule and report of a parsed file."""
-    options = options or Options()
+    options = options or ImportOptions()
     findings = Findings()
     workflow = read_workflow(data, findings)
     runtimes_checked(workflow, findings)
@@ -82,7 +82,7 @@ def import_workflow(data: Any, name: str, options: Options | None = None) -> Imp
     believed = starts_believed(workflow, source, target, findings)
     machines = machines_of(workflow, options, findings)
     at = {machine.name: m for m, machine in enumerate(machines)}
-    kinds: dict[Kind, int] = {}
+    kinds: dict[RecordedKind, int] = {}
     kind = [kinds.setdefault(kind_of(task, machines, at, findings), len(kinds)) for task in workflow.tasks]
     places = sum(len(machine.shape.clocks) if machine.shape else 1 for machine in machines)
     for what, count, most in (("tasks", len(kind), MAX_PAIRS), ("kinds of task", len(kinds), MAX_MODES)):
@@ -137,7 +137,7 @@ def starts_believed(workflow: Workflow, source: Sequence[int], target: Sequence[
     return False
 
 
-def machines_of(workflow: Workflow, options: Options, findings: Findings) -> list[Machine]:
+def machines_of(workflow: Workflow, options: ImportOptions, findings: Findings) -> list[Machine]:
     """Machines listed or named by tasks, with their cores as given, as used, or DEFAULT_CORES."""
     records = {machine.name: machine for machine in workflow.machines}
     for task in workflow.tasks:
@@ -187,7 +187,7 @@ def cores_needed(task: TaskRecord) -> int:
     return max(1, math.ceil(task.cores or 1.0))
 
 
-def kind_of(task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], findings: Findings) -> Kind:
+def kind_of(task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], findings: Findings) -> RecordedKind:
     """The kind of a task; one that needs more cores than its machine has gets all of them."""
     home = at[task.machine] if task.machine is not None else (0 if len(machines) == 1 else -1)
     cores, only = cores_needed(task), -1
@@ -206,7 +206,7 @@ def kind_of(task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], f
         power = task.energy_j / runtime
     elif task.energy_j:
         findings.add("dropped", "energies of tasks that take no time", shorten(task.id))
-    return Kind(cores, speed, power if runtime > 0 else None, only, runtime > 0)
+    return RecordedKind(cores, speed, power if runtime > 0 else None, only, runtime > 0)
 
 
 def tasks_of(records: Sequence[TaskRecord], kind: Sequence[int]) -> Tasks:
@@ -249,7 +249,9 @@ def free_links(size: int) -> Links:
     return Links(np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size)))
 
 
-def modes_of(kinds: Sequence[Kind], machines: Sequence[Machine], options: Options) -> tuple[Modes, dict[tuple[int, int], int]]:
+def modes_of(
+    kinds: Sequence[RecordedKind], machines: Sequence[Machine], options: ImportOptions
+) -> tuple[Modes, dict[tuple[int, int], int]]:
     """The modes of every kind, and by (kind, machine) the one at the top clock."""
     rows: list[tuple[float, float, float, int, int]] = []  # time, power, clock, machine, cores
     ptr, top = [0], {}
@@ -276,7 +278,7 @@ def modes_of(kinds: Sequence[Kind], machines: Sequence[Machine], options: Option
     ), top
 
 
-def operating_points(kind: Kind, machine: Machine, work: str) -> list[tuple[float, float, float]]:
+def operating_points(kind: RecordedKind, machine: Machine, work: str) -> list[tuple[float, float, float]]:
     """Clock, time over that at the top clock, and power of a task on a machine; clocks ascending."""
     shape = machine.shape
     if shape is None:

@@ -43,11 +43,11 @@ MAX_TICKS_EXPONENT = 31
 Expression = Any
 # A Boolean variable; None always holds.
 Literal = cp_model.IntVar | None
-Value = Callable[["Decision"], int]
+Value = Callable[["DraftSchedule"], int]
 
 
 @dataclass(frozen=True)
-class Decision:
+class DraftSchedule:
     """A schedule in the model's terms: row of ``instance.pairs``, start and end of every task."""
 
     row: list[int]

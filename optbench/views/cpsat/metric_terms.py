@@ -24,7 +24,7 @@ from ortools.sat.python import cp_model
 
 from optbench.model.instance import Floats, Tariffs
 from optbench.model.metrics import J_PER_KWH, integral, mean_rate, rate_at
-from optbench.views.cpsat.draft import Decision, Draft, Expression, Literal
+from optbench.views.cpsat.draft import Draft, DraftSchedule, Expression, Literal
 
 Transfers = list[tuple[float, Literal, int, int]]
 
@@ -219,7 +219,7 @@ class Argument:
 
     name: str
     time: Expression
-    value: Callable[[Decision], int]
+    value: Callable[[DraftSchedule], int]
     low: int
     high: int
 
@@ -238,10 +238,10 @@ def draft_pieces(draft: Draft, argument: Argument, literal: Literal, cuts: tuple
     name = f"{argument.name}_{key[1]}"
     for k, (first, after) in enumerate(pairwise(cuts)):
 
-        def within(d: Decision, a: int = first, b: int = after) -> int:
+        def within(d: DraftSchedule, a: int = first, b: int = after) -> int:
             return int(bool(holds(d)) and a <= argument.value(d) < b)
 
-        def beyond(d: Decision, a: int = first, b: int = after) -> int:
+        def beyond(d: DraftSchedule, a: int = first, b: int = after) -> int:
             return argument.value(d) - a if holds(d) and a <= argument.value(d) < b else 0
 
         inside = literal if len(cuts) == 2 else draft.literal(f"l{name}_{k}", within)

@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.views.cpsat.decode import in_order
-from optbench.views.cpsat.draft import Decision, Draft, Expression
+from optbench.views.cpsat.draft import Draft, DraftSchedule, Expression
 from optbench.views.cpsat.grain import in_grains
 from optbench.views.cpsat.metric_terms import Affine, metric
 from optbench.views.cpsat.resources import add_caps, add_edges, add_loads, add_pools, add_symmetry, alike_groups
@@ -54,7 +54,7 @@ class CpsatView:
             return Schedule.of(self.instance, np.asarray(mode), in_order(draft, mode, start) * self.grain)
         return Schedule.of(self.instance, np.asarray(mode), np.asarray(start))
 
-    def decision(self, schedule: Schedule) -> Decision:
+    def decision(self, schedule: Schedule) -> DraftSchedule:
         """A one-segment-per-task schedule in the model's terms: stand-ins for modes the model leaves out, tasks that are alike
         in the order the model wants."""
         draft, n = self.draft, self.instance.num_tasks
@@ -70,7 +70,7 @@ class CpsatView:
             ordered = sorted((start[i], end[i], draft.mode[row[i]]) for i in group)
             for task, (begins, ends, mode) in zip(group, ordered, strict=True):
                 start[task], end[task], row[task] = begins, ends, draft.row_of(task, mode)
-        return Decision(row, start, end)
+        return DraftSchedule(row, start, end)
 
     def hint(self, schedule: Schedule) -> None:
         """Give every variable of the model its value in a schedule, as a hint."""

@@ -64,7 +64,7 @@ def rest_until(base: Frame, metric: str, t: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class PricedTerms:
     """Metrics of the time-indexed form. ``ended`` is the column ``makespan``, or with ``first_tick`` the first ``unfinished``."""
 
     base: Frame

@@ -42,7 +42,7 @@ from optbench.views.milp.completion import add_makespan, add_unfinished, first_t
 from optbench.views.milp.frame import Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
 from optbench.views.milp.occupancy_rows import add_occupancy
 from optbench.views.milp.ordering import add_aggregated, add_disaggregated, disaggregated_nonzeros
-from optbench.views.milp.priced import Terms
+from optbench.views.milp.priced import PricedTerms
 
 # The disaggregated precedence rows are used up to this many coefficients.
 DISAGGREGATED_NONZEROS = 400_000
@@ -120,7 +120,7 @@ class TimeIndexed:
         sent = self._add_precedence(sheet)
         add_occupancy(sheet, base, x)
         ended = self._add_makespan(sheet)
-        terms = Terms(base, x, sent, ended, self.first_tick if self.priced_end else None)
+        terms = PricedTerms(base, x, sent, ended, self.first_tick if self.priced_end else None)
         for name, limit in sorted(self.instance.limits.metric_max.items()):
             self._add_limit(sheet, name, widened(limit), terms)
         total, constant = np.zeros(sheet.num_columns), 0.0
@@ -150,7 +150,7 @@ class TimeIndexed:
             return None
         return add_unfinished(sheet, base, x) if self.priced_end else add_makespan(sheet, base, x)
 
-    def _add_limit(self, sheet: Sheet, name: str, limit: float, terms: Terms) -> None:
+    def _add_limit(self, sheet: Sheet, name: str, limit: float, terms: PricedTerms) -> None:
         fixed, vector = terms.of(name, sheet.num_columns)
         at = np.flatnonzero(vector)
         sheet.add_rows(f"limit_{name}", np.zeros((1, 0)), [(np.zeros(len(at)), at, vector[at])], -np.inf, limit - fixed)

@@ -12,14 +12,14 @@ import pytest
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
 from optbench.model.files.json_fields import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte_limit
 from optbench.model.formats.format_registry import load_import, parse_import
-from optbench.model.formats.imported import Import, Options, Report
+from optbench.model.formats.imported import Import, ImportOptions, ImportReport
 from optbench.model.formats.slurm import sacct
 from optbench.model.formats.slurm.sacct_fields import cores_of, duration_s, energy_j, gpus_of, nodes_of, time_s
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
 from optbench.testing.record_store_checks import sacct_text
 
-A100 = Options(profiles={"a100": "A100-PCIe"})
+A100 = ImportOptions(profiles={"a100": "A100-PCIe"})
 HEADER = "JobID|Submit|Start|End|AllocTRES|NodeList\n"
 
 
@@ -41,7 +41,7 @@ def log(*rows: str) -> str:
     return HEADER + "".join(out)
 
 
-def found(report: Report, section: str, what: str) -> tuple[int, tuple[str, ...]]:
+def found(report: ImportReport, section: str, what: str) -> tuple[int, tuple[str, ...]]:
     """Count and examples of the one finding whose text contains ``what``."""
     rows = [finding for finding in getattr(report, section) if what in finding.what]
     assert len(rows) == 1, (what, getattr(report, section))
@@ -169,14 +169,14 @@ def test_nodes_show_how_many_devices_there_are() -> None:
     """n1 has 2 + 1 busy at 50 s; n2 has 2 (half of job 3, then job 4, which begins when job 3 ends)."""
     text = log("1 0 0 100 2 n1", "2 0 40 60 1 n1", "3 0 200 300 4 n[1-2]", "4 0 300 400 2 n2")
     assert sacct.read(text, "log").instance.pools.count.tolist() == [3 + 2]
-    given = sacct.read(text, "log", Options(devices_per_node={"gpu": 4}))
+    given = sacct.read(text, "log", ImportOptions(devices_per_node={"gpu": 4}))
     assert given.instance.pools.count.tolist() == [8]
-    assert sacct.read(text, "log", Options(counts={"GPU": 40})).instance.pools.count.tolist() == [40]
+    assert sacct.read(text, "log", ImportOptions(counts={"GPU": 40})).instance.pools.count.tolist() == [40]
 
 
 def test_oversubscribed_nodes_are_named() -> None:
     text = log("1 0 0 100 2 n1", "2 0 40 60 1 n1", "3 0 0 100 2 n2", "4 0 10 20 2 n2")
-    result = sacct.read(text, "log", Options(devices_per_node={"gpu": 2}))
+    result = sacct.read(text, "log", ImportOptions(devices_per_node={"gpu": 2}))
     assert found(result.report, "warnings", "more than 2 devices of type 'gpu' busy at once") == (2, ("n1: 3", "n2: 4"))
     count, (example,) = found(result.report, "warnings", "breaks capacity")
     assert count == 1 and example.startswith("pool gpu has 6 busy devices of 4 at 10")
@@ -184,7 +184,7 @@ def test_oversubscribed_nodes_are_named() -> None:
 
 
 def test_a_run_larger_than_the_cluster_is_dropped() -> None:
-    result = sacct.read(log("1 0 0 100 2 n1", "2 0 0 100 8 n[1-2]"), "log", Options(counts={"gpu": 4}))
+    result = sacct.read(log("1 0 0 100 2 n1", "2 0 0 100 8 n[1-2]"), "log", ImportOptions(counts={"gpu": 4}))
     assert result.instance.tasks.names == ("1",)
     assert found(result.report, "dropped", "more devices than there are") == (1, ("line 3, job '2': 8 gpu",))
 
@@ -243,7 +243,7 @@ def test_a_log_without_gpus_is_one_of_cores() -> None:
 def test_a_run_on_two_types_needs_both() -> None:
     """The gang runs at the slowest of its types' ratios, and draws the sum of their powers."""
     text = log("1 0 0 60 9 n1").replace("gres/gpu=9", "gres/gpu:a100=2,gres/gpu:l4=1")
-    modes = sacct.read(text, "log", Options(profiles={"a100": "A100-PCIe", "l4": "L4"})).instance.modes
+    modes = sacct.read(text, "log", ImportOptions(profiles={"a100": "A100-PCIe", "l4": "L4"})).instance.modes
     fast, slow = profile("A100-PCIe"), profile("L4")
     ratio = max(
         fast.time_per_unit_s("training", 2, 0.5) / fast.time_per_unit_s("training", 2, 1.0),
@@ -284,17 +284,17 @@ def test_logs_that_say_nothing_are_refused(text: str, message: str) -> None:
 
 def test_options_are_checked() -> None:
     with pytest.raises(UnknownNameError, match="unknown profile 'A1000'"):
-        sacct.read(sacct_text(), "log", Options(profiles={"a100": "A1000"}))
+        sacct.read(sacct_text(), "log", ImportOptions(profiles={"a100": "A1000"}))
     with pytest.raises(UnknownNameError, match="unknown kind of work of profile 'A100-PCIe': 'trainig'"):
-        sacct.read(sacct_text(), "log", Options(profiles={"a100": "A100-PCIe"}, work="trainig"))
+        sacct.read(sacct_text(), "log", ImportOptions(profiles={"a100": "A100-PCIe"}, work="trainig"))
     with pytest.raises(ParameterError, match="counts of 'gpu' is 0"):
-        Options(counts={"gpu": 0})
+        ImportOptions(counts={"gpu": 0})
     with pytest.raises(ParameterError, match="format 'jobshop' takes no import options; formats that do: wfformat, sacct"):
         parse_import("1 1\n0 5\n", "x", "jobshop", A100)
-    unused = sacct.read(sacct_text(), "log", Options(profiles={"h100": "H100-SXM"}, counts={"b200": 3}))
+    unused = sacct.read(sacct_text(), "log", ImportOptions(profiles={"h100": "H100-SXM"}, counts={"b200": 3}))
     assert found(unused.report, "warnings", "profile of 'h100' is not used: the types of device are a100, gpu")[0] == 1
     assert found(unused.report, "warnings", "devices of type 'b200' is not used")[0] == 1
-    report = sacct.read(sacct_text().replace("a100", "t4"), "log", Options(work="trainig")).report
+    report = sacct.read(sacct_text().replace("a100", "t4"), "log", ImportOptions(work="trainig")).report
     assert found(report, "warnings", "work 'trainig' is not used: no type has a profile with it")[0] == 1
 
 
@@ -305,7 +305,7 @@ def test_a_profile_above_its_board_is_a_warning_of_the_report(tmp_path: Path, re
     }  # fmt: skip
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(data))
-    report = sacct.read(sacct_text(), "log", Options(profiles={"a100": str(path)})).report
+    report = sacct.read(sacct_text(), "log", ImportOptions(profiles={"a100": str(path)})).report
     assert found(report, "warnings", "profile 'mine': training draws 105 W at clock 1, the board has 72 W")[0] == 1
     assert not recwarn.list
 
@@ -323,7 +323,7 @@ def test_from_a_file(tmp_path: Path) -> None:
 def test_by_node_a_run_may_go_where_there_is_room() -> None:
     """n1 shows 3 devices, n2 and n3 two each; the gang of 2 + 2 has run on n1 and n2 and on n2 and n3, never on n1 and n3."""
     rows = ("1 0 0 90 3 n1", "2 0 0 90 2 n2", "3 0 0 90 2 n3", "4 0 100 200 4 n[1-2]", "5 0 200 300 4 n[2-3]", "6 0 300 400 1 n3")
-    result = sacct.read(log(*rows, "7 0 300 400 1 (null)"), "log", Options(by_node=True))
+    result = sacct.read(log(*rows, "7 0 300 400 1 (null)"), "log", ImportOptions(by_node=True))
     instance, schedule, modes = result.instance, result.schedule, result.instance.modes
     assert instance.places.names == ("cluster", "n1", "n2", "n3") and instance.pools.place.tolist() == [1, 2, 3]
     assert instance.pools.names == ("n1/gpu", "n2/gpu", "n3/gpu") and instance.pools.count.tolist() == [3, 2, 2]
@@ -352,7 +352,7 @@ def test_by_node_and_by_type_agree_on_time_and_energy() -> None:
 
 
 def test_by_node_what_a_node_cannot_hold_is_dropped() -> None:
-    result = sacct.read(log("1 0 0 90 3 n1", "2 0 0 90 2 n2"), "log", Options(by_node=True, devices_per_node={"gpu": 2}))
+    result = sacct.read(log("1 0 0 90 3 n1", "2 0 0 90 2 n2"), "log", ImportOptions(by_node=True, devices_per_node={"gpu": 2}))
     assert result.instance.tasks.names == ("2",)
     assert found(result.report, "dropped", "more devices of a node than it has") == (1, ("line 2, job '1': 3 gpu",))
 
@@ -369,7 +369,7 @@ def test_what_is_inferred_from_a_log_holds_its_schedule(by_node: bool) -> None:
             gpus = f"{rng.integers(1, 9)}"
             gpus = f"{gpus},gres/gpu:k80={gpus}" if rng.random() < 0.7 else "5,gres/gpu:k80=2,gres/gpu:l4=3"
             rows.append(f"{job} {rng.integers(0, start + 1)} {start} {start + 10 * rng.integers(1, 9)} {gpus} {nodes}")
-        result = sacct.read(log(*rows), "log", Options(by_node=by_node))
+        result = sacct.read(log(*rows), "log", ImportOptions(by_node=by_node))
         assert result.schedule is not None and result.instance.num_tasks == 30
         verdict = verify(result.instance, result.schedule)
         assert verdict.feasible, verdict.violations
@@ -377,7 +377,7 @@ def test_what_is_inferred_from_a_log_holds_its_schedule(by_node: bool) -> None:
 
 
 def test_counts_are_not_used_by_node() -> None:
-    result = sacct.read(log("1 0 0 90 3 n1"), "log", Options(by_node=True, counts={"gpu": 9}))
+    result = sacct.read(log("1 0 0 90 3 n1"), "log", ImportOptions(by_node=True, counts={"gpu": 9}))
     assert result.instance.pools.count.tolist() == [3]
     assert found(result.report, "warnings", "counts of gpu are not used by node; give devices_per_node")[0] == 1
 

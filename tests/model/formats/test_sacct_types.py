@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.imported import Options, Report
+from optbench.model.formats.imported import ImportOptions, ImportReport
 from optbench.model.formats.slurm import sacct
 from optbench.model.formats.slurm.node_map import NodeMap, map_of_pairs, map_of_text
 
@@ -25,14 +25,14 @@ def log(*rows: str) -> str:
     return "".join(out)
 
 
-def pools(*rows: str, **options: object) -> tuple[dict[str, int], Report]:
-    found = sacct.read(log(*rows), "log", Options(**options))  # type: ignore[arg-type]
+def pools(*rows: str, **options: object) -> tuple[dict[str, int], ImportReport]:
+    found = sacct.read(log(*rows), "log", ImportOptions(**options))  # type: ignore[arg-type]
     return dict(
         zip(found.instance.pools.names, found.instance.pools.count.tolist(), strict=True)
     ), found.report
 
 
-def dropped(report: Report) -> dict[str, int]:
+def dropped(report: ImportReport) -> dict[str, int]:
     return {finding.what.partition(";")[0]: finding.count for finding in report.dropped}
 
 

@@ -13,7 +13,7 @@ import pytest
 from optbench.errors import FileFormatError, ModelError
 from optbench.model.formats import wfformat
 from optbench.model.formats.format_registry import parse_import
-from optbench.model.formats.imported import Import, Options
+from optbench.model.formats.imported import Import, ImportOptions
 from optbench.model.task_progress import segment_energy_j
 from optbench.model.validate import validate
 from optbench.model.verify import verify
@@ -23,7 +23,7 @@ from optbench.testing.record_store_checks import workflow
 Data = dict[str, Any]
 
 
-def imported(change: Callable[[Data, Data], None] | None = None, options: Options | None = None) -> Import:
+def imported(change: Callable[[Data, Data], None] | None = None, options: ImportOptions | None = None) -> Import:
     """The workflow by hand, after a change to its specification and execution."""
     data = copy.deepcopy(workflow())
     if change is not None:
@@ -180,7 +180,7 @@ def test_a_file_without_machines_has_one() -> None:
     assert result.instance.pools.names == ("machine",) and result.instance.pools.count.tolist() == [wfformat.DEFAULT_CORES]
     assert result.instance.objective.label == "makespan_s"
     assert found(result, "assumed", "one core")[0] == 4
-    sized = imported(change, Options(counts={"machine": 3}))
+    sized = imported(change, ImportOptions(counts={"machine": 3}))
     assert sized.instance.pools.count.tolist() == [3]
 
 
@@ -202,7 +202,7 @@ def test_a_profile_adds_clocks_and_resting_power() -> None:
         del execution["tasks"][0]["avgPowerInW"]
 
     cpu = profile("CPU")
-    result = imported(change, Options(profiles={"machine": "CPU"}))
+    result = imported(change, ImportOptions(profiles={"machine": "CPU"}))
     instance, modes = result.instance, result.instance.modes
     assert instance.pools.idle_w.tolist() == [cpu.idle_w / 8, cpu.idle_w / 4]
     rows = instance.pairs.mode[instance.pairs.task == 0][: len(cpu.clocks)]

@@ -24,10 +24,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from optbench.model.formats.classical import longest_by_kind, unlinked
-from optbench.model.formats.imported import Findings, Import, Options
+from optbench.model.formats.imported import Findings, Import, ImportOptions
 from optbench.model.formats.slurm.sacct_fields import energy_j
 from optbench.model.formats.slurm.sacct_fleet import Fleet, Shape, fleet_of, held_by
-from optbench.model.formats.slurm.sacct_layout import MAX_PAIRS, Layout, Placement, by_node, by_type, named
+from optbench.model.formats.slurm.sacct_layout import MAX_PAIRS, ClusterLayout, Placement, by_node, by_type, named
 from optbench.model.formats.slurm.sacct_runs import Runs, read_runs
 from optbench.model.formats.slurm.sacct_types import typed
 from optbench.model.formats.text import MisfitError
@@ -43,9 +43,9 @@ FLOW_TIME_WEIGHT = 50.0
 Point = tuple[float, float, float, float]
 
 
-def read(text: str, name: str, options: Options | None = None) -> Import:
+def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
     """The instance, schedule and report of a log."""
-    options = options or Options()
+    options = options or ImportOptions()
     findings = Findings()
     runs = read_runs(text, findings)
     held = typed(held_by(runs, findings), runs, options, findings)
@@ -75,7 +75,7 @@ def nothing_left(runs: Runs, findings: Findings) -> str:
 
 
 def instance_of(
-    name: str, jobs: Sequence[str], release: Floats, length: Floats, layout: Layout, fleet: Fleet
+    name: str, jobs: Sequence[str], release: Floats, length: Floats, layout: ClusterLayout, fleet: Fleet
 ) -> tuple[Instance, Ints]:
     """The instance, and the mode on record of each task: its placement at the top clock."""
     kind = layout.kind
@@ -117,7 +117,7 @@ def instance_of(
     return instance, modes.kind_ptr[kind] + (layout.which + 1) * clocks[kind] - 1
 
 
-def pool_table(layout: Layout, fleet: Fleet) -> Pools:
+def pool_table(layout: ClusterLayout, fleet: Fleet) -> Pools:
     def column(field: str, default: float) -> Floats:
         return np.asarray([getattr(fleet.profiles.get(kind), field, default) for kind in layout.pool_type], dtype=float)
 
@@ -148,7 +148,7 @@ def operating_points(shape: Shape, fleet: Fleet) -> list[Point]:
     return out
 
 
-def mode_table(layout: Layout, points: Sequence[Sequence[Point]]) -> Modes:
+def mode_table(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Modes:
     """Placements, and in each of them the clocks."""
     rows: list[Point] = []
     needs: list[Placement] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optbench.model.formats.imported import Findings, Options
+from optbench.model.formats.imported import Findings, ImportOptions
 from optbench.model.formats.peaks import busy_peaks
 from optbench.model.formats.slurm.sacct_fields import cores_of, gpus_of, is_nothing, nodes_of
 from optbench.model.formats.slurm.sacct_runs import Runs
@@ -57,7 +57,7 @@ class Fleet:
     given: list[str] = field(default_factory=list)
 
 
-def fleet_of(held: Held, start: Floats, end: Floats, options: Options, findings: Findings) -> Fleet:
+def fleet_of(held: Held, start: Floats, end: Floats, options: ImportOptions, findings: Findings) -> Fleet:
     types = tuple(sorted({kind for shape in set(held.shapes) for kind, _ in shape}))
     if len(types) > MAX_POOLS:
         raise MisfitError(1, f"{len(types):,} types of device; at most {MAX_POOLS:,} are allowed", 1e6)
@@ -109,7 +109,7 @@ def core_shape(tres: str, column: str) -> Shape:
     return ((CORES, cores),) if cores else ()
 
 
-def profiles_of(types: Sequence[str], options: Options, findings: Findings) -> dict[str, Profile]:
+def profiles_of(types: Sequence[str], options: ImportOptions, findings: Findings) -> dict[str, Profile]:
     """The profile of each type: as given, else a shipped one of exactly the type's name, else none.
 
     ``a100`` alone has none: whether its boards draw 300 or 400 W is for the user to say.
@@ -128,7 +128,7 @@ def profiles_of(types: Sequence[str], options: Options, findings: Findings) -> d
             near = " or ".join(name for name in profile_names() if plain(name).startswith(plain(kind))) or "NAME"
             advice = "" if kind == CORES else f"; give a profile for it ({kind}={near})"
             findings.add("assumed", f"type {kind!r} draws no power and has its recorded times only{advice}"[:300])
-    if options.work != Options.work and not out:
+    if options.work != ImportOptions.work and not out:
         findings.add("warnings", f"work {options.work!r} is not used: no type has a profile with it"[:300])
     return out
 
@@ -137,7 +137,7 @@ def plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: Options, findings: Findings) -> None:
+def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: ImportOptions, findings: Findings) -> None:
     """Fill in the devices of each type, and of each type on each node."""
     given = {kind.lower(): count for kind, count in options.counts.items()}
     per_node = {kind.lower(): count for kind, count in options.devices_per_node.items()}
@@ -171,7 +171,7 @@ def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: Optio
 
 
 def on_nodes_of(
-    kind: str, nodes: Sequence[str], peaks: Ints, per_node: int | None, options: Options, findings: Findings
+    kind: str, nodes: Sequence[str], peaks: Ints, per_node: int | None, options: ImportOptions, findings: Findings
 ) -> Ints:
     """Devices of a type on each node: as the node map says, else as many as each node has, else the most busy at once."""
     listed = set(options.node_map.listed(kind))

@@ -26,7 +26,7 @@ MAX_PLACEMENTS, MAX_PAIRS = 250_000, 50_000_000
 
 
 @dataclass(frozen=True)
-class Layout:
+class ClusterLayout:
     """Pools; kinds with shape and placements; for each of the ``kept`` runs its kind and its placement on record (``which``)."""
 
     places: tuple[str, ...]
@@ -41,14 +41,14 @@ class Layout:
     which: Ints
 
 
-def by_type(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Layout:
+def by_type(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
     small = {shape for shape in set(held.shapes) if all(count <= fleet.counts[kind] for kind, count in shape)}
     fits = np.asarray([shape in small for shape in held.shapes])
     drop("runs that hold more devices than there are", np.flatnonzero(~fits), held, runs, findings)
     kept = np.flatnonzero(fits)
     pool = {kind: p for p, kind in enumerate(fleet.types)}
     kinds = {shape: q for q, shape in enumerate(sorted({held.shapes[k] for k in kept}))}
-    return Layout(
+    return ClusterLayout(
         places=("cluster",),
         pool_names=fleet.types,
         pool_place=[0] * len(pool),
@@ -62,7 +62,7 @@ def by_type(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Layout:
     )
 
 
-def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Layout:
+def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
     pools = [(n, kind) for n in range(len(fleet.nodes)) for kind in fleet.types if fleet.on_node[kind][n] > 0]
     if len(pools) > MAX_POOLS:
         raise MisfitError(1, f"{len(pools):,} pools by node; at most {MAX_POOLS:,} are allowed: import by type", 1e6)
@@ -97,7 +97,7 @@ def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Layout:
             raise MisfitError(1, f"more than {MAX_PLACEMENTS:,} placements by node: import by type", 1e6)
     at = [{placement: c for c, placement in enumerate(choices)} for choices in placements]
     of_run = [kinds[pattern] for pattern in patterns]
-    return Layout(
+    return ClusterLayout(
         places=("cluster", *fleet.nodes),
         pool_names=tuple(f"{fleet.nodes[n]}/{kind}" for n, kind in pools),
         pool_place=[n + 1 for n, _ in pools],

@@ -79,7 +79,7 @@ def names_of(head: str, delimiter: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """Where the columns stand; -1 for one that is missing."""
 
     width: int
@@ -95,7 +95,7 @@ class Layout:
     energy: int
 
 
-def layout_of(line: int, names: Sequence[str]) -> Layout:
+def layout_of(line: int, names: Sequence[str]) -> ColumnLayout:
     """The columns by name; a MisfitError names what is missing."""
 
     def find(*wanted: str) -> int:
@@ -108,7 +108,7 @@ def layout_of(line: int, names: Sequence[str]) -> Layout:
     if not resources and find(*CORE_COLUMNS) < 0:
         why = "one of AllocTRES, AllocGRES, ReqTRES, AllocCPUS is needed to know what jobs held"
         raise MisfitError(line, f"columns {', '.join(names)[:200]}: {why}", RECOGNISED)
-    return Layout(
+    return ColumnLayout(
         width=len(names),
         job=find(*ID_COLUMNS),
         release=tuple(names.index(name) for name in RELEASE_COLUMNS if name in names),
@@ -185,7 +185,7 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
 
 def add_run(
     runs: Runs,
-    layout: Layout,
+    layout: ColumnLayout,
     line: int,
     job: str,
     row: Sequence[str],
@@ -225,7 +225,7 @@ def add_run(
     runs.energy.append(row[layout.energy] if layout.energy >= 0 else "")
 
 
-def note_edges(runs: Runs, layout: Layout, row: Sequence[str]) -> None:
+def note_edges(runs: Runs, layout: ColumnLayout, row: Sequence[str]) -> None:
     """The first end and the last release of all rows of jobs so far."""
     end = time_s(row[layout.end]) if layout.end >= 0 else None
     if end is not None:
@@ -235,7 +235,7 @@ def note_edges(runs: Runs, layout: Layout, row: Sequence[str]) -> None:
         runs.last_release = known if runs.last_release is None else max(runs.last_release, known)
 
 
-def span_of(layout: Layout, row: Sequence[str], where: str, findings: Findings) -> tuple[int | None, int | None, bool]:
+def span_of(layout: ColumnLayout, row: Sequence[str], where: str, findings: Findings) -> tuple[int | None, int | None, bool]:
     """Start, end, and whether the times could be read; without an end a finding says why."""
     if not row[layout.job].strip():
         findings.add("dropped", "rows without a JobID", where)
@@ -270,7 +270,7 @@ def span_of(layout: Layout, row: Sequence[str], where: str, findings: Findings) 
     return begin, end, True
 
 
-def release_of(layout: Layout, row: Sequence[str], begin: int, where: str, findings: Findings) -> int:
+def release_of(layout: ColumnLayout, row: Sequence[str], begin: int, where: str, findings: Findings) -> int:
     """When the job could have started: Eligible, else Submit, else its start; never after its start."""
     known = [value for value in (time_s(row[at]) for at in layout.release) if value is not None]
     if not known:

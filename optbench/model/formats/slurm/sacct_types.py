@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optbench.model.formats.imported import Findings, Options
+from optbench.model.formats.imported import Findings, ImportOptions
 from optbench.model.formats.slurm.sacct_fields import UNNAMED
 from optbench.model.formats.slurm.sacct_fleet import CORES, Held, Shape
 from optbench.model.formats.slurm.sacct_runs import Runs
@@ -24,7 +24,7 @@ UNTYPED = "runs whose type of GPU neither their row nor their nodes tell"
 ADVICE = "say it with --node-type NODES=TYPE (*=TYPE for runs without a node) or --nodes FILE"
 
 
-def typed(held: Held, runs: Runs, options: Options, findings: Findings) -> Held:
+def typed(held: Held, runs: Runs, options: ImportOptions, findings: Findings) -> Held:
     """The runs with the types of their nodes; those that stay without one are in ``lost``."""
     untyped = [
         k for k, shape in enumerate(held.shapes) if any(kind == UNNAMED for kind, _ in shape)
@@ -82,7 +82,7 @@ def seen_types(held: Held) -> dict[str, set[str]]:
 
 
 def type_of(
-    nodes: tuple[str, ...], seen: dict[str, set[str]], options: Options
+    nodes: tuple[str, ...], seen: dict[str, set[str]], options: ImportOptions
 ) -> tuple[str | None, str]:
     """The one type of all these nodes, and its source; "several" where not all have the same.
 
@@ -109,7 +109,7 @@ def renamed(shape: Shape, kind: str) -> Shape:
     return tuple(sorted(total.items()))
 
 
-def check_map(seen: dict[str, set[str]], options: Options, findings: Findings) -> None:
+def check_map(seen: dict[str, set[str]], options: ImportOptions, findings: Findings) -> None:
     """Nodes whose runs name another type than the map."""
     for node, kinds in sorted(seen.items()):
         said = options.node_map.types(node)

@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from io import TextIOWrapper
 from types import ModuleType
 
@@ -14,57 +16,47 @@ from optbench import __version__
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import emit, emit_json
 from optbench.cli.terminal.parser import Parser, UsageError, add_json
-from optbench.cli.verbs import (
-    audit,
-    bound,
-    catalogue,
-    claims,
-    compiling,
-    convert,
-    data,
-    doctor,
-    init,
-    new,
-    pareto,
-    quickstart,
-    report,
-    run_study,
-    schema,
-    simulate,
-    solve,
-    sync,
-    train,
-    tune,
-    ui,
-    verify,
-)
 from optbench.compiling.compile_meter import announcing, say_nothing, to_stderr
 from optbench.errors import ContradictionError, OptbenchError
 from optbench.workspace import activate
 
-VERBS: dict[str, ModuleType] = {
-    "solve": solve,
-    "verify": verify,
-    "bound": bound,
-    "simulate": simulate,
-    "audit": audit,
-    "pareto": pareto,
-    "run": run_study,
-    "train": train,
-    "tune": tune,
-    "sync": sync,
-    "ui": ui,
-    "report": report,
-    "claims": claims,
-    "convert": convert,
-    "list": catalogue,
-    "data": data,
-    "schema": schema,
-    "init": init,
-    "compile": compiling,
-    "new": new,
-    "doctor": doctor,
-    "quickstart": quickstart,
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb: its module in ``optbench.cli.verbs``, imported when the verb is run, and one line that says what it does."""
+
+    module_name: str
+    summary: str
+
+    @property
+    def module(self) -> ModuleType:
+        """The module, with DESCRIPTION, EXAMPLES, ``configure(parser)`` and ``run(args)``."""
+        return import_module(f"optbench.cli.verbs.{self.module_name}")
+
+
+VERBS: dict[str, Verb] = {
+    "solve": Verb("solve", "solve one instance; every result is verified and bounded"),
+    "verify": Verb("verify", "check a schedule: every constraint by name, every metric recomputed"),
+    "bound": Verb("bound", "certified lower bounds: value, source and proof"),
+    "simulate": Verb("simulate", "run a policy online in the event kernel"),
+    "audit": Verb("audit", "what a cluster's own log says could be saved, certified, and the policy to take"),
+    "pareto": Verb("pareto", "the front between two metrics, with a certified floor under it"),
+    "run": Verb("run_study", "run what is missing of a study; the same command resumes it"),
+    "train": Verb("train", "train a learned solver"),
+    "tune": Verb("tune", "search for better parameters, by a study's [tune] section"),
+    "sync": Verb("sync", "send to MLflow what is missing or has changed there"),
+    "ui": Verb("ui", "MLflow's pages on the runs of this workspace; Optuna's with --optuna"),
+    "report": Verb("report", "a study as one page: who is best, by how much, what is proven"),
+    "claims": Verb("claims", "the ledger of claims: the paper's figure, ours, the bound, the verdict"),
+    "convert": Verb("convert", "write an instance in another format"),
+    "list": Verb("catalogue", "problems, solvers and studies with their parameters, profiles of devices"),
+    "data": Verb("data", "public instances: list, fetch, path"),
+    "schema": Verb("schema", "JSON Schema of an instance, a schedule or a result"),
+    "init": Verb("init", "make a workspace: problems/, solvers/, studies/ with a working example"),
+    "compile": Verb("compiling", "compile the event kernel and the searches now, once per machine"),
+    "new": Verb("new", "write a small working solver, problem or study, with its test"),
+    "doctor": Verb("doctor", "versions, cores, GPUs, folders; what is missing and how to mend it"),
+    "quickstart": Verb("quickstart", "a first study in half a minute: solved, verified, bounded, compared"),
 }
 DESCRIPTION = "Declare a GPU-scheduling problem once; solve it, verify it, bound it."
 EPILOG = """\
@@ -105,9 +97,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(words: Sequence[str]) -> int:
     """Parse the words and run the verb they name."""
-    parser, verbs = build_parser()
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
+    parser, verbs = build_parser(words[:1])
     if not words:
         emit(parser.format_help())
         return exits.USAGE
@@ -121,21 +113,25 @@ def run(words: Sequence[str]) -> int:
         parser.error("which verb?")
     activate()
     with announcing(say_nothing if getattr(args, "quiet", False) else to_stderr):
-        code: int = VERBS[args.verb].run(args)
+        code: int = VERBS[args.verb].module.run(args)
     return code
 
 
-def build_parser() -> tuple[Parser, dict[str, Parser]]:
-    """The parser, and the parser of each verb."""
-    listed = "\n".join(f"  {name:<12}{module.SUMMARY}" for name, module in VERBS.items())
+def build_parser(wanted: Iterable[str] = tuple(VERBS)) -> tuple[Parser, dict[str, Parser]]:
+    """The parser, and the parser of each verb; only the verbs in ``wanted`` are imported and have options."""
+    listed = "\n".join(f"  {name:<12}{verb.summary}" for name, verb in VERBS.items())
     parser = Parser(prog="optbench", description=DESCRIPTION, epilog=EPILOG.format(verbs=listed), usage="optbench VERB [options]")
     parser.add_argument("--version", action=Version, help="show the version and leave")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", help=argparse.SUPPRESS, parser_class=Parser, prog="optbench")
+    wanted = set(wanted)
     verbs = {}
-    for name, module in VERBS.items():
-        examples = "examples:\n" + "\n".join(f"  {line}" for line in module.EXAMPLES)
-        verbs[name] = subparsers.add_parser(name, description=module.DESCRIPTION, epilog=examples)
-        module.configure(verbs[name])
+    for name, verb in VERBS.items():
+        if name not in wanted:
+            verbs[name] = subparsers.add_parser(name)
+            continue
+        examples = "examples:\n" + "\n".join(f"  {line}" for line in verb.module.EXAMPLES)
+        verbs[name] = subparsers.add_parser(name, description=verb.module.DESCRIPTION, epilog=examples)
+        verb.module.configure(verbs[name])
         add_json(verbs[name])
     return parser, verbs
 

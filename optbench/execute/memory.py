@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from optbench.sandbox import process_tree
+from optbench.sandbox import process_tree, ps
 from optbench.sandbox.system_calls import IS_LINUX
 
 # A container's own limit, by version of the control groups.
@@ -42,7 +42,7 @@ class TreeMemory:
         self.pids: set[int] = set()
         self.changed_at, self.due_at, self.late_at = 0.0, 0.0, math.inf
 
-    def of(self, used: list[process_tree.Usage]) -> float:
+    def of(self, used: list[ps.Usage]) -> float:
         """In MB; 0 where it takes an exact look, and that is not due."""
         together = sum(each.memory_mb for each in used) - self.baseline_mb
         if len(used) < 2 or together <= self.limit_mb or not IS_LINUX:

@@ -23,16 +23,6 @@ KB_PER_MB = 1024
 
 
 @dataclass(frozen=True)
-class Usage:
-    """What one process uses. Memory is its own: neither files nor, unlike ``rss``, what it maps of libraries."""
-
-    pid: int
-    cpu_s: float
-    memory_mb: float
-    threads: int
-
-
-@dataclass(frozen=True)
 class Ended:
     """A child that is gone: ``status`` as of ``waitpid``, and the most it ever had in memory, files included."""
 
@@ -103,7 +93,7 @@ def _stat(pid: int) -> list[str] | None:
         return None
 
 
-def usage(pid: int) -> Usage | None:
+def usage(pid: int) -> ps.Usage | None:
     """What a process uses, None when it is gone or dead; its processor time includes children that it has reaped."""
     if not IS_LINUX:
         return ps.usage(pid)
@@ -111,7 +101,7 @@ def usage(pid: int) -> Usage | None:
     if fields is None or fields[0] in "ZX":
         return None
     ticks = sum(map(int, fields[11:15]))
-    return Usage(pid, ticks / TICKS_PER_S, own_memory_mb(pid), int(fields[17]))
+    return ps.Usage(pid, ticks / TICKS_PER_S, own_memory_mb(pid), int(fields[17]))
 
 
 def own_memory_mb(pid: int) -> float:

@@ -7,9 +7,18 @@ its own and lost its parent is not found.
 from __future__ import annotations
 
 import subprocess
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from optbench.sandbox import process_tree
+
+@dataclass(frozen=True)
+class Usage:
+    """What one process uses. Memory is its own: neither files nor, unlike ``rss``, what it maps of libraries."""
+
+    pid: int
+    cpu_s: float
+    memory_mb: float
+    threads: int
 
 
 class PsRow(NamedTuple):
@@ -52,11 +61,11 @@ def descendants(root: int) -> list[int]:
     return list(found)
 
 
-def usage(pid: int) -> process_tree.Usage | None:
+def usage(pid: int) -> Usage | None:
     row = rows().get(pid)
     if row is None or row.state.startswith("Z"):
         return None
-    return process_tree.Usage(pid, seconds(row.cpu), row.rss_kb / 1024, 1)
+    return Usage(pid, seconds(row.cpu), row.rss_kb / 1024, 1)
 
 
 def seconds(text: str) -> float:

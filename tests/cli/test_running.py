@@ -136,7 +136,7 @@ def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
     subprocess.run(["bash", "-c", banked], cwd=tmp_path, env=env, capture_output=True, timeout=120, check=True)
     failed = {}
     for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", *ALONE))):
-        for example in VERBS[name].EXAMPLES:
+        for example in VERBS[name].module.EXAMPLES:
             done = subprocess.run(
                 ["bash", "-c", example], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
             )

@@ -201,7 +201,7 @@ def test_same_seed_and_work_limit_same_schedule(cli: Cli, tmp_path: Path) -> Non
     assert texts[0] == texts[1]
 
 
-def test_every_verb_of_this_issue_is_there_and_takes_json(cli: Cli) -> None:
+def test_every_verb_takes_json_and_shows_examples(cli: Cli) -> None:
     assert {"solve", "verify", "bound", "convert", "list", "data", "schema", "init", "new", "doctor"} <= set(VERBS)
     for name in VERBS:
         shown = cli(name, "--help")

@@ -1,1 +1,1 @@
-"""Verbs: each module has SUMMARY, EXAMPLES, ``configure(parser)`` and ``run(args) -> exit code``."""
+"""Verbs: each module has DESCRIPTION, EXAMPLES, ``configure(parser)`` and ``run(args) -> exit code``."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from optbench.audit.log import AuditOptions
     from optbench.audit.ranges import Ranges
 
-SUMMARY = "what a cluster's own log says could be saved, certified, and the policy to take"
 DESCRIPTION = (
     "From a Slurm log (sacct --parsable2, or CSV) and GPU profiles: the energy of the recorded schedule, verified; the "
     "certified least energy of any scheduler at the same mean time in the system; what policies would have used; where the "

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from optbench.bounds.bank.bank_entries import Recheck
     from optbench.model.result import Bound
 
-SUMMARY = "certified lower bounds: value, source and proof"
 DESCRIPTION = "Lower bounds on the objective that no schedule can beat, each with its source and how it is proved."
 EXAMPLES = (
     "optbench bound gpu_dag:tasks=12",

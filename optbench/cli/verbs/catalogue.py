@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from optbench.plugins.discovery import Entry, Kind
     from optbench.power.profiles import Profile
 
-SUMMARY = "problems, solvers and studies with their parameters, profiles of devices"
 DESCRIPTION = (
     "List the plug-ins: your own of this workspace, and the built-in ones.\n"
     "Or the profiles of devices: the shipped ones, or those you name, by name or file."

@@ -7,7 +7,6 @@ import argparse
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show
 
-SUMMARY = "the ledger of claims: the paper's figure, ours, the bound, the verdict"
 DESCRIPTION = (
     "Show each published claim of a study beside what was measured here: our figure with its 95 % interval, what the certified "
     "bounds allow, the mean gap, and whether it holds. Without STUDY: of every study that was run here. Nothing is run. The exit "

@@ -7,7 +7,6 @@ import argparse
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import DIM, GOOD, emit_json, escape, length, show
 
-SUMMARY = "compile the event kernel and the searches now, once per machine"
 DESCRIPTION = (
     "Compile what solvers, policies and bounds run, into the user's cache folder ($OPTBENCH_CACHE, or the platform's). Without "
     "this the first use of each does it, before its clock starts. What is compiled already is left alone."

@@ -16,7 +16,6 @@ from optbench.cli.terminal.targets import TARGET_HELP, import_of_problem, instan
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import, ImportOptions
 
-SUMMARY = "write an instance in another format"
 DESCRIPTION = (
     "Read an instance of any known format (or generate one) and write it in another; - is stdout. A Slurm log (sacct) or a "
     "WfFormat workflow also has a schedule on record. They, and problems that read a record, have a report of what was read, "

@@ -15,7 +15,6 @@ from optbench.cli.terminal.parser import Parser, add_json
 if TYPE_CHECKING:
     from optbench.data import DataFile, DataSet
 
-SUMMARY = "public instances: list, fetch, path"
 DESCRIPTION = (
     "Public instances with checksums: those below $OPTBENCH_DATA where it is set, otherwise fetched once into a cache\n"
     "($OPTBENCH_CACHE, or ~/.cache/optbench)."

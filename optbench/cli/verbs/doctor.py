@@ -8,7 +8,6 @@ from dataclasses import asdict
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table
 
-SUMMARY = "versions, cores, GPUs, folders; what is missing and how to mend it"
 DESCRIPTION = "Look at this installation. The exit code is 1 if something does not work, else 0."
 EXAMPLES = ("optbench doctor", "optbench doctor --json")
 MARKS = {"ok": f"[{GOOD}]ok[/]", "note": f"[{DIM}]note[/]", "problem": f"[{BAD}]problem[/]"}

@@ -9,7 +9,6 @@ from pathlib import Path
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import DIM, GOOD, emit_json, escape, show
 
-SUMMARY = "make a workspace: problems/, solvers/, studies/ with a working example"
 DESCRIPTION = "Make a folder a workspace: your own plug-ins live there beside the built-in ones. Nothing is overwritten."
 EXAMPLES = ("optbench init", "optbench init my-lab --compile")
 

@@ -7,7 +7,6 @@ import argparse
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import GOOD, emit_json, escape, show
 
-SUMMARY = "write a small working solver, problem or study, with its test"
 DESCRIPTION = "Write a small working plug-in and its test into this workspace; change it into yours."
 EXAMPLES = ("optbench new solver my_rule", "optbench new problem my_cluster", "optbench new study my_question")
 KINDS = ("solver", "problem", "study")

@@ -18,7 +18,6 @@ from optbench.cli.terminal.targets import add_target, instance_of
 if TYPE_CHECKING:
     from optbench.pareto.points import Front, FrontPoint, FrontProgress
 
-SUMMARY = "the front between two metrics, with a certified floor under it"
 DESCRIPTION = "Least y under a limit on x, for limits over the whole range of x: every point verified and bounded."
 EXAMPLES = (
     "optbench pareto gpu_dag:tasks=6,transfers=false --points 5 --time-limit 5s --html front.html",

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import DIM, GOOD, escape, show
-from optbench.cli.terminal.parser import number
+from optbench.cli.terminal.parser import Parser, add_json, number
 
-SUMMARY = "a first study in half a minute: solved, verified, bounded, compared"
 DESCRIPTION = (
     "Run the study `quickstart`: exact solvers, prices and rules on a night of training, GPU task graphs and job shops; then the "
     "table, the gates, the report and the runs in MLflow. Outside of a workspace one is made in ./optbench-quickstart. The same "
@@ -37,7 +36,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.cli.main import build_parser
     from optbench.cli.verbs import run_study
 
     root, made = workspace()
@@ -47,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
     compile_first()
     options = ["--json"] * args.json + ["--no-track"] * args.no_track + ["--quiet"] * args.quiet
     jobs = args.jobs or min(JOBS, os.cpu_count() or 1)
-    code = run_study.run(build_parser()[0].parse_args(["run", STUDY, "-n", str(jobs), *options]))
+    parser = Parser(prog="optbench run")
+    run_study.configure(parser)
+    add_json(parser)
+    code = run_study.run(parser.parse_args([STUDY, "-n", str(jobs), *options]))
     if not args.json and code != exits.INTERRUPTED:
         show_next(root)
     return code

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from optbench.evaluate.summaries import Summary
     from optbench.report.gathered import StudyReport
 
-SUMMARY = "a study as one page: who is best, by how much, what is proven"
 DESCRIPTION = (
     "Write the report of a study, from what the local store holds of it: ranking with intervals, gaps, instances, gates, claims, "
     "failures with the commands that repeat them, machine and versions. Nothing is run. Without STUDY: of every study that was "

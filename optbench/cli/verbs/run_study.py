@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from optbench.study.cells import Cell
     from optbench.study.declared import Study
 
-SUMMARY = "run what is missing of a study; the same command resumes it"
 DESCRIPTION = (
     "Run the cells of a study that the local store does not hold yet, each in a process of its own. Ctrl-C, or a kill at any "
     "moment, loses nothing that is finished; the same command goes on from there."

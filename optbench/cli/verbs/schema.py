@@ -7,7 +7,6 @@ import argparse
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import emit_json
 
-SUMMARY = "JSON Schema of an instance, a schedule or a result"
 DESCRIPTION = "Print the JSON Schema (draft 2020-12) of one of optbench's files."
 EXAMPLES = ("optbench schema instance", "optbench schema result > result.schema.json")
 KINDS = ("instance", "schedule", "result")

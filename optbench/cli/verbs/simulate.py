@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from optbench.model.instance import Instance
     from optbench.simulation import Simulation
 
-SUMMARY = "run a policy online in the event kernel"
 DESCRIPTION = "Run a policy in the event kernel: it decides as time goes on, and what it leaves is verified and bounded."
 EXAMPLES = (
     "optbench simulate gpu_dag:tasks=40 --policy fcfs",

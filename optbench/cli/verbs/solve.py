@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from optbench.model.instance import Instance
     from optbench.model.result import Result
 
-SUMMARY = "solve one instance; every result is verified and bounded"
 DESCRIPTION = "Solve one instance. The schedule is verified, the objective bounded, and the gap between them shown."
 EXAMPLES = (
     "optbench solve jobshop:jobs=6,machines=4 -s cpsat --time-limit 5s -o schedule.json",

@@ -13,7 +13,6 @@ from optbench.cli.terminal.output import DIM, emit_json, escape, show, table
 if TYPE_CHECKING:
     from optbench.store.run_store import Store
 
-SUMMARY = "send to MLflow what is missing or has changed there"
 DESCRIPTION = (
     "Make MLflow hold exactly one run for every cell of the studies in the local store. What is right already is left alone, so "
     "that this can be repeated at any time. The store is the workspace's mlflow/mlflow.db, or what $MLFLOW_TRACKING_URI names."

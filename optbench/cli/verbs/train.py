@@ -17,7 +17,6 @@ from optbench.cli.terminal.parser import UsageError, number, setting, settings_o
 if TYPE_CHECKING:
     from optbench.plugins.training import Trainable, TrainingResult
 
-SUMMARY = "train a learned solver"
 DESCRIPTION = (
     "Train a learned solver on instances of a problem (seeds 1000 and up) and write its checkpoint (with what it "
     "was trained on and what that took). Stopped or killed, the same command goes on; curves go to CHECKPOINT.curves.csv and "

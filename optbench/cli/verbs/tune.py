@@ -13,7 +13,6 @@ from optbench.cli.terminal.parser import number
 if TYPE_CHECKING:
     from optbench.tune.search import TuneRun
 
-SUMMARY = "search for better parameters, by a study's [tune] section"
 DESCRIPTION = (
     "Search for better parameters of a solver or a problem, then compare them with the defaults on seeds that the search has "
     "not seen, and write them to a file that run, solve, simulate and pareto accept (-p params=FILE). Trials are ordinary cells "

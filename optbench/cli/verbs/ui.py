@@ -16,7 +16,6 @@ from optbench.cli.terminal.parser import UsageError, number
 if TYPE_CHECKING:
     from optbench.track.tracking_address import TrackingAddress
 
-SUMMARY = "MLflow's pages on the runs of this workspace; Optuna's with --optuna"
 DESCRIPTION = "Start MLflow's server on the workspace's store and show its address. Ctrl-C ends it."
 EXAMPLES = ("optbench ui", "optbench ui --port 5001 --no-browser", "optbench ui --optuna")
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)

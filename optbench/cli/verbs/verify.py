@@ -10,7 +10,6 @@ from optbench.cli.terminal.output import BAD, GOOD, emit_json, escape, figure, s
 from optbench.cli.terminal.parser import number
 from optbench.cli.terminal.targets import add_target, instance_of
 
-SUMMARY = "check a schedule: every constraint by name, every metric recomputed"
 DESCRIPTION = (
     "Check a schedule against its instance, as it stands: no tolerance in time, capacity or work. The exit code is 0 only if it "
     "is feasible, 4 if it is not. With --repair, starts and ends may first move by 1 µs, or by one tick where that is coarser."

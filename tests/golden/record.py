@@ -1,0 +1,72 @@
+"""Records the golden files again, or says what differs from them.
+
+    python tests/golden/record.py [--only PART] [--check] [--into FOLDER] [--sample]
+
+Without options it overwrites the recorded files. With --check it overwrites nothing, prints each
+difference (numbers to the last digit), those of texts at the end, and exits with 1 if a number, a
+key or a code differs. Each part runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from tests.golden.commands import record_commands  # noqa: E402
+from tests.golden.solving import record_solvers
+from tests.golden.recording import FOLDER, Recording, compare, read, write  # noqa: E402
+
+PARTS: dict[str, Callable[[bool], Recording]] = {
+    "commands": record_commands,
+    "solvers": record_solvers,
+}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--check", action="store_true", help="compare, and overwrite nothing")
+    parser.add_argument("--into", type=Path, help="write there and not beside this file")
+    parser.add_argument("--sample", action="store_true", help="only what `make test` compares")
+    args = parser.parse_args()
+    if args.sample and args.into is None and not args.check:
+        parser.error("--sample would overwrite the whole; give --into or --check")
+    return args
+
+
+def main() -> int:
+    args = arguments()
+    if args.only and not args.check:
+        write(args.only, PARTS[args.only](args.sample), args.into or FOLDER)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="optbench-golden-") as name:
+        folder = Path(name) if args.check else args.into or FOLDER
+        differing = 0
+        for part in [args.only] if args.only else PARTS:
+            words = [sys.executable, __file__, "--only", part, "--into", str(folder)]
+            subprocess.run([*words, *["--sample"] * args.sample], check=True, cwd=ROOT)
+            differing += show(part, folder, args.sample) if args.check else 0
+    return 1 if differing else 0
+
+
+def show(part: str, folder: Path, sample: bool) -> int:
+    """Print what differs; how many differences are not of texts."""
+    old, new = read(part), read(part, folder)
+    found = compare(old.entries, new.entries, whole=not sample, exact=True)
+    texts = compare(old.texts, new.texts, whole=not sample)
+    print(f"{part}: {len(new.entries)} entries, {len(found)} differences, {len(texts)} texts")
+    print("".join(f"  {line}\n" for line in found + [f"text {line}" for line in texts]), end="")
+    return len(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

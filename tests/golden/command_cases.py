@@ -41,7 +41,10 @@ COMMANDS = (
     case("solve gpu_dag:tasks=6 -s cpsat --work-limit 0.2 --seed 3 -o dag_schedule.json -q"),
     case("solve gpu_dag:tasks=6 -s lp_guided --work-limit 20 --seed 3 -q", slow=True),
     case("solve rcpsp:activities=8 -s highs --work-limit 5 -q"),
-    case("solve jobshop:jobs=3,machines=3 -s random_rules --work-limit 3 --seed 7 --instance-seed 2 -q"),
+    case(
+        "solve jobshop:jobs=3,machines=3 -s random_rules --work-limit 3 "
+        "--seed 7 --instance-seed 2 -q"
+    ),
     case("solve shop.txt -s fcfs --warm-start shop_schedule.json -q"),
     case("solve two_levels -s cpsat --work-limit 1 -q"),
     case("solve gpu_dag:tasks=4 -s heft --explain -q", slow=True),
@@ -72,7 +75,10 @@ COMMANDS = (
     case("simulate too_late --policy fcfs"),
     case("simulate shop.txt --policy cpsat"),
     # audit, pareto
-    case("audit march.sacct --profile a100=A100-PCIe --policy greedy,joint_nf --keep clock", slow=True),
+    case(
+        "audit march.sacct --profile a100=A100-PCIe --policy greedy,joint_nf --keep clock",
+        slow=True,
+    ),
     case("audit march.sacct --profile a100=A100-PCIE"),
     case("pareto gpu_dag:tasks=4,transfers=false --points 3 --time-limit 30s -q", slow=True),
     case("pareto shop.txt --x makespan_s --y makespan_s -q"),

@@ -45,7 +45,11 @@ def workspace() -> Iterator[Path]:
 def run(words: list[str]) -> tuple[int, str]:
     """Exit code and standard output."""
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
         try:
             code = main(words)
         except SystemExit as left:

@@ -6,29 +6,44 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 VARIES, TEXT, FILE = "<varies>", "<text>", "<file>"
 # Times, memory, versions and hashes of code. The key stays, its value is masked.
-VARYING_KEYS = frozenset(
-    "at began_at bounding_s build_s calibration_s code code_version compile_s cores cpu_s decision_ms "
-    "inside_s lp_s machine median_wall_s optbench parent_run_id peak_memory_mb t_s threads_available time_s "
-    "time_to_first_s total_s training_s wall_defaults_s wall_s wall_tuned_s worker".split()
+VARYING_KEYS = _words(
+    "at began_at bounding_s build_s calibration_s code code_version compile_s cores cpu_s "
+    "decision_ms inside_s key lp_s machine median_wall_s optbench parent_run_id peak_memory_mb "
+    "t_s threads_available time_s time_to_first_s total_s training_s wall_defaults_s wall_s "
+    "wall_tuned_s worker"
 )
 # Sentences for people. Any string with a blank in it counts as such a sentence too.
-TEXT_KEYS = frozenset(
-    "advice argument cause description detail error formulation_reason headline message note question "
-    "remark remedy summary text title why words".split()
+TEXT_KEYS = _words(
+    "advice argument cause description detail error formulation_reason headline message note "
+    "question remark remedy summary text title why words"
 )
+# Never such a sentence, blanks or not: verdicts, formulas, weighted objectives, dates of a log.
+CODE_KEYS = _words("expression from objective objective_name ours rank ranked_by to verdict")
 # Places of files, which may move.
-FILE_KEYS = frozenset("bank checkpoint curves file folder html page params_file path paths report schedule_file shadows".split())
+FILE_KEYS = _words(
+    "bank checkpoint curves file folder html page params_file path paths report schedule_file "
+    "shadows"
+)
 RELATIVE, ABSOLUTE = 1e-12, 1e-14
 
 
 def normalised(
-    value: Any, folder: str, texts: dict[str, str], where: str = "", varying: frozenset[str] = frozenset()
+    value: Any,
+    folder: str,
+    texts: dict[str, str],
+    where: str = "",
+    varying: frozenset[str] = frozenset(),
 ) -> Any:
     """The document with masks; ``texts`` receives every text by its place."""
     if isinstance(value, Mapping):
-        out = {}
+        out: dict[str, Any] = {}
         for key, item in value.items():
             place = f"{where}.{key}" if where else str(key)
             if key in VARYING_KEYS or key in varying:
@@ -37,6 +52,8 @@ def normalised(
                 out[key] = FILE
             elif key in FILE_KEYS and isinstance(item, list):
                 out[key] = [FILE for _ in item]
+            elif key in CODE_KEYS and isinstance(item, str):
+                out[key] = item
             elif key in TEXT_KEYS and isinstance(item, str):
                 texts[place] = item.replace(folder, "WORKSPACE")
                 out[key] = TEXT
@@ -44,7 +61,10 @@ def normalised(
                 out[key] = normalised(item, folder, texts, place, varying)
         return out
     if isinstance(value, list):
-        return [normalised(item, folder, texts, f"{where}[{k}]", varying) for k, item in enumerate(value)]
+        return [
+            normalised(item, folder, texts, f"{where}[{k}]", varying)
+            for k, item in enumerate(value)
+        ]
     if isinstance(value, str):
         if any(mark.isspace() for mark in value):
             texts[where] = value.replace(folder, "WORKSPACE")

@@ -1,4 +1,4 @@
-"""The only place where the golden files import from inside optbench: move these imports with the code."""
+"""All that the golden files import from inside optbench: these lines move with the code."""
 
 from __future__ import annotations
 

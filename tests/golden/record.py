@@ -22,21 +22,31 @@ sys.path.insert(0, str(ROOT))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tests.golden.commands import record_commands  # noqa: E402
-from tests.golden.solving import record_solvers
+from tests.golden.fixtures import record_fixtures, write_fixtures  # noqa: E402
 from tests.golden.recording import FOLDER, Recording, compare, read, write  # noqa: E402
+from tests.golden.solving import record_solvers  # noqa: E402
+from tests.golden.study_rows import record_reference, record_studies  # noqa: E402
 
 PARTS: dict[str, Callable[[bool], Recording]] = {
     "commands": record_commands,
     "solvers": record_solvers,
+    "studies": record_studies,
+    "geo_reference": record_reference,
+    "fixtures": record_fixtures,
 }
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", choices=PARTS, help="one part")
     parser.add_argument("--check", action="store_true", help="compare, and overwrite nothing")
     parser.add_argument("--into", type=Path, help="write there and not beside this file")
     parser.add_argument("--sample", action="store_true", help="only what `make test` compares")
+    parser.add_argument(
+        "--write-fixtures", action="store_true", help="write the files of fixtures/ anew, and leave"
+    )
     args = parser.parse_args()
     if args.sample and args.into is None and not args.check:
         parser.error("--sample would overwrite the whole; give --into or --check")
@@ -45,6 +55,9 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
+    if args.write_fixtures:
+        write_fixtures()
+        return 0
     if args.only and not args.check:
         write(args.only, PARTS[args.only](args.sample), args.into or FOLDER)
         return 0

@@ -31,7 +31,9 @@ def write_lines(path: Path, entries: Iterable[Entry]) -> None:
 
 
 def read(part: str, folder: Path = FOLDER) -> Recording:
-    return Recording(read_lines(folder / f"{part}.jsonl"), read_lines(folder / f"{part}_texts.jsonl"))
+    return Recording(
+        read_lines(folder / f"{part}.jsonl"), read_lines(folder / f"{part}_texts.jsonl")
+    )
 
 
 def write(part: str, recording: Recording, folder: Path = FOLDER) -> None:
@@ -41,7 +43,9 @@ def write(part: str, recording: Recording, folder: Path = FOLDER) -> None:
         write_lines(folder / f"{part}_texts.jsonl", recording.texts)
 
 
-def compare(recorded: list[Entry], found: list[Entry], whole: bool = True, exact: bool = False) -> list[str]:
+def compare(
+    recorded: list[Entry], found: list[Entry], whole: bool = True, exact: bool = False
+) -> list[str]:
     """Differences by name; where not the ``whole`` was found again, entries may be missing."""
     old, new = ({entry["name"]: entry for entry in entries} for entries in (recorded, found))
     out = [f"{name}: not recorded" for name in new if name not in old]

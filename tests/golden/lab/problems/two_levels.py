@@ -1,4 +1,4 @@
-"""One task with a fast mode (2 s, 20 J) and a frugal one (4 s, 12 J), in order of time and energy."""
+"""One task, a fast mode (2 s, 20 J), a frugal one (4 s, 12 J): least time, then least energy."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ COMMANDS = (
     # studies: exit codes 0, 5 and 6
     case("run plain --no-track -q"),
     case("run judged --no-track -q", slow=True),
-    case("run failing --no-track -q", slow=True),
+    case("run failing --no-track -q"),
     case("run plain --only solver=fcfs --no-track -q"),
     case("report plain"),
     case("claims plain"),

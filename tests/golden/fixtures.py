@@ -24,8 +24,8 @@ WRITTEN_BY = (
     "train chsac_af --on geo_dc:days=0.05 -p mode=paper -p hidden=8 -p decisions=800 -p envs=4 "
     "-o network.safetensors --no-track -q",
     "train learned_prices --on geo_dc:days=0.2,rate=0.002,drain=yes,minimize=cost,"
-    "local_hours=yes,sojourn_s=4h -p envs=1 -p validation=1 -p imitate_on=1 -p imitation_steps=50 -p generations=2 -p pairs=1 "
-    "-o prices.json --no-track -q",
+    "local_hours=yes,sojourn_s=4h -p envs=1 -p validation=1 -p imitate_on=1 "
+    "-p imitation_steps=50 -p generations=2 -p pairs=1 -o prices.json --no-track -q",
     "solve shop.json -s cpsat --work-limit 1 --bank -q",
     "solve jobshop:jobs=4,machines=3 -s fcfs --bank -q",
     "run judged --no-track -q",

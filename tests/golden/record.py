@@ -2,9 +2,10 @@
 
     python tests/golden/record.py [--only PART] [--check] [--into FOLDER] [--sample]
 
-Without options it overwrites the recorded files. With --check it overwrites nothing, prints each
-difference (numbers to the last digit), those of texts at the end, and exits with 1 if a number, a
-key or a code differs. Each part runs in a process of its own.
+Without --check every part is recorded twice, in two processes, and overwritten only if both agree to
+the last digit. With --check nothing is overwritten: each difference is printed, those of texts at
+the end, and the exit code is 1 if a number, a key or a code differs. --only PART --into FOLDER
+records once, there.
 """
 
 from __future__ import annotations
@@ -58,22 +59,32 @@ def main() -> int:
     if args.write_fixtures:
         write_fixtures()
         return 0
-    if args.only and not args.check:
-        write(args.only, PARTS[args.only](args.sample), args.into or FOLDER)
+    if args.only and args.into:
+        write(args.only, PARTS[args.only](args.sample), args.into)
         return 0
-    with tempfile.TemporaryDirectory(prefix="optbench-golden-") as name:
-        folder = Path(name) if args.check else args.into or FOLDER
-        differing = 0
-        for part in [args.only] if args.only else PARTS:
-            words = [sys.executable, __file__, "--only", part, "--into", str(folder)]
-            subprocess.run([*words, *["--sample"] * args.sample], check=True, cwd=ROOT)
-            differing += show(part, folder, args.sample) if args.check else 0
-    return 1 if differing else 0
+    wrong = 0
+    for part in [args.only] if args.only else PARTS:
+        with tempfile.TemporaryDirectory(prefix="optbench-golden-") as name:
+            once, twice = Path(name) / "once", Path(name) / "twice"
+            record_in_a_process(part, once, args.sample)
+            if args.check:
+                wrong += show(part, read(part), read(part, once), args.sample)
+                continue
+            record_in_a_process(part, twice, args.sample)
+            varying = show(part, read(part, once), read(part, twice), args.sample)
+            wrong += varying
+            if not varying:
+                write(part, read(part, once), args.into or FOLDER)
+    return 1 if wrong else 0
 
 
-def show(part: str, folder: Path, sample: bool) -> int:
+def record_in_a_process(part: str, folder: Path, sample: bool) -> None:
+    words = [sys.executable, __file__, "--only", part, "--into", str(folder)]
+    subprocess.run([*words, *["--sample"] * sample], check=True, cwd=ROOT)
+
+
+def show(part: str, old: Recording, new: Recording, sample: bool) -> int:
     """Print what differs; how many differences are not of texts."""
-    old, new = read(part), read(part, folder)
     found = compare(old.entries, new.entries, whole=not sample, exact=True)
     texts = compare(old.texts, new.texts, whole=not sample)
     print(f"{part}: {len(new.entries)} entries, {len(found)} differences, {len(texts)} texts")

@@ -33,6 +33,7 @@ from optbench.sim.kernel.events import (
     has_room,
     start,
     ticks_left,
+    whole_ticks,
     touch,
     wake,
 )  # fmt: skip
@@ -264,13 +265,19 @@ def choices(plant: Plant, rule: Rule, task: int) -> tuple[int, int]:
 def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
     """The best mode that can begin now, or NONE."""
     best, least = NONE, math.inf
+    # Calls that take whole tables cost more than what they do: ``ticks_left`` only for what has been interrupted.
+    begun = state.last_part[task] != NONE
     first, last = choices(plant, rule, task)
     for mode in range(first, last):
         if not (rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)):
             continue
         if plant.size[SENDS] and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]:
             continue
-        value = score(plant, state, rule, task, mode, state.total[NOW], ticks_left(plant, state, task, mode))
+        if begun:
+            length = ticks_left(plant, state, task, mode)
+        else:
+            length = whole_ticks(plant.units[task] * plant.ticks_per_unit[mode])
+        value = score(plant, state, rule, task, mode, state.total[NOW], length)
         if value < least:
             best, least = mode, value
     return best
@@ -282,6 +289,7 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
     now, ready = state.total[NOW], state.status[task] == READY
     soon = now if ready else coming_at(plant, state, task)
     best, least, best_begin, best_length, last, there = NONE, math.inf, 0.0, 0.0, NONE - 1, now
+    begun = state.last_part[task] != NONE
     first, behind = choices(plant, rule, task)
     for mode in range(first, behind):
         if not (rule.allowed[mode] & load and fits(plant, task, mode)):
@@ -292,7 +300,10 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
         begins = max(soon, there)
         for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
             begins = max(begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1])
-        length = ticks_left(plant, state, task, mode)
+        if begun:
+            length = ticks_left(plant, state, task, mode)
+        else:
+            length = whole_ticks(plant.units[task] * plant.ticks_per_unit[mode])
         value = score(plant, state, rule, task, mode, begins, length)
         if value < least:
             best, least, best_begin, best_length = mode, value, begins, length

@@ -20,12 +20,19 @@ def whole_ticks(value: float) -> float:
     if value >= HALF_BEYOND:
         return value
     whole = (value + HALF_BEYOND) - HALF_BEYOND  # rounds halves to the even side, as numpy does
-    off = abs(value - whole)
+    above = value - whole
     # An ulp is at most 2^-52 of the value: mostly that settles it, and there is no need for the exact one.
-    near = off <= GUARD_TICKS and off <= GUARD_ULPS * LARGEST_ULP * value
-    if near and off <= GUARD_ULPS * math.ldexp(1.0, max(math.frexp(value)[1] - 53, -1074)):
+    if abs(above) <= GUARD_ULPS * LARGEST_ULP * value and is_within_guard(value, abs(above)):
         return whole
-    return whole if whole >= value else whole + 1.0
+    return whole + 1.0 if above > 0.0 else whole
+
+
+@njit(cache=True)
+def is_within_guard(value: float, off: float) -> bool:
+    """Whether a product this far from a whole number is that number."""
+    if off == 0.0:
+        return True
+    return off <= GUARD_TICKS and off <= GUARD_ULPS * math.ldexp(1.0, max(math.frexp(value)[1] - 53, -1074))
 
 
 @njit(cache=True)

@@ -19,18 +19,18 @@ from types import EllipsisType
 from typing import Any
 
 from optbench.bounds.auto import METHODS, bound_kernels, lower_bounds
-from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.compiling.compile_meter import compiled_s
 from optbench.compiling.kernel_table import prepare
 from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
 from optbench.model.formats import format_registry
 from optbench.model.instance import Instance
-from optbench.model.measures import Value, check_bound, gap, is_closed
+from optbench.model.measures import is_closed
 from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Result, Status, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
+from optbench.outcome import Outcome, outcome_of
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.run_claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
@@ -261,13 +261,8 @@ class _Solving:
     def _assemble(self, schedule: Schedule | None) -> Result:
         runs = self.runs
         verdict = verify(self.instance, schedule) if schedule is not None else None
-        values = verdict.objectives if verdict is not None else ()
-        unsolved = self.instance.objective.num_levels - len(runs)
-        lows = (*(run.bound for run in runs), *(None,) * unsolved)
-        for run, value in zip(runs, values, strict=False):
-            if run.bound is not None:
-                check_bound(value, run.bound, run.bounds[-1].source, self.instance.name)
-        gaps = tuple(gap(value, low) for value, low in zip(values, lows, strict=True)) if values else ()
+        bounds = tuple(b for run in runs for b in labelled_bounds(run))
+        outcome = outcome_of(self.instance, verdict, bounds, floors=self.bounding)
         rejected = next((run.rejected[-1] for run in runs if run.rejected), None)
         return Result(
             instance=self.instance.name,
@@ -276,15 +271,15 @@ class _Solving:
             solver=self.name,
             seed=self.budget.seed,
             threads=self.budget.threads,
-            status=_status(runs, values),
+            status=_status(runs, outcome),
             termination=_termination(runs),
-            objective=_value(values),
-            bound=_value(lows),
-            gap=_value(gaps),
+            objective=outcome.objective,
+            bound=outcome.bound,
+            gap=outcome.gap,
             verified=verdict is not None and verdict.feasible,
             violations=_violations(verdict, rejected),
-            metrics=self._metrics(verdict) if verdict is not None else {},
-            bounds=tuple(b for run in runs for b in labelled_bounds(run)),
+            metrics=outcome.metrics,
+            bounds=bounds,
             wall_s=round(self.solving_s, 6),
             compile_s=round(self.compile_s, 3),
             time_to_first_s=_first(runs),
@@ -296,11 +291,6 @@ class _Solving:
             infeasibility=runs[-1].infeasibility if schedule is None else None,
             repaired=next((run.repaired for run in reversed(runs) if run.best is not None), None),
         )
-
-    def _metrics(self, verdict: Verdict) -> dict[str, float]:
-        """The verifier's, and where work arrives what bounds them."""
-        floors = path_metrics(self.instance, verdict.metrics) if self.bounding and verdict.feasible else {}
-        return verdict.metrics | floors
 
     def _bounding(self) -> dict[str, Any]:
         """What people waited for beside the solver, where they will have felt it."""
@@ -326,13 +316,12 @@ def _crash(run: Run) -> str | None:
     return f"{type(run.crash).__name__}: {run.crash} ({frame.filename}:{frame.lineno})"
 
 
-def _status(runs: list[Run], values: tuple[float, ...]) -> Status:
+def _status(runs: list[Run], outcome: Outcome) -> Status:
     run = runs[-1]
     if run.crash is not None:
         return "error"
-    if values:
-        proven = [is_closed(run.instance, value, run.bound) for run, value in zip(runs, values, strict=False)]
-        return "optimal" if len(proven) == len(values) and all(proven) else "feasible"
+    if outcome.objectives:
+        return "optimal" if outcome.is_optimal else "feasible"
     if run.proven_infeasible:
         return "infeasible"
     return "unbounded" if run.proven_unbounded else "unknown"
@@ -340,14 +329,6 @@ def _status(runs: list[Run], values: tuple[float, ...]) -> Status:
 
 def _termination(runs: list[Run]) -> Termination:
     return next((run.termination for run in runs if run.termination != "finished"), "finished")
-
-
-def _value(values: tuple[float | None, ...]) -> Value | None:
-    """A number for one level, a tuple for several, None when it is missing."""
-    known = tuple(value for value in values if value is not None)
-    if len(known) != len(values) or not known:
-        return None
-    return known[0] if len(known) == 1 else known
 
 
 def _violations(verdict: Verdict | None, rejected: Verdict | None) -> tuple[str, ...]:

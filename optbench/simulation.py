@@ -13,16 +13,16 @@ import numpy as np
 
 from optbench.api import load_compiled_code, load_target, peak_memory_mb
 from optbench.bounds.auto import lower_bounds
-from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.compiling.kernel_table import prepare
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Floats, Instance
-from optbench.model.measures import Value, check_bound, gap
+from optbench.model.measures import Value
 from optbench.model.result import Bound
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import progress
 from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
+from optbench.outcome import outcome_of
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
@@ -200,10 +200,9 @@ def _report(
     sites = site_report(instance, state, schedule, arrivals - done - running)
     energy_j = verdict.metrics["energy_j"] if complete and verdict.metrics else _energy_so_far(instance, trace)
     units = float(progress(instance, schedule).units_done(instance).sum())
-    bounds = _bounds(instance, verdict, bound_time_s) if complete else ()
-    floors = path_metrics(instance, verdict.metrics) if bound_time_s > 0 and verdict.feasible else {}
-    lows = [max((b.value for b in bounds if b.level == k), default=None) for k in range(instance.objective.num_levels)]
-    gaps = [gap(value, low) for value, low in zip(verdict.objectives, lows, strict=False)] if complete else [None]
+    bounds = _bounds(instance, bound_time_s) if complete else []
+    # Of a part of a schedule there is no objective.
+    outcome = outcome_of(instance, verdict if complete else None, bounds, floors=bound_time_s > 0)
     decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
     stopped = instance.is_open or (not complete and until < math.inf and trace.state.total[NOW] >= until)
     return Simulation(
@@ -229,14 +228,14 @@ def _report(
         units_done=units,
         j_per_unit=energy_j / units if units > 0 else None,
         latency_s=_latencies(instance, trace),
-        objective=verdict.objective if complete else None,
+        objective=outcome.objective,
         objective_name=instance.objective.label,
-        bound=_value(lows),
-        gap=_value(gaps),
+        bound=outcome.bound,
+        gap=outcome.gap,
         bounds=tuple(bounds),
         verified=not wrong,
         violations=wrong,
-        metrics=(verdict.metrics | floors) if complete else {},
+        metrics=outcome.metrics,
         wall_s=round(wall_s, 6),
         peak_memory_mb=peak_memory_mb(),
         decisions=None if decision_s is None else len(decision_s),
@@ -288,23 +287,13 @@ def _percentiles(values: Floats, which: tuple[str, ...]) -> dict[str, float]:
     return {name: float(np.percentile(values, PERCENTILES[name])) for name in which}
 
 
-def _bounds(instance: Instance, verdict: Verdict, time_limit_s: float) -> list[Bound]:
-    """Bounds on every level over all schedules, none of them above what was verified."""
+def _bounds(instance: Instance, time_limit_s: float) -> list[Bound]:
+    """Bounds on every level over all schedules."""
     if time_limit_s <= 0:
         return []
     levels, out = instance.objective.num_levels, []
     for k in range(levels):
         level = instance.with_objective(instance.objective.level(k))
         for found in lower_bounds(level, method="auto", time_limit_s=time_limit_s / levels):
-            # An infeasible schedule may lie below a bound; of an order, a later level holds over all schedules too.
-            if verdict.objectives:
-                check_bound(verdict.objectives[k], found.value, found.source, instance.name)
             out.append(Bound(found.value, found.source, found.proof, k))
     return sorted(out, key=lambda each: (each.level, -each.value))
-
-
-def _value(values: Sequence[float | None]) -> Value | None:
-    known = tuple(value for value in values if value is not None)
-    if not known or len(known) != len(values):
-        return None
-    return known[0] if len(known) == 1 else known

@@ -28,6 +28,7 @@ LAYERS = (
     ("optbench.html",),
     ("optbench.simulation",),
     ("optbench.api",),
+    ("optbench.outcome",),
     ("optbench.plugins",),
     ("optbench.learn",),
     ("optbench.views", "optbench.bounds"),

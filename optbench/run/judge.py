@@ -15,7 +15,6 @@ import numpy as np
 
 from optbench.bounds.lp.certificates import CertificateError
 from optbench.bounds.proving import labelled, prove_infeasible
-from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.errors import ContradictionError, FileFormatError
 from optbench.execute.base import JobOutcome
 from optbench.execute.validate_answer import (
@@ -30,9 +29,9 @@ from optbench.execute.validate_answer import (
 )
 from optbench.model.files.schedule_json import schedule_from_dict
 from optbench.model.instance import Instance
-from optbench.model.measures import check_bound, gap
-from optbench.model.result import OPTIMAL_GAP, Bound
+from optbench.model.result import Bound
 from optbench.model.verify import Verdict, verify
+from optbench.outcome import best_by_level, level_of, outcome_of, value_of
 from optbench.store.records import Reason, Record, code_version, machine
 from optbench.study.cells import Cell
 
@@ -120,10 +119,15 @@ def _judged(base: Record, answer: Any, instance: Instance) -> Record:
     if base.cell.kind == "bound":
         # Its process runs the core alone, and nothing of a plug-in: what it calls certified has been proved there.
         told, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
-        bounds = tuple(_without_certificate(row) for row in told)
-        low = _lows(bounds, levels)
+        bounds = tuple(Bound(row["value"], row["source"], row["proof"], row["level"]) for row in told)
+        lows = [None if best is None else best.value for best in best_by_level(bounds, levels)]
         return replace(
-            base, status="unknown", termination="finished", bounds=bounds, bound=_value(low), wall_s=min(wall_s, base.total_s)
+            base,
+            status="unknown",
+            termination="finished",
+            bounds=tuple(bound.to_dict() for bound in bounds),
+            bound=value_of(lows),
+            wall_s=min(wall_s, base.total_s),
         )
     return _solved(base, read_solve(answer, levels, base.total_s), instance)
 
@@ -131,13 +135,13 @@ def _judged(base: Record, answer: Any, instance: Instance) -> Record:
 def _solved(base: Record, told: Told, instance: Instance) -> Record:
     verdict = None if told.schedule is None or told.status == "error" else _verified(told.schedule, instance)
     bounds = labelled_bounds(told.bounds, instance, () if verdict is None else verdict.objectives)
-    lows = _lows(bounds, instance.objective.num_levels)
+    lows = [None if best is None else best.value for best in best_by_level(bounds, instance.objective.num_levels)]
     record = replace(
         base,
         status=told.status,
         termination=told.termination,
-        bound=_value(lows),
-        bounds=bounds,
+        bound=value_of(lows),
+        bounds=tuple(bound.to_dict() for bound in bounds),
         infeasibility=_infeasibility(told, instance),
         violations=told.violations,
         wall_s=told.wall_s,
@@ -153,25 +157,21 @@ def _solved(base: Record, told: Told, instance: Instance) -> Record:
         violations = tuple(map(str, verdict.violations))
         return failed(replace(record, violations=violations), _infeasible(violations))
     _compare(told, verdict)
-    for value, low in zip(verdict.objectives, lows, strict=True):
-        if low is not None:
-            check_bound(value, low, "the solver", instance.name)
-    gaps = tuple(gap(value, low) for value, low in zip(verdict.objectives, lows, strict=True))
-    closed = all(each is not None and each <= OPTIMAL_GAP for each in gaps)
+    found = outcome_of(instance, verdict, bounds)
     return replace(
         record,
-        status="optimal" if closed else "feasible",
-        objective=_value(verdict.objectives),
-        gap=_value(gaps),
+        status="optimal" if found.is_optimal else "feasible",
+        objective=found.objective,
+        gap=found.gap,
         verified=True,
         violations=(),
-        metrics=verdict.metrics | path_metrics(instance, verdict.metrics),
+        metrics=found.metrics,
     )
 
 
 def labelled_bounds(
     told: tuple[dict[str, Any], ...], instance: Instance, objectives: tuple[float, ...]
-) -> tuple[dict[str, Any], ...]:
+) -> tuple[Bound, ...]:
     """Bounds under the labels that their certificates deserve: of each level, with those before it at these objectives.
 
     Where the process held a level at another value than its schedule has, the rows are others, and the label is ``solver``.
@@ -187,17 +187,7 @@ def labelled_bounds(
         else:
             left[k] -= 1
             found.append(labelled(level, said, costly=False))
-    return tuple(bound.to_dict() for bound in found)
-
-
-def level_of(instance: Instance, k: int, objectives: tuple[float, ...]) -> Instance | None:
-    """The instance of one level, as ``api.solve`` bounds it; None where the levels before it have no value."""
-    if k > len(objectives):
-        return None
-    out = instance
-    for j in range(k):
-        out = out.with_limits(**instance.objective.held(j, objectives[j]))
-    return out.with_objective(instance.objective.level(k))
+    return tuple(found)
 
 
 def _infeasibility(told: Told, instance: Instance) -> dict[str, Any] | None:
@@ -212,10 +202,6 @@ def _infeasibility(told: Told, instance: Instance) -> dict[str, Any] | None:
     except CertificateError:
         pass
     return {"source": said["source"], "proof": "solver", "argument": said["argument"]}
-
-
-def _without_certificate(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != "certificate"}
 
 
 def _without_schedule(record: Record, told: Told) -> Record:
@@ -248,15 +234,3 @@ def _compare(told: Told, verdict: Verdict) -> None:
     values = [row["objective"] for row in told.trajectory if row["level"] == last and row["objective"] is not None]
     if values and min(values) < verdict.objectives[last]:
         raise Nonsense(f"the trajectory has an objective of {min(values)!r}, the verifier finds {verdict.objectives[last]!r}")
-
-
-def _lows(bounds: tuple[Mapping[str, Any], ...], levels: int) -> tuple[float | None, ...]:
-    """The best bound of each level."""
-    return tuple(max((each["value"] for each in bounds if each["level"] == k), default=None) for k in range(levels))
-
-
-def _value(values: tuple[float | None, ...]) -> Any:
-    """A number for one level, a tuple for several, None when any is missing."""
-    if any(value is None for value in values):
-        return None
-    return values[0] if len(values) == 1 else values

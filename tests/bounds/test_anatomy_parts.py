@@ -294,6 +294,22 @@ def test_rounding_goes_to_the_proof_and_then_to_the_largest_part() -> None:
     assert parts["proof"] == float(1 - Fraction(1 / 3) - Fraction(2 / 3))
 
 
+def test_rounding_that_the_proof_cannot_take_goes_to_a_part_that_is_there() -> None:
+    none = dict.fromkeys(PARTS, Fraction(0))
+    # 0.1 and −0.1 take no 2e-18: the part of that size does, and not a part of nothing.
+    exact = none | {"unused": Fraction(1, 10), "placement": Fraction(2, 10**18)}
+    exact["proof"] = -sum(exact.values())
+    parts = Anatomy(5.0, 5.0, "fluid_lp", exact, {}, ()).parts
+    assert parts == dict.fromkeys(PARTS, 0.0) | {"unused": 0.1, "proof": -0.1}
+    # 2^60 and −2^60 take no 0.5: the part of 1 does.
+    exact = none | {"idle": Fraction(2**60), "unused": Fraction(1)}
+    exact["proof"] = Fraction(1, 2) - sum(exact.values())
+    parts = Anatomy(5.5, 5.0, "fluid_lp", exact, {}, ()).parts
+    assert parts == dict.fromkeys(PARTS, 0.0) | {
+        "idle": 2.0**60, "unused": 0.5, "proof": -(2.0**60),
+    }  # fmt: skip
+
+
 def test_modes_by_their_pools_and_by_their_counts() -> None:
     m = ob.Model()
     a, b = m.pool("a", count=4), m.pool("b", count=4)

@@ -298,7 +298,7 @@ def test_rounding_that_the_proof_cannot_take_goes_to_a_part_that_is_there() -> N
     none = dict.fromkeys(PARTS, Fraction(0))
     # 0.1 and −0.1 take no 2e-18: the part of that size does, and not a part of nothing.
     exact = none | {"unused": Fraction(1, 10), "placement": Fraction(2, 10**18)}
-    exact["proof"] = -sum(exact.values())
+    exact["proof"] = -sum(exact.values(), Fraction(0))
     parts = Anatomy(5.0, 5.0, "fluid_lp", exact, {}, ()).parts
     assert parts == dict.fromkeys(PARTS, 0.0) | {"unused": 0.1, "proof": -0.1}
     # 2^60 and −2^60 take no 0.5: the part of 1 does.

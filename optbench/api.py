@@ -31,6 +31,7 @@ from optbench.model.result import Bound, Result, Status, Termination, Trajectory
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import Outcome, outcome_of
+from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.run_claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
@@ -75,7 +76,7 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
     folder = text.partition("/")[0]
     if not isinstance(target, Path) and "/" in text and folder in data_sets():
         return format_registry.load(data_path(text))
-    name = text.partition(":")[0].partition("[")[0]
+    name = specs.name_of(text)
     if isinstance(target, Path) or any(mark in name for mark in "./\\"):
         allowed = "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem such as gpu_dag:tasks=20"
         raise OptbenchError(f"no such file: {text!r}; {allowed}")

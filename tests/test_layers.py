@@ -38,9 +38,12 @@ LAYERS = (
     ("optbench.power",),
     ("optbench.workspace",),
     ("optbench.data",),
-    ("optbench.errors", "optbench.units"),
+    ("optbench.errors", "optbench.files", "optbench.units"),
 )
-NUMPY_ONLY = ("optbench.model", "optbench.power", "optbench.errors", "optbench.units", "optbench.workspace")
+NUMPY_ONLY = (
+    *("optbench.model", "optbench.power", "optbench.workspace"),
+    *("optbench.errors", "optbench.files", "optbench.units"),
+)
 
 
 def layer_of(module: str) -> tuple[int, str]:

@@ -20,7 +20,6 @@ import platform
 import shutil
 import sys
 import time
-import uuid
 from functools import cache as remembered
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,8 @@ import numba
 import numpy as np
 from llvmlite import binding
 from numba.core import caching, codegen, serialize
+
+from optbench.files import write_whole
 
 # numba has no types.
 CONFIG: Any = numba.config
@@ -96,15 +97,8 @@ class CodeFiles:
 
     def save(self, key: Any, data: Any) -> None:
         """Whole or not at all; where nothing can be written, the next process compiles again."""
-        path = self.file(key, self._places()[-1])
-        temporary = path.with_name(f".{uuid.uuid4().hex}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(DUMPS(data))
-            os.replace(temporary, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            write_whole(self.file(key, self._places()[-1]), DUMPS(data))
 
     def _places(self) -> list[Path]:
         return [self.folder, *([self.extra] if self.extra is not None else [])]

@@ -20,6 +20,7 @@ from optbench.errors import ParameterError, UnknownNameError
 SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _DURATION = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(ms|s|m|h|d)")
+_BEFORE_PARAMETERS = re.compile(r"[^:\[]*")
 _SPEC = re.compile(r"(?P<name>[^:\[\]=,\s]+)\s*(?:\[(?P<inner>.*)\]|:(?P<tail>.*))?", re.DOTALL)
 
 
@@ -47,6 +48,12 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
             raise ParameterError(f"spec {text!r} gives {key!r} twice")
         params[key] = value.strip()
     return match["name"], params
+
+
+def name_of(text: str) -> str:
+    """``gpu_dag`` of ``gpu_dag:tasks=20``; never an error, since a file's path may be given too."""
+    match = _BEFORE_PARAMETERS.match(text)
+    return match[0].strip() if match else ""
 
 
 def split(text: str, where: str) -> list[str]:

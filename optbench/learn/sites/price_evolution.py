@@ -27,6 +27,7 @@ from optbench.bounds.streams.stream_duals import solve_scaled
 from optbench.bounds.streams.stream_program import Demand, stream_program
 from optbench.bounds.streams.stream_traffic import traffic
 from optbench.errors import FileFormatError, ParameterError
+from optbench.files import write_whole
 from optbench.learn.sites.price_settings import PriceTraining
 from optbench.learn.sites.prices import EXTRA, FEATURES, HIDDEN, SIZE, features, plans_by
 from optbench.model.instance import Floats, Instance, Ints
@@ -207,9 +208,7 @@ class Evolution:
             "least": self.least, "generation": self.generation, "spent_s": self.spent_s, "left": self.left,
             "history": self.history,
         }  # fmt: skip
-        fresh = path.with_name(f".{path.name}.new")
-        fresh.write_text(json.dumps(state), encoding="utf-8")
-        fresh.replace(path)
+        write_whole(path, json.dumps(state))
 
     def load(self, path: Path) -> None:
         """Go on from a file; one of another training is left alone, and said."""

@@ -35,6 +35,7 @@ from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.run_claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
+from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
 # Seconds that bounding may take beyond a spent budget, so that no result goes without a bound; and at most, so that a rule
@@ -353,4 +354,4 @@ def _trajectory(runs: list[Run]) -> tuple[TrajectoryPoint, ...]:
 def peak_memory_mb() -> float:
     """Highest resident memory of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024.0**2 if sys.platform == "darwin" else 1024.0), 1)
+    return round(peak / (BYTES_PER_MB if sys.platform == "darwin" else KB_PER_MB), 1)

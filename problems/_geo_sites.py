@@ -1,9 +1,6 @@
 """Sites of a geo-distributed data centre: GPUs, clocks, laws of time and power, ways in, prices.
 
-On n GPUs of a site at clock f, a unit of work takes, and the GPUs draw,
-
-    T(1, f) = α_t + β_t / f        T(n > 1, f) = (α_t + β_t / f + γ_t n) / n        s per unit
-    P(n, f) = n (α_p f³ + β_p f + γ_p)                                                W
+The laws are those of ``optbench.power.dvfs``, for work that fills the GPUs. Clocks may exceed the nominal one.
 """
 
 from __future__ import annotations
@@ -17,6 +14,7 @@ from optbench.errors import FileFormatError, nearest
 from optbench.model.builder import Mode, Model, Pool
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json
+from optbench.power.dvfs import Law
 
 KINDS = ("training", "inference")
 PAPER = Path(__file__).with_name("_geo_paper.json")
@@ -30,26 +28,6 @@ SITE_KEYS = (
     "gpu_type", "gpu_count", "p_sleep_w", "freq_levels", "carbon_g_per_kwh", "price_usd_per_kwh_by_hour", "utc_offset_h", *KINDS,
     "p_idle_w", "p_peak_w", "dvfs_exponent", "default_freq", "power_gating",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Law:
-    """Coefficients of one kind of work on one type of GPU."""
-
-    alpha_t: float
-    beta_t: float
-    gamma_t: float
-    alpha_p: float
-    beta_p: float
-    gamma_p: float
-
-    def time_s(self, n: int, f: float) -> float:
-        """Seconds per unit."""
-        one = self.alpha_t + self.beta_t / f
-        return one if n == 1 else (one + self.gamma_t * n) / n
-
-    def power_w(self, n: int, f: float) -> float:
-        return n * (self.alpha_p * f**3 + self.beta_p * f + self.gamma_p)
 
 
 @dataclass(frozen=True)
@@ -70,7 +48,13 @@ class Site:
         """By number of GPUs, then by clock."""
         law = self.laws[kind]
         return [
-            m.mode({pool: n}, law.time_s(n, f), law.power_w(n, f) * law.time_s(n, f), power_w=law.power_w(n, f), clock=f)
+            m.mode(
+                {pool: n},
+                law.time_per_unit_s(n, f),
+                law.energy_per_unit_j(n, f),
+                power_w=law.power_w(n, f),
+                clock=f,
+            )
             for n in range(1, min(max_gpus, self.count) + 1)
             for f in self.clocks
         ]
@@ -185,7 +169,7 @@ def _law(data: Any, where: str) -> Law:
         for name in names
     }
     law = Law(**values)
-    if not law.time_s(1, 1.0) > 0:
+    if not law.time_per_unit_s(1, 1.0) > 0:
         raise FileFormatError(f"{where}.latency: alpha_t and beta_t are 0; work must take time")
     return law
 

@@ -31,6 +31,7 @@ from llvmlite import binding
 from numba.core import caching, codegen, serialize
 
 from optbench.files import write_whole
+from optbench.units import DAY_S
 
 # numba has no types.
 CONFIG: Any = numba.config
@@ -39,8 +40,7 @@ CPU_FEATURES: Any = codegen.get_host_cpu_features
 VARIABLE = "OPTBENCH_CACHE"
 SUFFIX = ".nbc"
 # A state of the source that no process has used for so long is removed when another one is compiled.
-UNUSED_S = 90 * 86_400.0
-DAY_S = 86_400.0
+UNUSED_S = 90 * DAY_S
 
 
 def cache_root() -> Path:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import FileFormatError, UnknownNameError, nearest
+from optbench.errors import FileFormatError, ParameterError, UnknownNameError, nearest
 from optbench.power.dvfs import Law
 from optbench.power.overdraw import Overdraw, board_power, warn_of_overdraw
 
@@ -65,15 +65,28 @@ class Profile:
 
     def time_per_unit_s(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Seconds per unit of work on ``gpus`` devices together."""
+        check_operating_point(gpus, clock)
         return self.law(kind).time_per_unit_s(gpus, clock, size_gflop)
 
     def power_w(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Power of all ``gpus`` devices while they work."""
+        check_operating_point(gpus, clock)
         return self.law(kind).power_w(gpus, clock, size_gflop)
 
     def energy_per_unit_j(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Energy of all ``gpus`` devices per unit of work."""
+        check_operating_point(gpus, clock)
         return self.law(kind).energy_per_unit_j(gpus, clock, size_gflop)
+
+
+def check_operating_point(gpus: int, clock: float) -> None:
+    """Refuse a GPU count or a clock that no profile covers."""
+    if gpus < 1 or gpus != int(gpus):
+        raise ParameterError(f"gpus is {gpus!r}; it must be a whole number, at least 1")
+    if not (math.isfinite(clock) and 0 < clock <= 1):
+        raise ParameterError(
+            f"clock is {clock!r}; it must be a fraction of the top clock, above 0 and at most 1"
+        )
 
 
 def profile_names() -> tuple[str, ...]:

@@ -9,9 +9,10 @@ from typing import Any, NoReturn
 
 from optbench.errors import FileFormatError, OptbenchError, nearest
 from optbench.plugins import specs
+from optbench.units import KB_PER_MB
 
 # In MB of 1,024 × 1,024 bytes, as ``peak_memory_mb`` is measured, with or without an i in them.
-MEMORY_MB = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0, "TB": 1024.0**2}
+MEMORY_MB = {"KB": 1 / KB_PER_MB, "MB": 1.0, "GB": float(KB_PER_MB), "TB": float(KB_PER_MB**2)}
 _MEMORY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)")
 NO_LIMIT = "none"
 # Threads and repetitions; beyond it a number is a slip of the pen.

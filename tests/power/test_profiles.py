@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
-from optbench.power.dvfs import Law
 from optbench.power.profiles import ALIASES, Profile, profile, profile_names
 
 EXPECTED = (
@@ -144,7 +143,7 @@ def test_a_size_that_is_none_is_refused(size: float) -> None:
 )
 def test_an_operating_point_outside_the_law_is_refused(gpus: int, clock: float, culprit: str) -> None:
     with pytest.raises(ParameterError, match=culprit):
-        Law(1, 1, 0, 1, 1, 1).power_w(gpus, clock)
+        profile("L4").power_w("training", gpus, clock)
 
 
 def test_unknown_names_suggest_the_nearest() -> None:

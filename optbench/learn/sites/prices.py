@@ -20,7 +20,8 @@ from optbench.errors import FileFormatError
 from optbench.files import write_whole
 from optbench.model.instance import Floats
 from optbench.sim.kernel.sites.plans import Plans
-from optbench.sim.sites.plans import HOUR_S, SLOT_S, Board, plans_of
+from optbench.sim.sites.plans import SLOT_S, Board, plans_of
+from optbench.units import HOUR_S
 
 HIDDEN, FEATURES = 12, 14
 SIZE = FEATURES * HIDDEN + 2 * HIDDEN + 1

@@ -13,9 +13,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError, nearest
 from optbench.model.instance import Bools, Floats, Ints
-
-# Whole numbers up to here survive any JSON reader, floats included.
-MAX_INTEGER = 2**53
+from optbench.units import EXACT
 
 
 def refuse(path: str, value: Any, allowed: str) -> NoReturn:
@@ -123,7 +121,7 @@ def floats(values: list[Any], where: Where, null: float | None = None) -> Floats
     try:
         out = np.asarray(plain, dtype=np.float64)
     except OverflowError:  # a whole number beyond the largest float
-        row = next(row for row, value in enumerate(plain) if isinstance(value, int) and abs(value) > MAX_INTEGER)
+        row = next(row for row, value in enumerate(plain) if isinstance(value, int) and abs(value) > EXACT)
         refuse(where(row), values[row], allowed)
     for row in np.flatnonzero(~np.isfinite(out)).tolist():
         if values[row] is not None:
@@ -135,8 +133,8 @@ def ints(values: list[Any], where: Where) -> Ints:
     """Whole numbers between -2^53 and 2^53."""
     allowed = "a whole number between -2^53 and 2^53"
     check_types(values, {int}, where, allowed)
-    if values and (min(values) < -MAX_INTEGER or max(values) > MAX_INTEGER):
-        row = next(row for row, value in enumerate(values) if abs(value) > MAX_INTEGER)
+    if values and (min(values) < -EXACT or max(values) > EXACT):
+        row = next(row for row, value in enumerate(values) if abs(value) > EXACT)
         refuse(where(row), values[row], allowed)
     return np.asarray(values, dtype=np.int64)
 

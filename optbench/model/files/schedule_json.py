@@ -19,6 +19,7 @@ from optbench.model.files.version1 import SECONDS, TICKS, segment_times
 from optbench.model.instance import Instance
 from optbench.model.repair import on_grid
 from optbench.model.schedule import Schedule
+from optbench.units import EXACT
 
 FORMAT, VERSION, OLDEST = "optbench-schedule", 2, 1
 SEGMENT_COLUMNS = ("task", "mode", "start", "end")
@@ -78,7 +79,7 @@ def version1_schedule(data: dict[str, Any], instance: Instance) -> Schedule:
     columns = [col.column(segments, key, "segments", "float", n) for key in ("start", "end")]
     start, end = (segment_times(instance, column, domain) for column in columns)
     for key, times in (("start", start), ("end", end)):
-        late = next((row for row, time in enumerate(times) if abs(time) > col.MAX_INTEGER), None)
+        late = next((row for row, time in enumerate(times) if abs(time) > EXACT), None)
         if late is not None:
             col.refuse(f"segments.{key}[{late}]", times[late], "within 2^53 ticks")
     task = index_column(segments, "task", n, instance.num_tasks)

@@ -16,9 +16,10 @@ from typing import Any
 from optbench.errors import FileFormatError
 from optbench.model.formats.imported import Findings
 from optbench.model.formats.text import shorten
+from optbench.units import J_PER_KWH
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
-BYTES_PER_GB, J_PER_KWH = 1e9, 3.6e6
+BYTES_PER_GB = 1e9
 # The format has no unit larger than bytes, and no machine this long uptime.
 MAX_VALUE = 1e15
 

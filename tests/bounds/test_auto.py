@@ -8,7 +8,7 @@ import optbench as ob
 from optbench.api import load_target
 from optbench.bounds.auto import bound_kernels, lower_bounds, makespan_of
 from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
-from optbench.bounds.combinatorial.destructive import KERNELS
+from optbench.compiling.kernel_table import BOUNDING
 from optbench.model.instance import Instance
 from tests.bounds.shops import shop
 
@@ -23,7 +23,7 @@ def in_minutes(weight: float = 2.5) -> Instance:
 
 def test_only_destructive_bounds_need_kernels() -> None:
     instance = shop([[(0, 2)], [(0, 3)]], [1])
-    assert bound_kernels(instance) == bound_kernels(instance, "combinatorial") == KERNELS
+    assert bound_kernels(instance) == bound_kernels(instance, "combinatorial") == BOUNDING
     assert bound_kernels(instance, "fluid") == frozenset()
     # Of an energy "auto" makes no destructive bound.
     assert bound_kernels(shop([[(0, 2)]], [1], flow_time_s=1.0)) == frozenset()

@@ -37,12 +37,12 @@ LAYERS = (
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),
-    ("optbench.data",),
+    ("optbench.data", "optbench.typed_values"),
     ("optbench.errors", "optbench.files", "optbench.units"),
 )
 NUMPY_ONLY = (
     *("optbench.model", "optbench.power", "optbench.workspace"),
-    *("optbench.errors", "optbench.files", "optbench.units"),
+    *("optbench.errors", "optbench.files", "optbench.typed_values", "optbench.units"),
 )
 
 

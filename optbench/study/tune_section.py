@@ -15,6 +15,7 @@ from optbench.study.formula_binding import condition, number
 from optbench.study.formula_errors import FormulaError
 from optbench.study.formula_names import Scope
 from optbench.study.solver_entries import BUDGET_KEYS, entries_of
+from optbench.typed_values import check_keys
 
 KEYS = (
     "solver",
@@ -114,9 +115,7 @@ def read_tune(
     """The section; ``seeds``, ``problems`` and ``metrics`` are those of the study, and tuning seeds must not be among its own."""
     if not isinstance(table, Mapping):
         raise FileFormatError(f"tune is {table!r}; it must be a table, [tune]")
-    for key in table:
-        if key not in KEYS:
-            raise FileFormatError(f"tune: unknown key {key!r}; {nearest(key, KEYS)}")
+    check_keys(table, KEYS, "tune: ")
     for key in ("solver", "space", "seeds"):
         if key not in table:
             raise FileFormatError(f"tune.{key} is missing")
@@ -227,9 +226,7 @@ def _axis(key: str, entry: Any, solver: str, problems: Sequence[str]) -> SpaceAx
         raise FileFormatError(f"{where} is {entry!r}; write {allowed}")
     kinds = [kind for kind in KINDS if kind in entry]
     words = KINDS if kinds == ["choice"] else (*KINDS, "log", "step")
-    for word in entry:
-        if word not in words:
-            raise FileFormatError(f"{where}: unknown key {word!r}; {nearest(word, words)}")
+    check_keys(entry, words, f"{where}: ")
     if len(kinds) != 1:
         raise FileFormatError(f"{where} has {' and '.join(kinds) or 'no range'}; it takes one of float, int and choice")
     axis = _choice(key, where, entry["choice"]) if kinds == ["choice"] else _range(key, where, kinds[0], entry)

@@ -7,32 +7,14 @@ to exist: 100,000 rows take milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from optbench.errors import FileFormatError, nearest
+from optbench.errors import FileFormatError
 from optbench.model.instance import Bools, Floats, Ints
+from optbench.typed_values import check_keys, refuse
 from optbench.units import EXACT
-
-
-def refuse(path: str, value: Any, allowed: str) -> NoReturn:
-    raise FileFormatError(f"{path} is {describe(value)}; it must be {allowed}")
-
-
-def describe(value: Any) -> str:
-    """A JSON value as it may stand in a message."""
-    if isinstance(value, list):
-        return f"a list of {len(value):,}"
-    if isinstance(value, dict):
-        return f"an object with {len(value):,} keys"
-    if isinstance(value, int) and abs(value) > 10**40:
-        return "a huge whole number"
-    constants: dict[Any, str] = {None: "null", True: "true", False: "false"}
-    if value is None or isinstance(value, bool):
-        return constants[value]
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
@@ -40,9 +22,7 @@ def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = 
     if not isinstance(value, dict):
         refuse(path or "the file", value, "an object")
     dot = f"{path}." if path else ""
-    for key in value:
-        if key not in keys and key not in optional:
-            raise FileFormatError(f"unknown key {describe(dot + key)}; {nearest(key, [*keys, *optional])}")
+    check_keys(value, [*keys, *optional], within=dot)
     for key in keys:
         if key not in value:
             raise FileFormatError(f"{dot}{key} is missing; {path or 'the file'} needs {', '.join(keys)}")
@@ -69,10 +49,6 @@ def text(value: Any, path: str, allowed: Sequence[str] | None = None) -> str:
         refuse(path, value, " or ".join(map(repr, allowed)))
     check_encodable([value], lambda _: path)
     return value
-
-
-def number(value: Any, path: str) -> float:
-    return float(floats([value], lambda _: path)[0])
 
 
 def whole(value: Any, path: str) -> int:

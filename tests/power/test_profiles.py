@@ -168,7 +168,7 @@ def test_a_profile_of_the_user(tmp_path: Path) -> None:
     [
         ({"tdp_w": -1}, "tdp_w is -1"),
         ({"tdp_w": float("nan")}, "tdp_w is nan"),
-        ({"idle_w": True}, "idle_w is True"),
+        ({"idle_w": True}, "idle_w is true"),
         ({"peak_tflops": "many"}, "peak_tflops is 'many'"),
         ({"sleep_w": 20}, "sleep_w 20, idle_w 15, tdp_w 72 must ascend"),
         ({"clocks": [0.5, 1.2]}, r"clocks are \[0.5, 1.2\]"),

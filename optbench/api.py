@@ -31,9 +31,11 @@ from optbench.model.result import Bound, Result, Status, Termination, Trajectory
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import Outcome, outcome_of
+from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.run_claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
+from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
 # Seconds that bounding may take beyond a spent budget, so that no result goes without a bound; and at most, so that a rule
@@ -75,7 +77,7 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
     folder = text.partition("/")[0]
     if not isinstance(target, Path) and "/" in text and folder in data_sets():
         return format_registry.load(data_path(text))
-    name = text.partition(":")[0].partition("[")[0]
+    name = specs.name_of(text)
     if isinstance(target, Path) or any(mark in name for mark in "./\\"):
         allowed = "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem such as gpu_dag:tasks=20"
         raise OptbenchError(f"no such file: {text!r}; {allowed}")
@@ -352,4 +354,4 @@ def _trajectory(runs: list[Run]) -> tuple[TrajectoryPoint, ...]:
 def peak_memory_mb() -> float:
     """Highest resident memory of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024.0**2 if sys.platform == "darwin" else 1024.0), 1)
+    return round(peak / (BYTES_PER_MB if sys.platform == "darwin" else KB_PER_MB), 1)

@@ -23,7 +23,7 @@ from optbench.model.task_progress import progress
 from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import outcome_of
-from optbench.plugins.discovery import load_problem, load_solver, names
+from optbench.plugins.discovery import load_problem, load_solver, problem_named_by
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
 from optbench.plugins.python_policy import DecideFunction
@@ -154,7 +154,7 @@ def problem_or_instance(target: Target) -> Instance | Problem:
 
 def names_problem(target: str) -> bool:
     """Whether a target is a problem's spec and no file."""
-    return target.partition(":")[0].partition("[")[0] in names("problem") and not Path(target).exists()
+    return problem_named_by(target) is not None and not Path(target).exists()
 
 
 def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[str, Any]) -> tuple[str, Policy]:

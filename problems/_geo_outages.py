@@ -9,6 +9,7 @@ import numpy as np
 
 from optbench.errors import nearest
 from optbench.model.instance import Bools, Floats, Ints
+from optbench.units import SECONDS_PER
 
 from ._files import require
 from ._geo_arrivals import Burst
@@ -16,7 +17,6 @@ from ._geo_arrivals import Burst
 FORM = re.compile(r"([\w.-]+)@(\d+(?:\.\d+)?)(s|m|h|d)\+(\d+(?:\.\d+)?)(s|m|h|d)")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 MOST_FACTOR = 1000.0
-SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 def span_of(family: str, parameter: str, entry: str, what: str, example: str) -> tuple[str, float, float]:
@@ -24,7 +24,7 @@ def span_of(family: str, parameter: str, entry: str, what: str, example: str) ->
     match = FORM.fullmatch(entry)
     require(match is not None, family, parameter, entry, f"{what}@begin+length, such as {example}")
     assert match is not None
-    begin, length = float(match[2]) * SECONDS[match[3]], float(match[4]) * SECONDS[match[5]]
+    begin, length = float(match[2]) * SECONDS_PER[match[3]], float(match[4]) * SECONDS_PER[match[5]]
     require(length > 0, family, parameter, entry, "longer than nothing")
     return match[1], begin, length
 

@@ -1,9 +1,6 @@
 """Sites of a geo-distributed data centre: GPUs, clocks, laws of time and power, ways in, prices.
 
-On n GPUs of a site at clock f, a unit of work takes, and the GPUs draw,
-
-    T(1, f) = α_t + β_t / f        T(n > 1, f) = (α_t + β_t / f + γ_t n) / n        s per unit
-    P(n, f) = n (α_p f³ + β_p f + γ_p)                                                W
+The laws are those of ``optbench.power.dvfs``, for work that fills the GPUs. Clocks may exceed the nominal one.
 """
 
 from __future__ import annotations
@@ -17,6 +14,8 @@ from optbench.errors import FileFormatError, nearest
 from optbench.model.builder import Mode, Model, Pool
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json
+from optbench.power.dvfs import Law
+from optbench.typed_values import check_keys, number
 
 KINDS = ("training", "inference")
 PAPER = Path(__file__).with_name("_geo_paper.json")
@@ -30,26 +29,6 @@ SITE_KEYS = (
     "gpu_type", "gpu_count", "p_sleep_w", "freq_levels", "carbon_g_per_kwh", "price_usd_per_kwh_by_hour", "utc_offset_h", *KINDS,
     "p_idle_w", "p_peak_w", "dvfs_exponent", "default_freq", "power_gating",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Law:
-    """Coefficients of one kind of work on one type of GPU."""
-
-    alpha_t: float
-    beta_t: float
-    gamma_t: float
-    alpha_p: float
-    beta_p: float
-    gamma_p: float
-
-    def time_s(self, n: int, f: float) -> float:
-        """Seconds per unit."""
-        one = self.alpha_t + self.beta_t / f
-        return one if n == 1 else (one + self.gamma_t * n) / n
-
-    def power_w(self, n: int, f: float) -> float:
-        return n * (self.alpha_p * f**3 + self.beta_p * f + self.gamma_p)
 
 
 @dataclass(frozen=True)
@@ -70,7 +49,13 @@ class Site:
         """By number of GPUs, then by clock."""
         law = self.laws[kind]
         return [
-            m.mode({pool: n}, law.time_s(n, f), law.power_w(n, f) * law.time_s(n, f), power_w=law.power_w(n, f), clock=f)
+            m.mode(
+                {pool: n},
+                law.time_per_unit_s(n, f),
+                law.energy_per_unit_j(n, f),
+                power_w=law.power_w(n, f),
+                clock=f,
+            )
             for n in range(1, min(max_gpus, self.count) + 1)
             for f in self.clocks
         ]
@@ -100,7 +85,8 @@ def network(path: Path = PAPER) -> Network:
         data = parse_json(read_text(path))
     except FileFormatError as error:
         raise FileFormatError(f"no file of sites: {error}") from None
-    _known_keys(data, TOP_KEYS, where)
+    if isinstance(data, dict):
+        check_keys(data, TOP_KEYS, f"{where}: ")
     table = _part(data, "sites", dict, where)
     if not table:
         raise FileFormatError(f"{where}: sites is empty; name at least one")
@@ -144,20 +130,14 @@ def _hours(values: list[Any], where: str) -> tuple[float, ...]:
     return tuple(_amount(each, where) for each in values)
 
 
-def _known_keys(data: Any, known: tuple[str, ...], where: str) -> None:
-    if isinstance(data, dict):
-        for key in data:
-            if key not in known:
-                raise FileFormatError(f"{where}: unknown key {key!r}; {nearest(key, known)}")
-
-
 def _way(row: dict[str, Any], ingress: str, site: str, where: str) -> float:
     """Seconds from an ingress to a site, inf where there is no way."""
     return _amount(row[site], f"{where}: latency {ingress} to {site}") / 1e3 if site in row else math.inf
 
 
 def _site(name: str, data: Any, where: str) -> Site:
-    _known_keys(data, SITE_KEYS, where)
+    if isinstance(data, dict):
+        check_keys(data, SITE_KEYS, f"{where}: ")
     count = _part(data, "gpu_count", int, where)
     if not 1 <= count <= MOST:
         raise FileFormatError(f"{where}: gpu_count is {count!r:.40}; a site has at least one GPU, and at most {MOST:,.0f}")
@@ -168,13 +148,12 @@ def _site(name: str, data: Any, where: str) -> Site:
     if not laws:
         raise FileFormatError(f"{where}: neither training nor inference has coefficients")
     carbon, at = data.get("carbon_g_per_kwh"), f"{where}: carbon_g_per_kwh"
-    offset = data.get("utc_offset_h", 0)
-    if isinstance(offset, bool) or not isinstance(offset, (int, float)) or not abs(offset) <= HOURS:
-        raise FileFormatError(f"{where}: utc_offset_h is {offset!r}; it must be a number of hours from -{HOURS} to {HOURS}")
+    hours = f"a number of hours from -{HOURS} to {HOURS}"
+    offset = number(data.get("utc_offset_h", 0), f"{where}: utc_offset_h", -HOURS, HOURS, hours)
     return Site(
         name, count, _amount(_part(data, "p_sleep_w", (int, float), where), f"{where}: p_sleep_w"), clocks, laws,
         None if carbon is None else _hours(carbon, at) if isinstance(carbon, list) else (_amount(carbon, at),),
-        _by_hour(data, where), float(offset), str(data.get("gpu_type", "")),
+        _by_hour(data, where), offset, str(data.get("gpu_type", "")),
     )  # fmt: skip
 
 
@@ -185,7 +164,7 @@ def _law(data: Any, where: str) -> Law:
         for name in names
     }
     law = Law(**values)
-    if not law.time_s(1, 1.0) > 0:
+    if not law.time_per_unit_s(1, 1.0) > 0:
         raise FileFormatError(f"{where}.latency: alpha_t and beta_t are 0; work must take time")
     return law
 
@@ -200,6 +179,4 @@ def _part(data: Any, key: str, kind: Any, where: str) -> Any:
 
 
 def _amount(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
-        raise FileFormatError(f"{where} is {value!r:.40}; it must be a number from 0 to {MOST:,.0f}")
-    return float(value)
+    return number(value, where, 0.0, MOST, f"a number from 0 to {MOST:,.0f}")

@@ -20,6 +20,7 @@ from optbench.model.formats.imported import Findings
 from optbench.model.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.formats.traces import TraceJobs, looks_like_gavel, looks_like_pods, read_gavel, read_pods
 from optbench.model.instance import Bools, Floats
+from optbench.units import DAY_S
 
 from ._geo_arrivals import Arrivals
 from ._geo_sites import KINDS, Network, Site
@@ -42,7 +43,7 @@ class TraceRecord:
     @property
     def unit_s(self) -> float:
         """Seconds that a unit of training takes on one GPU of the reference site, at its top clock."""
-        return self.reference.laws["training"].time_s(1, max(self.reference.clocks))
+        return self.reference.laws["training"].time_per_unit_s(1, max(self.reference.clocks))
 
     @property
     def said(self) -> str:
@@ -165,7 +166,10 @@ def load_share(network: Network, work: Arrivals, span_s: float) -> float:
     """Work that comes in, as a share of what all GPUs can do one by one at their top clocks."""
     share = 0.0
     for k, kind in enumerate(KINDS):
-        speed = sum(site.count / site.laws[kind].time_s(1, max(site.clocks)) for site in network.sites if kind in site.laws)
+        able = [site for site in network.sites if kind in site.laws]
+        speed = sum(
+            site.count / site.laws[kind].time_per_unit_s(1, max(site.clocks)) for site in able
+        )
         units = float(work.units[work.kind == k].sum())
         share += units / speed / span_s if speed else 0.0
     return share
@@ -186,7 +190,7 @@ def nothing_left(path: str, work: Arrivals, begin_s: float, end_s: float) -> str
     last = float(work.time_s[-1]) if len(work.time_s) else 0.0
     return (
         f"{path}: no job arrives in the {end_s:,.0f} s from {begin_s:,.0f} s on; the record goes from {first:,.0f} s to "
-        f"{last:,.0f} s. Choose begin_days={first / 86_400:.6g}, or more days"
+        f"{last:,.0f} s. Choose begin_days={first / DAY_S:.6g}, or more days"
     )
 
 

@@ -27,6 +27,7 @@ from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, outages_in_seconds, with_stream
 from optbench.plugins.protocol import Problem
+from optbench.units import DAY_S, HOUR_S
 
 from ._files import local_file, require
 from ._geo_arrivals import Arrivals, Sizes, drawn, peak_of
@@ -35,7 +36,6 @@ from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
 from ._geo_traces import TraceRecord, nothing_left, recorded, summary, within
 
 NAME = "geo_dc"
-DAY_S, HOUR_S = 86_400.0, 3_600.0
 DRAIN_HOURS = 25
 # A century; and arrivals drawn, bursts and swings at their peak all the time: some 40 GB.
 MOST_DAYS, MOST_ARRIVALS = 36_525.0, 100_000_000

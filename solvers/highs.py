@@ -14,6 +14,7 @@ from optbench.model.features import FEATURES
 from optbench.model.instance import Floats, Instance
 from optbench.model.result import Termination
 from optbench.plugins.protocol import Run, Solver
+from optbench.units import SUM_MARGIN
 from optbench.views.milp import BuildStoppedError, Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
 
 from ._first import KERNELS, first_schedules
@@ -25,8 +26,6 @@ ROUTES = ("array", "pyomo")
 # HiGHS 1.14.0 drops a node whose whole solution misses the tolerance by rounding, and its bound then exceeds the optimum.
 ABS_GAP = 1e-3
 FEASIBILITY = 1e-7
-# Above the rounding of the sums behind a bound of HiGHS, as a share of it.
-ROUNDING = 1e-9
 # HiGHS whose MIP presolve calls too dear a solution optimal: singleton columns are stuffed against row activities that were
 # computed for other columns (HiGHS issues 2957, 3043, 3073, 3094; not in 1.13.1, mended in 1.15).
 WRONG_PRESOLVE = ("1.14.0",)
@@ -143,7 +142,7 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
     """A schedule no worse than ``objective`` ends by this: all metrics are non-negative, so weight · makespan <= objective."""
     weights = dict(instance.objective.levels[0])
     weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.tick_s
-    return None if objective is None or weight == 0 else objective / weight * (1 + ROUNDING)
+    return None if objective is None or weight == 0 else objective / weight * (1 + SUM_MARGIN)
 
 
 @dataclass(frozen=True)
@@ -352,7 +351,7 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
 
 def safe_bound(dual: float, slack: float, grain: float | None) -> float:
     """The dual bound less the slack and a relative 1e-9; raised to the next value an objective can have, where that is known."""
-    value = dual - slack - ROUNDING * abs(dual)
+    value = dual - slack - SUM_MARGIN * abs(dual)
     if grain is None or grain < 8 * (dual - value):
         return value
     return math.ceil(value / grain) * grain

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
+from optbench.units import EQUAL
+
 Floats = NDArray[np.float64]
 # Values (resamples × draws) and the weights of the draws, to one number per resample.
 Statistic = Callable[[Floats, Floats], Floats]
@@ -26,8 +28,6 @@ Statistic = Callable[[Floats, Floats], Floats]
 LEVEL, RESAMPLES = 0.95, 2000
 # Seconds, as reports state it.
 GEOMEAN_SHIFT_S = 10.0
-# Relative difference up to which two results are level: rounding, not merit.
-TIE = 1e-9
 # Draws held at a time.
 CHUNK = 4_000_000
 UNKNOWN = (-np.inf, np.inf)
@@ -146,7 +146,7 @@ def best_of(costs: Floats) -> Floats:
 def ratios(costs: Floats) -> Floats:
     """Cost over the lowest cost of the instance, ``costs[solver, instance]``, ∞ where there is none; 0 over 0 is 1."""
     best = best_of(costs)
-    level = costs <= best + TIE * np.abs(best)
+    level = costs <= best + EQUAL * np.abs(best)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(level, 1.0, costs / best)
     return np.asarray(np.where(np.isfinite(costs), found, np.inf), dtype=float)
@@ -165,7 +165,7 @@ def performance_profile(costs: Floats) -> list[tuple[Floats, Floats]]:
 def average_ranks(costs: Floats) -> Floats:
     """Mean rank of each solver, 1 is best; level results share their ranks, those without a cost share the last."""
     finite = np.isfinite(costs)
-    margin = np.where(finite, TIE * np.abs(np.where(finite, costs, 0.0)), 0.0)
+    margin = np.where(finite, EQUAL * np.abs(np.where(finite, costs, 0.0)), 0.0)
     total = np.zeros(costs.shape)
     for other in costs:
         below = other < costs - margin

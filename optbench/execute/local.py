@@ -26,6 +26,7 @@ from optbench.execute.numba_cache import CompiledCode
 from optbench.execute.returned import read_answer
 from optbench.execute.wire import Wire
 from optbench.execute.zygote import ENVIRONMENT, SLOTS_END_S
+from optbench.plugins.specs import name_of
 from optbench.sandbox.process_tree import MAX_KILL_S
 from optbench.store.records import Reason
 from optbench.study.declared import Study
@@ -96,7 +97,7 @@ class LocalExecutor:
         cls, study: Study, jobs: int = 1, on_loaded: Callable[[Loaded], None] | None = None, sharing: int | None = None
     ) -> LocalExecutor:
         """With what the study's plug-ins need."""
-        problems = {target.partition(":")[0].partition("[")[0] for target in study.problems}
+        problems = set(map(name_of, study.problems))
         return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded, sharing=sharing)
 
     def __enter__(self) -> LocalExecutor:

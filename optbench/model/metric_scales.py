@@ -23,10 +23,10 @@ from optbench.model.instance import Floats, Instance
 from optbench.model.objective import MAKESPANS
 from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.windows import time_horizon
+from optbench.units import J_PER_KWH
 
 # Sums of products of floats are off by less than this share of the sum of absolute terms, amply.
 CANCELLED = 2.0**-48
-J_PER_KWH = 3.6e6
 _PRICED = ("cost_usd", "carbon_g")
 _TIMES = (*MAKESPANS, "flow_time_s", "tardiness_s")
 

@@ -15,8 +15,7 @@ from optbench.model.schedule import Schedule
 from optbench.model.stream_metrics import stream_metrics
 from optbench.model.task_progress import TaskProgress, progress, segment_energy_j
 from optbench.model.timegrid import HALF_BITS, rounded_sum
-
-J_PER_KWH = 3.6e6
+from optbench.units import J_PER_KWH
 
 
 def metrics_of(instance: Instance, schedule: Schedule, made: TaskProgress | None = None) -> dict[str, float]:

@@ -14,9 +14,9 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import TaskProgress, progress
 from optbench.model.timegrid import grid_up
+from optbench.units import DAY_S
 
 PERCENTILES = (50, 95, 99)
-DAY_S = 86_400.0
 # Days of an open instance whose queue at the end is a metric of its own.
 MOST_DAYS = 14
 # Seconds between two samples of the log that ``logged_units`` follows.
@@ -60,6 +60,27 @@ def stream_metrics(
         "slo_violation": float(late.mean()) if len(late) else 0.0,
         **_queue_by_day(instance, schedule, found),
     }
+
+
+def routing_shares(
+    instance: Instance, schedule: Schedule, waits_at: Ints | None = None
+) -> Floats:
+    """By ingress and pool: the share of the tasks that came in at the ingress and began at the pool.
+
+    ``waits_at`` gives the pool in whose queue a task stands, or -1; such a task counts as well. Of
+    an interrupted task its first part counts. Where nothing began, the shares are NaN.
+    """
+    stream = instance.stream
+    assert stream is not None
+    pool = np.full(instance.num_tasks, -1) if waits_at is None else waits_at.copy()
+    order = np.lexsort((schedule.start, schedule.task))
+    begun, first = np.unique(schedule.task[order], return_index=True)
+    pool[begun] = instance.modes.primary[schedule.mode[order][first]]
+    sent = pool >= 0
+    counts = np.zeros((len(stream.latency_s), instance.num_pools))
+    np.add.at(counts, (stream.ingress[sent], pool[sent]), 1.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True), dtype=float)
 
 
 def _waiting_ticks(instance: Instance, schedule: Schedule, finish: Floats, end: float) -> float:

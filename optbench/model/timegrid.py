@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optbench.units import GUARD_TICKS, GUARD_ULPS, LARGEST_ULP
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -28,10 +30,6 @@ HORIZON_TICKS = 2**52
 RELATIVE_TOLERANCE = 2.0**-40
 # Whole ticks are added up in two halves of at most 2^28 each: sums of half a thousand million of them fit.
 HALF_BITS = 24
-# A product this near to a whole number is that number: in units of its last place, and in ticks.
-GUARD_ULPS, GUARD_TICKS = 8, 0.25
-# The largest ulp, as a share of its number.
-LARGEST_ULP = 2.0**-52
 # The tick that ``tick_s="auto"`` chooses: 1 ns, or the next coarser power of ten that keeps the horizon below this.
 FINEST_TICK_EXPONENT = -9
 AUTO_HORIZON_TICKS = 2**48

@@ -99,6 +99,12 @@ def load_problem(spec: str, params: Mapping[str, Any] | None = None) -> Problem:
     return problem
 
 
+def problem_named_by(target: str) -> str | None:
+    """The problem whose spec a target is; None for files and public instances."""
+    name = specs.name_of(target)
+    return name if name in names("problem") else None
+
+
 def make(kind: Literal["problem", "solver"], name: str, given: Mapping[str, Any]) -> Any:
     """The plug-in's object from text or values; ``params=FILE`` among them stands for the file's."""
     cls = load_class(kind, name)

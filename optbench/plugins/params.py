@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from optbench.errors import FileFormatError, ParameterError, nearest
 from optbench.plugins import specs
+from optbench.typed_values import check_keys
 from optbench.workspace import activate
 
 # Reserved among the parameters of every solver and problem.
@@ -62,9 +63,7 @@ def read_parameters(path: Path) -> ParameterFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise FileFormatError(f"parameter file {path}: {reason}") from None
-    for key in table:
-        if key not in TOP:
-            raise FileFormatError(f"parameter file {path}: unknown key {key!r}; {nearest(key, TOP)}")
+    check_keys(table, TOP, f"parameter file {path}: ")
     for key in ("params", "problem", "provenance"):
         if not isinstance(table.get(key, {}), dict):
             raise FileFormatError(f"parameter file {path}: {key} is {table[key]!r}; it must be a table, [{key}]")

@@ -42,7 +42,7 @@ class Solver:
     supports: ClassVar[frozenset[str] | set[str]] = frozenset()
     # Constraints (``model.checks.CONSTRAINTS``, or ``limit``) that its schedules may break: it does not look that far ahead.
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset()
-    # Names of ``sim.kernel_table.KERNELS``: compiled code of optbench that it runs.
+    # Names of ``compiling.kernel_table.KERNELS``: compiled code of optbench that it runs.
     needs: ClassVar[frozenset[str] | set[str]] = frozenset()
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:

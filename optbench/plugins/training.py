@@ -47,7 +47,7 @@ class Trainable(Solver):
     """``settings`` is the dataclass of what training can be told (``optbench train -p key=value``)."""
 
     settings: ClassVar[type]
-    # Names of ``sim.kernel_table.KERNELS`` that training runs, where these are others than in solving.
+    # Names of ``compiling.kernel_table.KERNELS`` that training runs, where these are others than in solving.
     needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset()
 
     def train(self, run: TrainingRun) -> TrainingResult:

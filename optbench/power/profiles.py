@@ -17,9 +17,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import FileFormatError, UnknownNameError, nearest
+from optbench.errors import FileFormatError, ParameterError, UnknownNameError
 from optbench.power.dvfs import Law
 from optbench.power.overdraw import Overdraw, board_power, warn_of_overdraw
+from optbench.typed_values import check_keys, number
 
 # One device has one file; a bare name means the variant that these studies run on.
 ALIASES = {"A100": "A100-PCIe", "H100": "H100-SXM", "V100": "V100-PCIe"}
@@ -65,15 +66,28 @@ class Profile:
 
     def time_per_unit_s(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Seconds per unit of work on ``gpus`` devices together."""
+        check_operating_point(gpus, clock)
         return self.law(kind).time_per_unit_s(gpus, clock, size_gflop)
 
     def power_w(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Power of all ``gpus`` devices while they work."""
+        check_operating_point(gpus, clock)
         return self.law(kind).power_w(gpus, clock, size_gflop)
 
     def energy_per_unit_j(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Energy of all ``gpus`` devices per unit of work."""
+        check_operating_point(gpus, clock)
         return self.law(kind).energy_per_unit_j(gpus, clock, size_gflop)
+
+
+def check_operating_point(gpus: int, clock: float) -> None:
+    """Refuse a GPU count or a clock that no profile covers."""
+    if gpus < 1 or gpus != int(gpus):
+        raise ParameterError(f"gpus is {gpus!r}; it must be a whole number, at least 1")
+    if not (math.isfinite(clock) and 0 < clock <= 1):
+        raise ParameterError(
+            f"clock is {clock!r}; it must be a fraction of the top clock, above 0 and at most 1"
+        )
 
 
 def profile_names() -> tuple[str, ...]:
@@ -134,7 +148,7 @@ def _laws(value: Any, where: str) -> dict[str, Law]:
     for kind, row in value.items():
         place = f"{where}: laws.{kind}"
         row = _table(row, place, _COEFFICIENTS, _MORE_COEFFICIENTS)
-        law = Law(**{key: _number(number, f"{place}.{key}") for key, number in row.items()})
+        law = Law(**{key: _number(given, f"{place}.{key}") for key, given in row.items()})
         if law.alpha_t + law.beta_t <= 0:
             raise FileFormatError(f"{place}: alpha_t + beta_t is 0; a unit of work must take time")
         laws[kind] = law
@@ -153,9 +167,7 @@ def _clocks(value: Any, where: str) -> tuple[float, ...]:
 def _table(value: Any, where: str, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FileFormatError(f"{where}: expected a JSON object, found {type(value).__name__}")
-    for key in value:
-        if key not in required and key not in optional:
-            raise FileFormatError(f"{where}: unknown key {key!r}; {nearest(key, (*required, *optional))}")
+    check_keys(value, (*required, *optional), f"{where}: ")
     for key in required:
         if key not in value:
             raise FileFormatError(f"{where}: key {key!r} is missing; required: {', '.join(required)}")
@@ -163,9 +175,7 @@ def _table(value: Any, where: str, required: tuple[str, ...], optional: tuple[st
 
 
 def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise FileFormatError(f"{where} is {value!r}; it must be a finite number, at least 0")
-    return float(value)
+    return number(value, where, 0.0, allowed="a finite number, at least 0")
 
 
 def _shipped() -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import power_trace
 from optbench.model.schedule import Schedule
+from optbench.model.stream_metrics import routing_shares
 from optbench.model.task_progress import progress
 
 # Means of power over so many parts of the time that is watched: hours of a week.
@@ -37,18 +38,6 @@ def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Opera
     sojourn = np.sort((found.last - release)[found.complete]) * instance.tick_s
     arrivals = int((release < instance.horizon).sum()) if instance.is_open and instance.horizon is not None else len(release)
     return Operation(edges * instance.tick_s, watts, sojourn, arrivals, routing_shares(instance, schedule))
-
-
-def routing_shares(instance: Instance, schedule: Schedule) -> Floats:
-    """By ingress, the share of tasks that began at each pool; of an interrupted task, its first part counts."""
-    assert instance.stream is not None
-    order = np.lexsort((schedule.start, schedule.task))
-    task, first = np.unique(schedule.task[order], return_index=True)
-    pool = instance.modes.primary[schedule.mode[order][first]]
-    counts = np.zeros((len(instance.stream.latency_s), instance.num_pools))
-    np.add.at(counts, (instance.stream.ingress[task], pool), 1.0)
-    total = counts.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(total > 0, counts / np.where(total > 0, total, 1.0), np.nan), dtype=float)
 
 
 def _power(instance: Instance, schedule: Schedule, bins: int) -> tuple[Floats, Floats]:

@@ -10,13 +10,14 @@ from typing import Any
 
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary
+from optbench.files import write_whole
 from optbench.html.page_shell import shell
 from optbench.report.gathered import StudyReport, caveats
 from optbench.report.ranking import table_of
 from optbench.report.study_page import PACKAGE
 from optbench.report.study_verdict import verdict
 from optbench.report.words import unbroken
-from optbench.store.run_store import STUDIES, Store, write_whole
+from optbench.store.run_store import STUDIES, Store
 
 INDEX = "index.html"
 HEADS = ("study", "question and answer", "cells", "last ran (UTC)")

@@ -9,6 +9,7 @@ from pathlib import Path
 from optbench import __version__
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
+from optbench.files import write_whole
 from optbench.html.page_shell import shell
 from optbench.report import solver_charts
 from optbench.report.failures import failures
@@ -19,7 +20,7 @@ from optbench.report.provenance import meanings, provenance
 from optbench.report.ranking import claims_section, gates_section, ranking
 from optbench.report.study_verdict import verdict
 from optbench.report.words import counted, unbroken
-from optbench.store.run_store import Store, write_whole
+from optbench.store.run_store import Store
 from optbench.study.planning import Plan
 
 REPORT = "report.html"

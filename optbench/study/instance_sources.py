@@ -7,7 +7,6 @@ name, typed parameters, the hash of its code and of the files that its parameter
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,8 +15,9 @@ from typing import Any
 from optbench import __version__
 from optbench.data import data_path, data_sets
 from optbench.errors import OptbenchError
+from optbench.files import write_whole
 from optbench.plugins import specs
-from optbench.plugins.discovery import load_problem, names
+from optbench.plugins.discovery import load_problem, names, problem_named_by
 from optbench.study.canonical import digest
 from optbench.study.code_version import code_hash, contents_of, file_hash
 from optbench.study.declared import known_fields
@@ -47,14 +47,14 @@ def source_keys(
         base = known[target] if target in known else source_digest(target)
         for seed in seeds:
             # A file is the same whatever the seed.
-            key = digest([base, seed]) if problem_name(target) in generated else base
+            key = digest([base, seed]) if specs.name_of(target) in generated else base
             out[target, seed] = key[:KEY_DIGITS]
     return out
 
 
 def source_digest(target: str) -> str:
     """Of what decides a target's instances but the seed. What is no target gets one too; making it will explain."""
-    name = generator_of(target)
+    name = problem_named_by(target)
     try:
         content = _of_file(target) if name is None else _of_problem(target, name)
     except (OptbenchError, OSError, TypeError) as error:
@@ -70,17 +70,6 @@ def _of_problem(target: str, name: str) -> dict[str, Any]:
 def _of_file(target: str) -> dict[str, Any]:
     path = data_path(target) if is_public(target) else Path(target)
     return {"file": file_hash(path), "name": path.name}  # the name is part of the instance
-
-
-def generator_of(target: str) -> str | None:
-    """The problem that makes instances of a target; None for files and public instances."""
-    name = problem_name(target)
-    return name if name in names("problem") else None
-
-
-def problem_name(target: str) -> str:
-    """``gpu_dag`` of ``gpu_dag:tasks=20``."""
-    return target.partition(":")[0].partition("[")[0].strip()
 
 
 def is_public(target: str) -> bool:
@@ -101,10 +90,7 @@ def note_made(folder: Path, key: str, made: Made) -> None:
     """Note what a source came to, once its instance is in the folder; failures are not noted, for they may pass."""
     if made.instance_hash is None:
         return
-    path = _note(folder, key)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(made)), encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(_note(folder, key), json.dumps(asdict(made)))
 
 
 def _note(folder: Path, key: str) -> Path:

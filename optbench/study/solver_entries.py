@@ -14,8 +14,9 @@ from optbench.plugins.discovery import load_class, make
 from optbench.plugins.params import PARAMS
 from optbench.study.canonical import canonical
 from optbench.study.declared import BEST, CellBudget, SolverEntry
-from optbench.study.fields import duration, elements, is_none, known_keys, limit, memory, positive, refuse, text, whole
+from optbench.study.fields import duration, elements, is_none, limit, memory, positive, refuse, text, whole
 from optbench.study.grids import spec_text, spread
+from optbench.typed_values import check_keys
 from optbench.workspace import activate
 
 EXAMPLE = '["cpsat:time_limit=10s", "heft"]'
@@ -57,7 +58,7 @@ def entries_of(spec: str, defaults: Budgets | None = None) -> list[SolverEntry]:
 
 def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_Draft]:
     if isinstance(entry, Mapping):
-        known_keys(entry, TABLE_KEYS, f"{field}.")
+        check_keys(entry, TABLE_KEYS, within=f"{field}.")
         if "solver" not in entry:
             raise FileFormatError(f'{field}.solver is missing; write {{ name = "tuned", solver = "heft" }}')
         spec, where = text(entry["solver"], f"{field}.solver"), f"{field}.solver"

@@ -16,8 +16,8 @@ from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import with_stream
+from optbench.units import HOUR_S
 
-HOUR_S = 3600.0
 JOBS, HOURS = 72, 6.0
 # Shares of the arriving jobs after which the future is another one.
 MOMENTS = (0.5,)

@@ -14,8 +14,8 @@ from optbench.api import load_target
 from optbench.bounds import auto as module
 from optbench.bounds.auto import bound_kernels, lower_bounds, makespan_of
 from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
-from optbench.bounds.combinatorial.destructive import KERNELS
 from optbench.bounds.proving import num_pairs
+from optbench.compiling.kernel_table import BOUNDING
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
@@ -33,7 +33,7 @@ def in_minutes(weight: float = 2.5) -> Instance:
 
 def test_only_destructive_bounds_need_kernels() -> None:
     instance = shop([[(0, 2)], [(0, 3)]], [1])
-    assert bound_kernels(instance) == bound_kernels(instance, "combinatorial") == KERNELS
+    assert bound_kernels(instance) == bound_kernels(instance, "combinatorial") == BOUNDING
     assert bound_kernels(instance, "fluid") == frozenset()
     # Of an energy "auto" makes no destructive bound.
     assert bound_kernels(shop([[(0, 2)]], [1], flow_time_s=1.0)) == frozenset()
@@ -168,7 +168,7 @@ def test_kernels_are_those_of_any_level() -> None:
         (("flow_time_s",), False),
     ):
         levels = plain.with_objective(Objective.in_order(*names))
-        assert (bound_kernels(levels) == KERNELS) is needed
+        assert (bound_kernels(levels) == BOUNDING) is needed
 
 
 def test_streams_have_both_programmes_or_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

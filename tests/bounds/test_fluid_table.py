@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.bounds.fluid import fluid_program as fluid_module
 from optbench.bounds.fluid import fluid_tariffs
 from optbench.bounds.fluid.fluid_program import Fluid, down, exact_or_down, fluid_model
-from optbench.bounds.fluid import fluid_program as fluid_module
 from optbench.model.instance import Instance
 from tests.bounds.fluid_table import FluidTable, Number, Row
 from tests.bounds.fluid_tariff_table import add_tariff_part

@@ -21,7 +21,7 @@ from optbench.bounds.infeasible import (
     refutation,
 )
 from optbench.bounds.lp.exact_check import Certificate
-from optbench.bounds.lp.linear_program import LpColumns, LinearProgram, LpRows, assemble
+from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 from optbench.model.instance import Instance
 from tests.bounds.shops import shop, without_tasks
 

@@ -26,8 +26,6 @@ from optbench.model.windows import by_source, latest_ends
 MAX_TASKS = 3_000
 # Shorter budgets do without.
 LEAST_S = 0.5
-# What of the kernel table is needed; who has a clock prepares it before.
-KERNELS = frozenset({"deductions"})
 # Work of the deductions between two looks at the clock: below half a second. A shaving that needs more is given up.
 CHUNK = 100_000_000
 # Greedy cliques of tasks that exclude each other, per instance.

@@ -19,11 +19,10 @@ import numpy as np
 
 from optbench.bounds.combinatorial.relaxation import PoolSet, Relaxation
 from optbench.model.instance import Floats
+from optbench.units import EXACT, SUM_MARGIN
 
 # Thresholds tried per pool set and side: any subset of them is valid, all of them is exact.
 MAX_THRESHOLDS = 300
-# Whole numbers below this are exact in floats; sums of a million larger ones lose less than this share.
-EXACT, SUM_MARGIN = 2.0**53, 1e-9
 # More tasks than this on one device: the threshold grid instead of Jackson's schedule.
 MAX_JACKSON = 20_000
 

@@ -35,9 +35,8 @@ from optbench.model.checks import missing_devices
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
 from optbench.model.timegrid import ulp, widened
+from optbench.units import SUM_MARGIN
 
-# Rounding errors of sums of a million floats stay far below this share.
-MARGIN = 1e-9
 # Work per schedule is at least this share of what is offered; what does less is bounded apart (``per_unit``).
 LEAST_SHARE = 1e-3
 
@@ -110,7 +109,7 @@ class _Builder:
         cls, mode, slot = self._choices()
         instance, work = self.instance, self.work
         come = self._come()
-        high = work.units * (1 + MARGIN)
+        high = work.units * (1 + SUM_MARGIN)
         cost = self.rates.of_modes(mode, slot)
         x = columns.add(len(cls), 0.0, high[cls], cost)
         self._backlog(columns, rows, x, cls, slot, come)
@@ -120,7 +119,7 @@ class _Builder:
         self._times(columns, rows, x, cls, mode, slot)
         offered = float(work.units.sum())
         if instance.is_open and self.demand.units is not None:
-            rows.add("units", self.demand.units * (1 - MARGIN), (0, x, 1.0), of=0)
+            rows.add("units", self.demand.units * (1 - SUM_MARGIN), (0, x, 1.0), of=0)
         lp = assemble(columns, rows)
         few = LEAST_SHARE * min(offered, self._processable(mode))
         return StreamProgram(
@@ -190,16 +189,16 @@ class _Builder:
     def _backlog(self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, slot: Ints, come: Floats) -> None:
         """Nothing before it has come; what is due done in time; of a drained instance everything in the end."""
         classes, count = come.shape
-        total = np.cumsum(come, axis=1) * (1 + MARGIN)
+        total = np.cumsum(come, axis=1) * (1 + SUM_MARGIN)
         upper = total.copy()
         if not self.instance.is_open or self.demand.due:
-            upper = np.minimum(upper, total - self._due() + 3 * MARGIN * total)
+            upper = np.minimum(upper, total - self._due() + 3 * SUM_MARGIN * total)
         if not self.instance.is_open:
-            upper[:, -1] = 3 * MARGIN * total[:, -1]
+            upper[:, -1] = 3 * SUM_MARGIN * total[:, -1]
         q = columns.add(classes * count, 0.0, upper.ravel()).reshape(classes, count)
         here = np.arange(classes * count).reshape(classes, count)
         rows.add(
-            "backlog", (come * (1 + MARGIN)).ravel(),
+            "backlog", (come * (1 + SUM_MARGIN)).ravel(),
             (here, q, 1.0), (here[:, 1:], q[:, :-1], -1.0), (here[cls, slot], x, 1.0), equal=True,
         )  # fmt: skip
 
@@ -215,7 +214,7 @@ class _Builder:
         devices = devices_in(instance, slots)
         right = -(devices * slots.slip[None, :]).ravel()
         if used is None:
-            right = -(devices * (slots.width + slots.slip)[None, :] * (1 + MARGIN)).ravel()
+            right = -(devices * (slots.width + slots.slip)[None, :] * (1 + SUM_MARGIN)).ravel()
         else:
             terms.append((row, np.broadcast_to(used, (pools, count)), devices))
         rows.add("devices", right, *terms)
@@ -226,7 +225,7 @@ class _Builder:
         time, s = instance.modes.time_per_unit_s[mode], np.arange(slots.count)
         for number, (place, cap) in enumerate(zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True)):
             net = net_power_w(instance, place)
-            left = (widened(cap) - resting_power_w(instance, place) * (1 - ROUNDING)) * (1 + MARGIN)
+            left = (widened(cap) - resting_power_w(instance, place) * (1 - ROUNDING)) * (1 + SUM_MARGIN)
             if left < 0 or net.min(initial=0.0) < 0:
                 continue  # a whole tick of a mode that draws less than rest takes more off than its units do
             draw = (slot, x, -(net[mode] * time - ROUNDING * np.abs(net[mode]) * time))
@@ -239,7 +238,7 @@ class _Builder:
     def _used(self, columns: LpColumns, rows: LpRows) -> Ints:
         """Seconds of each slot that are used: all of them before the least makespan, none before all of the slot before."""
         slots = self.slots
-        least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - MARGIN)
+        least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - SUM_MARGIN)
         low = np.clip(least - slots.edges[:-1], 0.0, slots.width)
         z = columns.add(slots.count, low, slots.width, self.rates.resting_low + self._second())
         if slots.count > 2:
@@ -258,11 +257,11 @@ class _Builder:
         instance, work = self.instance, self.work
         asked = []
         if self.demand.sojourn_s is not None:
-            limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + MARGIN)
+            limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + SUM_MARGIN)
             asked.append(("sojourn", False, limit - self._ways(np.ones(len(work.of)))))
         weight, limit_s = instance.tasks.weight, instance.limits.metric_max.get("flow_time_s", np.inf)
         if np.isfinite(limit_s):
-            asked.append(("flow_time", True, limit_s * (1 + MARGIN) - self._ways(weight)))
+            asked.append(("flow_time", True, limit_s * (1 + SUM_MARGIN) - self._ways(weight)))
         flow = dict(instance.objective.levels[0]).get("flow_time_s", 0.0)
         if not asked and not flow:
             return
@@ -289,7 +288,7 @@ class _Builder:
         if self.instance.is_open and self.instance.horizon is not None:
             left = (self.instance.horizon - np.asarray(self.instance.tasks.release, dtype=float)) * self.instance.tick_s
             way = np.minimum(way, left)
-        return float((weight * way)[self.work.here].sum()) * (1 - MARGIN)
+        return float((weight * way)[self.work.here].sum()) * (1 - SUM_MARGIN)
 
     def _constant(self) -> float:
         """Rest that is paid in any case, times that are sure, less what whole ticks can hide."""
@@ -299,7 +298,7 @@ class _Builder:
         if flow:
             found += flow * self._ways(self.instance.tasks.weight)
         if not self.slots.fixed:
-            found += self._second() * float(self.slots.edges[0]) * (1 - MARGIN)
+            found += self._second() * float(self.slots.edges[0]) * (1 - SUM_MARGIN)
         return found - self.rates.hidden
 
 
@@ -332,7 +331,7 @@ def devices_in(instance: Instance, slots: Slots) -> Floats:
         share = np.where(np.isfinite(slots.width), np.clip(away, 0.0, None) / slots.width, 0.0)
         whole = share >= 1.0
         # The seconds of a drained instance's slot may be used where its devices are there.
-        out[pool] -= devices * (np.where(whole, 1.0, share * (1 - MARGIN)) if slots.fixed else whole)
+        out[pool] -= devices * (np.where(whole, 1.0, share * (1 - SUM_MARGIN)) if slots.fixed else whole)
     return np.asarray(np.maximum(out, 0.0), dtype=float)
 
 
@@ -352,8 +351,8 @@ def per_unit(program: StreamProgram, low: float) -> LinearProgram:
     value = np.concatenate((lp.value, -lp.right[lp.right != 0], np.ones(len(program.cls))))
     order = np.lexsort((column, row))
     ptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=lp.num_rows + 1)))).astype(np.int64)
-    upper = np.concatenate((np.ones(len(program.cls)), lp.upper[len(program.cls) :] * most * (1 + MARGIN), [most]))
-    least = 1.0 / (program.offered * (1 + 2 * MARGIN))
+    upper = np.concatenate((np.ones(len(program.cls)), lp.upper[len(program.cls) :] * most * (1 + SUM_MARGIN), [most]))
+    least = 1.0 / (program.offered * (1 + 2 * SUM_MARGIN))
     return LinearProgram(
         np.append(lp.cost, program.constant), np.append(lp.lower, least), upper, ptr, column[order], value[order],
         np.append(np.zeros(lp.num_rows), 1.0), np.append(lp.equal, True), (*lp.family, "one_unit"), np.append(lp.of, 0),

@@ -47,7 +47,7 @@ class StudyProgress(LiveLine):
     def has_more(self) -> bool:
         return bool(self.written) or self.watch.total > self.watch.done
 
-    def share(self) -> tuple[int, int | None]:
+    def share(self) -> tuple[float, float | None]:
         return self.watch.done, self.watch.total or None
 
     def __call__(self, progress: RunProgress) -> None:
@@ -71,19 +71,13 @@ class StudyProgress(LiveLine):
                 self.written = ""
                 self.write(self.state())
 
-    def say(self, words: str) -> None:
-        """Something to be known at once."""
+    def say(self, words: str, style: str = "red") -> None:
+        """Write a failure at once; after so many of them, none."""
         self._said += 1
         if self._said == MAX_SAID:
             words += "\n(more failures are in the summary)"
-        if self.quiet or self._said > MAX_SAID:
-            return
-        if self.live is not None:
-            from rich.text import Text
-
-            self.live.console.print(Text(words, style="red"))
-        else:
-            self.write(words)
+        if self._said <= MAX_SAID:
+            super().say(words, style)
 
     def state(self) -> str:
         """``12 of 200 cells, 1 failed, 3 optimal, best gap 0 % (cpsat | ft06 | 0), about 35.0 s left``."""

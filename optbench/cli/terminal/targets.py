@@ -44,9 +44,9 @@ def import_of_problem(target: str, seed: int) -> Import | None:
     """The instance of a problem that reads a record, with its report; None where the TARGET is anything else."""
     from dataclasses import replace
 
-    from optbench.plugins.discovery import load_problem, names
+    from optbench.plugins.discovery import load_problem, problem_named_by
 
-    if is_file(target) or target.partition(":")[0].partition("[")[0] not in names("problem"):
+    if is_file(target) or problem_named_by(target) is None:
         return None
     found = load_problem(target).imported(seed)
     return None if found is None else replace(found, instance=replace(found.instance, problem=target))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.live_line import LiveLine
+from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
 from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, show, table
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class Display(LiveLine):
     def has_more(self) -> bool:
         return self.progress is not None
 
-    def share(self) -> tuple[int, int | None]:
-        return (0, None) if self.progress is None else (self.progress.done, self.progress.total)
+    def share(self) -> tuple[float, float | None]:
+        return NO_TOTAL if self.progress is None else (self.progress.done, self.progress.total)
 
     def state(self) -> str:
         """``12 of 100 trials, 2 at work, best -7.4 % against the defaults, about 35.0 s left``."""

@@ -34,8 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 def compile_now(solvers: list[str]) -> float:
     """Everything, or what these solvers need, with the bounds; seconds of compiling."""
-    from optbench.bounds.combinatorial.destructive import KERNELS as BOUNDING
-    from optbench.compiling.kernel_table import KERNELS, prepare
+    from optbench.compiling.kernel_table import BOUNDING, KERNELS, prepare
     from optbench.plugins.discovery import kernels_of
 
     if not solvers:

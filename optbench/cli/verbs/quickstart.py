@@ -70,9 +70,9 @@ def workspace() -> tuple[Path, bool]:
 
 def compile_first() -> None:
     """`make` has done it; after a plain pip install the study would wait for it."""
-    from optbench.compiling.kernel_table import KERNELS, prepare
+    from optbench.cli.verbs.compiling import compile_now
 
-    prepare(KERNELS)
+    compile_now([])
 
 
 def show_next(root: Path) -> None:

@@ -11,6 +11,7 @@ from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
 from optbench.cli.terminal.parser import UsageError, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
+from optbench.units import DAY_S
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
@@ -23,7 +24,6 @@ EXAMPLES = (
 )
 # What DESIGN.md promises of every family, whether or not this one has it.
 ELSEWHERE = ("reference", "regret")
-DAY_S = 86_400.0
 # A wait that is shorter than this is not worth a word.
 FELT_S = 0.1
 

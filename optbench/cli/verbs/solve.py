@@ -96,10 +96,9 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench.plugins.discovery import load_solver
     from optbench.workspace import bank_file
 
-    _, solver = load_solver(args.solver, settings_of(args.param))
+    name, solver = load_solver(args.solver, settings_of(args.param))
     start = read_schedule(args.warm_start, instance) if args.warm_start else None
     levels = tuple(instance.objective.level(k).label for k in range(instance.objective.num_levels))
-    name = args.solver.partition(":")[0].partition("[")[0]
     with SolveProgress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:
 
         def work(stop: threading.Event) -> Result:

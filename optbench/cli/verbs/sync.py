@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
+from optbench.cli.terminal.live_line import LiveLine
 from optbench.cli.terminal.output import DIM, emit_json, escape, show, table
 
 if TYPE_CHECKING:
@@ -51,30 +52,31 @@ def _send(studies: list[str], store: Store, args: argparse.Namespace) -> dict[st
         for snapshot in with_records(study, store):
             if not quiet and not tracking.place.exists:
                 sys.stderr.write(f"making {tracking.place.database}, which takes some seconds\n")
-            with Line(study, quiet) as line:
+            with SyncLine(study, quiet) as line:
                 report = push(snapshot, store, tracking, restore=args.restore, on_sent=line)
             out.append({"study": study, "config_hash": snapshot.path.stem, **asdict(report)})
     return {"uri": tracking.place.uri, "studies": out}
 
 
-class Line:
-    """How far a study is, on one line of a terminal."""
+class SyncLine(LiveLine):
+    """How many runs of a study have been sent."""
 
     def __init__(self, study: str, quiet: bool) -> None:
-        self.study = study
-        self.shown = not quiet and sys.stderr.isatty()
-
-    def __enter__(self) -> Line:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
+        super().__init__(study, quiet)
+        self.done, self.total = 0, 0
 
     def __call__(self, done: int, total: int) -> None:
-        if self.shown:
-            sys.stderr.write(f"\r\x1b[K{self.study}: {done:,} of {total:,} runs")
-            sys.stderr.flush()
+        self.done, self.total = done, total
+        self.now_and_then()
+
+    def has_more(self) -> bool:
+        return False
+
+    def share(self) -> tuple[float, float | None]:
+        return self.done, self.total or None
+
+    def state(self) -> str:
+        return f"{self.done:,} of {self.total:,} runs"
 
 
 def _show(done: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +51,6 @@ class TrainingProgress(LiveLine):
     def __init__(self, solver: str, quiet: bool = False) -> None:
         super().__init__(solver, quiet)
         self._done, self._total, self._point = 0, 0, dict[str, float]()
-        self._began = time.monotonic()
 
     def __call__(self, done: int, total: int, point: dict[str, float]) -> None:
         self._done, self._total, self._point = done, total, point
@@ -61,7 +59,7 @@ class TrainingProgress(LiveLine):
     def has_more(self) -> bool:
         return self._total > 0
 
-    def share(self) -> tuple[int, int | None]:
+    def share(self) -> tuple[float, float | None]:
         return self._done, self._total or None
 
     def state(self) -> str:
@@ -69,7 +67,7 @@ class TrainingProgress(LiveLine):
         if self._total == 0:
             return "making instances"
         said = [f"{name} {figure(self._point[name])}" for name in ("reward", "latency_s", "loss") if name in self._point]
-        left = (time.monotonic() - self._began) / max(1, self._done) * (self._total - self._done)
+        left = self.spent_s() / max(1, self._done) * (self._total - self._done)
         return ", ".join([f"{self._done} of {self._total} rounds", *said, f"about {length(left)} left"])
 
 

@@ -27,11 +27,13 @@ from optbench.bounds.streams.stream_duals import solve_scaled
 from optbench.bounds.streams.stream_program import Demand, stream_program
 from optbench.bounds.streams.stream_traffic import traffic
 from optbench.errors import FileFormatError, ParameterError
+from optbench.files import write_whole
 from optbench.learn.sites.price_settings import PriceTraining
 from optbench.learn.sites.prices import EXTRA, FEATURES, HIDDEN, SIZE, features, plans_by
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.sites.plans import Plans
 from optbench.sim.sites.plans import SLOT_S, board_of, plans_of, play_plans
+from optbench.units import J_PER_KWH
 
 # The share of the limit on the time in the system from which on it is punished, and how much that and a missed deadline weigh.
 SPARE, SLOW, LATE = 0.97, 2.0, 5.0
@@ -40,7 +42,7 @@ WAITING, LATER_AND_ROOM = (-8.0, -6.0, -5.0, -4.0, -3.0, -2.5, -2.0), (0.0, -1.5
 # How far the three extra numbers are moved, beside ``sigma`` for the network.
 EXTRA_SIGMA = (0.15, 0.3, 0.3)
 MOMENTUM = 0.8
-LP_LIMIT_S, J_PER_KWH = 60.0, 3.6e6
+LP_LIMIT_S = 60.0
 
 
 class Day:
@@ -207,9 +209,7 @@ class Evolution:
             "least": self.least, "generation": self.generation, "spent_s": self.spent_s, "left": self.left,
             "history": self.history,
         }  # fmt: skip
-        fresh = path.with_name(f".{path.name}.new")
-        fresh.write_text(json.dumps(state), encoding="utf-8")
-        fresh.replace(path)
+        write_whole(path, json.dumps(state))
 
     def load(self, path: Path) -> None:
         """Go on from a file; one of another training is left alone, and said."""

@@ -7,18 +7,19 @@ read are allowed, as the format allows them; those that are read must have their
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from optbench import typed_values
 from optbench.errors import FileFormatError
 from optbench.model.formats.imported import Findings
 from optbench.model.formats.text import shorten
+from optbench.units import J_PER_KWH
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
-BYTES_PER_GB, J_PER_KWH = 1e9, 3.6e6
+BYTES_PER_GB = 1e9
 # The format has no unit larger than bytes, and no machine this long uptime.
 MAX_VALUE = 1e15
 
@@ -246,9 +247,8 @@ def number(row: dict[str, Any], keys: tuple[str, ...], where: str, required: boo
             raise FileFormatError(f"{where}.{keys[0]} is missing; it must be a number, at least 0")
         return None
     value = row[key]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_VALUE or math.isnan(value):
-        raise FileFormatError(f"{where}.{key} is {kind_of(value)}; it must be a number from 0 to {MAX_VALUE:g}")
-    return float(value)
+    allowed = f"a number from 0 to {MAX_VALUE:g}"
+    return typed_values.number(value, f"{where}.{key}", 0.0, MAX_VALUE, allowed)
 
 
 def kind_of(value: Any) -> str:

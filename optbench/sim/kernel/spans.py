@@ -7,11 +7,10 @@ import math
 from optbench.compiling.compiled import njit
 from optbench.sim.kernel.plant import POOLS, TICK_S, WAYS, Plant
 from optbench.sim.kernel.state import NONE, State
+from optbench.units import GUARD_TICKS, GUARD_ULPS, LARGEST_ULP
 
-# The constants of ``model.timegrid``; a test compares both sides.
-GUARD_ULPS, GUARD_TICKS = 8.0, 0.25
-# Floats from here on are whole, and adding it to a smaller one rounds that to a whole number; an ulp as a share of its value.
-HALF_BEYOND, LARGEST_ULP = 2.0**52, 2.0**-52
+# Floats from here on are whole, and adding it to a smaller one rounds that to a whole number.
+HALF_BEYOND = 2.0**52
 
 
 @njit(cache=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from optbench.model.instance import Instance, Ints
 from optbench.model.schedule import Schedule
-from optbench.model.stream_metrics import queue_counts
+from optbench.model.stream_metrics import queue_counts, routing_shares
 from optbench.sim.kernel.state import NONE, NOW, READY, State
+from optbench.units import DAY_S
 
-DAY_S = 86_400.0
 # What waits at no site: on its way, held where it came in, or sent nowhere by the policy.
 ELSEWHERE = "elsewhere"
 
@@ -39,11 +38,11 @@ def site_report(instance: Instance, state: State, schedule: Schedule, queue_end:
     by_site = dict(zip(names, at_site, strict=True))
     if queue_end > sum(at_site):
         by_site[ELSEWHERE] = queue_end - sum(at_site)
-    counts = sent_to(instance, schedule, waits)
-    routing: dict[str, dict[str, float]] = {}
-    for ingress, row in zip(stream.ingress_names, counts, strict=True):
-        shares: Any = row / max(1, row.sum())
-        routing[ingress] = dict(zip(names, shares.tolist(), strict=True))
+    shares = np.nan_to_num(routing_shares(instance, schedule, waits)).tolist()
+    routing = {
+        ingress: dict(zip(names, row, strict=True))
+        for ingress, row in zip(stream.ingress_names, shares, strict=True)
+    }
     return SiteReport(by_site, _by_day(instance, state, schedule), routing)
 
 
@@ -51,19 +50,6 @@ def waiting_at(instance: Instance, state: State) -> Ints:
     """Per task the pool in whose queue it stands; NONE where it stands in none. Whoever is on the way awaits an event."""
     stands = (state.status == READY) & (state.queue >= 0) & (state.queue < instance.num_pools) & (state.end == NONE)
     return np.where(stands, state.queue, NONE)
-
-
-def sent_to(instance: Instance, schedule: Schedule, waits: Ints) -> Ints:
-    """Tasks by ingress and pool, those that stand in a queue included."""
-    stream = instance.stream
-    assert stream is not None
-    order = np.lexsort((schedule.start, schedule.task))
-    begun, first = np.unique(schedule.task[order], return_index=True)
-    pool = waits.copy()
-    pool[begun] = instance.modes.primary[schedule.mode[order][first]]
-    counts = np.zeros((len(stream.ingress_names), instance.num_pools), dtype=np.int64)
-    np.add.at(counts, (stream.ingress[pool != NONE], pool[pool != NONE]), 1)
-    return counts
 
 
 def _by_day(instance: Instance, state: State, schedule: Schedule) -> tuple[int, ...]:

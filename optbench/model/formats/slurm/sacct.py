@@ -36,6 +36,7 @@ from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import segment_energy_j
 from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints
+from optbench.units import HOUR_S
 
 # J that a second of flow time is worth where energy is modelled: the idle power of a data-centre GPU.
 FLOW_TIME_WEIGHT = 50.0
@@ -190,7 +191,7 @@ def figures(
         "nodes": len(fleet.nodes),
         "kinds": len(instance.modes.kind_names),
         "span_s": float(end.max() - start.min()) * instance.tick_s,
-        "device_hours": float((devices * (end - start).astype(float)).sum()) * instance.tick_s / 3600,
+        "device_hours": float((devices * (end - start).astype(float)).sum()) * instance.tick_s / HOUR_S,
         "states": states,
     }
     if known.any():

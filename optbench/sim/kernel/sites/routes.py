@@ -26,11 +26,12 @@ from typing import NamedTuple
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.accounts import J_PER_KWH, period_of
+from optbench.sim.kernel.accounts import period_of
 from optbench.sim.kernel.plant import MODES, PERIODS, POOLS, TICK_S, WAYS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites.sites import CLASSES, CLOCKS, WIDEST, Steering, go_on, hold, open_sites, rank_of, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
+from optbench.units import J_PER_KWH
 
 # Entries of ``option``, of ``weight``, of ``memory``.
 LEVELS, KINDS, QUEUES, WHOLE, NUM_COMING = range(5)

@@ -1,4 +1,4 @@
-"""Thousands of segments: bands of occupancy instead of bars, and a power curve of averages, with the same areas.
+"""Charts of schedules with thousands of segments: bands of occupancy instead of bars, and average power, with the same areas.
 
 Time is cut into equal columns. A band is as high as the mean number of devices that a group of tasks holds in the column; the
 power of a column is its mean. Device-time and energy are therefore those of the schedule, column by column.
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from optbench.html import colours, svg
-from optbench.html.axis_scale import TimeScale
+from optbench.html.axes import Axis
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import PowerTrace, profile_of, requirements
 from optbench.model.schedule import Schedule
@@ -20,7 +20,7 @@ from optbench.model.schedule import Schedule
 MOST_BARS, MOST_STEPS, COLUMNS = 2000, 2000, 600
 
 
-def needed(instance: Instance, schedule: Schedule) -> bool:
+def is_needed(schedule: Schedule) -> bool:
     """Whether there are too many segments to draw each."""
     return schedule.num_segments > MOST_BARS
 
@@ -58,15 +58,15 @@ def column_means(start: Floats, end: Floats, value: Floats, edges: Floats) -> Fl
 
 
 def draw(
-    instance: Instance, schedule: Schedule, scale: TimeScale, top: dict[int, float], lanes: dict[int, int], height: float
+    instance: Instance, schedule: Schedule, axis: Axis, top: dict[int, float], lanes: dict[int, int], height: float
 ) -> str:
     """Bands of each pool's groups, stacked from the pool's last lane up."""
     group, names = colours.groups(instance)
     if len(names) == instance.num_tasks:
         group, names = np.zeros(instance.num_tasks, dtype=np.int64), ("tasks",)
-    edges = np.linspace(0.0, scale.end, COLUMNS + 1)
+    edges = np.linspace(0.0, axis.high, COLUMNS + 1)
     held = occupancy(instance, schedule, group, edges)
-    xs = [scale.x(t) for t in edges.tolist()]
+    xs = [axis.at(t) for t in edges.tolist()]
     out = []
     for p in lanes:
         if p < 0:

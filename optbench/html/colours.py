@@ -1,4 +1,4 @@
-"""Colours: one per group of tasks, paler at lower clocks; another row of them for pools and solvers."""
+"""Colours of groups of tasks (paler at lower clocks), of pools and of solvers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from optbench.model.instance import Instance, Ints
 TASKS = ("#7aaefc", "#6fd3a8", "#f5b86c", "#ea97b7", "#b6a0fb", "#68d0d8", "#efd268", "#fb9886", "#a9d272", "#cdb49f")
 POOLS = ("#4a86e8", "#1fa98a", "#e08a3c", "#b565a7", "#7f70e6", "#8d9b2f", "#3aa0b8", "#c9584c")
 SOLVERS = ("#3f7fe0", "#e07b39", "#1f9e83", "#b455a0", "#7a6ae0", "#8b8f2a")
+# Lightness and saturation of further hues: pale ones carry dark text, deep ones are lines and marks on any page.
+PALE, DEEP = (0.7, 0.6), (0.5, 0.55)
 # Share of a task's colour that is left at clock 0.
 PALEST = 0.25
 # More groups than this are no help in a legend.
@@ -22,12 +24,17 @@ UNNAMED = re.compile(r"k\d+")  # what the builder calls a kind given by its mode
 GOLDEN = 0.618033988749895
 
 
-def colour(row: Sequence[str], k: int) -> str:
+def colour(row: Sequence[str], k: int, tone: tuple[float, float] = PALE) -> str:
     """The k-th colour; past the end of the row, hues apart by the golden section."""
     if k < len(row):
         return row[k]
-    red, green, blue = colorsys.hls_to_rgb((k * GOLDEN) % 1.0, 0.7, 0.6)
-    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+    parts = colorsys.hls_to_rgb((k * GOLDEN) % 1.0, *tone)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+
+
+def solver(k: int) -> str:
+    """The colour of the k-th solver, in every chart."""
+    return colour(SOLVERS, k, DEEP)
 
 
 def shade(hex_colour: str, clock: float) -> str:

@@ -1,4 +1,4 @@
-"""What a schedule of arriving work looks like in operation: power over time, times in the system, who goes where."""
+"""Figures of a schedule of arriving work: power over time, times in the system, shares by ingress and pool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Operation:
 
 
 def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Operation:
-    """Only for instances with a stream."""
+    """The figures of a schedule, whose instance must have a stream of arrivals."""
     assert instance.stream is not None
     edges, watts = _power(instance, schedule, bins)
     found = progress(instance, schedule)
@@ -52,7 +52,7 @@ def routing_shares(instance: Instance, schedule: Schedule) -> Floats:
 
 
 def _power(instance: Instance, schedule: Schedule, bins: int) -> tuple[Floats, Floats]:
-    """Edges and mean watts: differences of the energy up to each edge, so that nothing between samples is missed."""
+    """Edges and mean watts between them, from differences of cumulative energy, so that short peaks are included."""
     trace = power_trace(instance, schedule)
     total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
     spent = np.concatenate(([0.0], np.cumsum(total * np.diff(trace.t))))

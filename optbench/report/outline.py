@@ -1,4 +1,4 @@
-"""A report as plain data, for machines and for terminals; and the page that lists all studies of a workspace."""
+"""A report as plain data for `--json`, and the page that lists all studies of a workspace."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary
-from optbench.html.page_shell import shell
+from optbench.html.page import page, table
 from optbench.report.gathered import StudyReport, caveats
-from optbench.report.ranking import table_of
 from optbench.report.study_page import PACKAGE
 from optbench.report.study_verdict import verdict
 from optbench.report.words import unbroken
@@ -89,7 +88,7 @@ def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path:
     what = "study" if len(reports) == 1 else "studies"
     body = [
         f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {what} run here</p></header>',
-        f"<section>{table_of(HEADS, rows, 'gates', words=(0, 1))}</section>",
+        f"<section>{table(HEADS, rows, 'report-table gates', words=(0, 1))}</section>",
     ]
-    write_whole(target, shell("Studies", body, PACKAGE, ("report.css",)).encode("utf-8", "replace"))
+    write_whole(target, page("Studies", body, PACKAGE, ("report.css",)).encode("utf-8", "replace"))
     return target

@@ -1,4 +1,4 @@
-"""Where figures come from: machines, versions, budgets, seeds, the study's file, and what each number means."""
+"""The section on provenance: machines, versions, budgets, seeds, the study file; and the meaning of each column."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from html import escape
 
 from optbench.errors import OptbenchError
 from optbench.evaluate import stats
+from optbench.html.page import note, section, table
 from optbench.report.gathered import StudyReport, fixed
-from optbench.report.ranking import table_of
 from optbench.report.words import NONE, counted, seconds
 from optbench.study.declared import SolverEntry
 
@@ -69,11 +69,9 @@ def provenance(report: StudyReport) -> str:
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     budgets = [_budget(entry) for entry in study.solvers]
-    return (
-        f'<section id="provenance"><div class="head"><h2>How it was made</h2></div>{_machines(report)}'
-        f"<h3>Solvers and budgets</h3>{table_of(BUDGET_HEADS, budgets, 'budgets', words=(0, 1))}{_problems(report)}"
-        f"<dl>{listed}</dl>{_file(report)}</section>"
-    )
+    solvers = f"<h3>Solvers and budgets</h3>{table(BUDGET_HEADS, budgets, 'report-table budgets', words=(0, 1))}"
+    parts = (_machines(report), solvers, _problems(report), f"<dl>{listed}</dl>", _file(report))
+    return section("How it was made", *parts, id="provenance")
 
 
 # Problems listed; a study of a public library has one per file.
@@ -93,7 +91,7 @@ def _budget(entry: SolverEntry) -> str:
 
 
 def _problems(report: StudyReport) -> str:
-    """What was to be solved, and what was to be minimised."""
+    """Problems of the study with their objectives."""
     instances: dict[str, dict[str, str]] = {}
     for row in report.table.rows:
         instances.setdefault(row.cell.target, {})[row.cell.instance_hash] = row.cell.instance
@@ -103,8 +101,8 @@ def _problems(report: StudyReport) -> str:
         for target, found in list(instances.items())[:MOST_PROBLEMS]
     ]
     more = len(instances) - len(rows)
-    note = f'<p class="note">{more:,} more problems are not listed.</p>' if more > 0 else ""
-    return f"<h3>Problems</h3>{table_of(('problem', 'minimise', 'instances'), rows, 'problems', words=(0, 1))}{note}"
+    left = note(f"{more:,} more problems are not listed.") if more > 0 else ""
+    return f"<h3>Problems</h3>{table(('problem', 'minimise', 'instances'), rows, 'report-table problems', words=(0, 1))}{left}"
 
 
 def _objective(report: StudyReport, instance_hash: str) -> str:
@@ -116,7 +114,7 @@ def _objective(report: StudyReport, instance_hash: str) -> str:
 
 
 def _machines(report: StudyReport) -> str:
-    """One row per machine and version of the code, with what was run there and when."""
+    """One row per machine and version of the code, with the time of the runs and their number."""
     found: dict[str, list[str]] = {}
     for record in report.records:
         parts = fixed(record.machine).items()
@@ -135,8 +133,9 @@ def _machines(report: StudyReport) -> str:
             f'<td class="words">{escape(span)}</td><td>{counted(len(times), "cell")}</td></tr>'
         )
     dirty = any("dirty" in record.code_version for record in report.records)
-    note = '<p class="note">dirty: with changes that are in no commit.</p>' if dirty else ""
-    return table_of(("machine", "optbench and commit", "when (UTC)", "ran"), rows, "machines", words=range(3)) + note
+    heads = ("machine", "optbench and commit", "when (UTC)", "ran")
+    meaning = note("dirty: with changes that are in no commit.") if dirty else ""
+    return table(heads, rows, "report-table machines", words=range(3)) + meaning
 
 
 def _minute(time: str) -> str:

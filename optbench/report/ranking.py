@@ -1,4 +1,4 @@
-"""The ranking table, and gates and claims with their verdicts."""
+"""Tables of a report: the ranking of solvers, and gates and claims with their verdicts."""
 
 from __future__ import annotations
 
@@ -10,25 +10,15 @@ from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
 from optbench.evaluate.scores import Score
 from optbench.evaluate.summaries import Summary
-from optbench.html.axes import key
-from optbench.html.axis_scale import plain
+from optbench.html.marks import key
+from optbench.html.page import hint, section, table
+from optbench.html.quantities import plain
 from optbench.report.gathered import StudyReport
 from optbench.report.words import NONE, figures, interval, percent, seconds
 from optbench.study.declared import BEST
 
 MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
-
-
-def table_of(heads: Sequence[str], rows: Sequence[str], class_: str = "", words: Sequence[int] = (0,)) -> str:
-    """A table that scrolls on a narrow screen; ``words`` are the columns of text."""
-    head = "".join(
-        f'<th scope="col"{" class=words" if k in words else ""}>{escape(name)}</th>' for k, name in enumerate(heads)
-    )
-    return (
-        f'<div class="scroll" tabindex="0"><table class="report-table {class_}"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
 
 
 def ranking(report: StudyReport, number: dict[str, int]) -> str:
@@ -41,7 +31,7 @@ def ranking(report: StudyReport, number: dict[str, int]) -> str:
     heads += ["optimum", "failed", *(["no schedule"] if unsolved else []), "time", "rank", "wins"]
     places = enumerate(report.summaries, 1)
     rows = [_row(place, each, number[each.label], regret, unsolved, report.score) for place, each in places]
-    return table_of(heads, rows, "ranking")
+    return table(heads, rows, "report-table ranking")
 
 
 def _row(place: int, each: Summary, k: int, regret: bool, unsolved: bool, score: Score | None) -> str:
@@ -92,7 +82,7 @@ def _count(count: int) -> str:
 
 
 def gates_section(gates: Sequence[GateResult]) -> str:
-    """What the study was expected to show."""
+    """The gates of the study: each condition, the values found, and whether it holds."""
     if not gates:
         return ""
     rows = []
@@ -107,13 +97,12 @@ def gates_section(gates: Sequence[GateResult]) -> str:
         found = f'<td class="words">{escape(values)}</td>'
         rows.append(f'<tr><th scope="row">{escape(gate.name)}</th>{asked}{found}{_verdict(gate.verdict)}</tr>')
     held = sum(gate.holds for gate in gates)
-    head = f'<div class="head"><h2>Gates</h2><span class="hint">{held} of {len(gates)} hold</span></div>'
-    heads = ("gate", "asks for", "found", "verdict")
-    return f'<section id="gates">{head}{table_of(heads, rows, "gates", words=range(4))}</section>'
+    shown = table(("gate", "requires", "found", "verdict"), rows, "report-table gates", words=range(4))
+    return section("Gates", shown, id="gates", aside=hint(f"{held} of {len(gates)} hold"))
 
 
 def claims_section(claims: Sequence[ClaimResult]) -> str:
-    """Published figures beside ours."""
+    """Published figures beside those of the study."""
     if not claims:
         return ""
     rows = []
@@ -127,9 +116,9 @@ def claims_section(claims: Sequence[ClaimResult]) -> str:
             f"{_verdict(each.verdict)}</tr>"
         )
     held = sum(each.holds for each in claims)
-    head = f'<div class="head"><h2>Claims</h2><span class="hint">{held} of {len(claims)} hold</span></div>'
     heads = ("claim", "published", "ours", "bound allows", "mean gap", "computed as", "verdict")
-    return f'<section id="claims">{head}{table_of(heads, rows, "claims", words=(0, 5, 6))}</section>'
+    shown = table(heads, rows, "report-table claims", words=(0, 5, 6))
+    return section("Claims", shown, id="claims", aside=hint(f"{held} of {len(claims)} hold"))
 
 
 def _verdict(verdict: str) -> str:

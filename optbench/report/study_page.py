@@ -9,7 +9,7 @@ from pathlib import Path
 from optbench import __version__
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
-from optbench.html.page_shell import shell
+from optbench.html.page import footer, hint, page, section, titled_figure
 from optbench.report import solver_charts
 from optbench.report.failures import failures
 from optbench.report.gathered import Caveat, StudyReport, caveats, gather
@@ -73,10 +73,10 @@ def render(report: StudyReport, path: Path | None) -> str:
         failures(report, href),
         instances(report, href),
         provenance(report),
-        f"<footer>optbench {escape(__version__)}  ·  {escape(report.name)} {report.plan.study.config_hash[:12]}</footer>",
+        footer(f"optbench {__version__}", f"{report.name} {report.plan.study.config_hash[:12]}"),
         '<dialog id="cell" aria-labelledby="cell-title"></dialog>',
     ]
-    return shell(f"{report.name}: report", body, PACKAGE, ("report.css", "report.js"))
+    return page(f"{report.name}: report", body, PACKAGE, ("report.css", "report.js"))
 
 
 def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
@@ -124,23 +124,16 @@ def _facts(report: StudyReport) -> list[str]:
 def _ranking(report: StudyReport, number: dict[str, int]) -> str:
     if not report.summaries:
         return ""
-    head = '<div class="head"><h2>Ranking</h2><span class="hint">means over instances, small: 95 % intervals</span></div>'
-    return f'<section id="ranking">{head}{ranking(report, number)}{meanings()}</section>'
+    aside = hint("means over instances, small: 95 % intervals")
+    return section("Ranking", ranking(report, number), meanings(), id="ranking", aside=aside)
 
 
 def _charts(report: StudyReport, number: dict[str, int]) -> str:
     if not report.ranked:
         return ""
     parts = [
-        _figure("Gaps", solver_charts.gaps(report, number), DOTS),
-        _figure("Performance profile", solver_charts.profile(report, number), CURVES),
-        _figure("Gap against time", solver_charts.time_against_gap(report, number), "Lower and further left is better."),
+        titled_figure("Gaps", solver_charts.gaps(report, number), DOTS),
+        titled_figure("Performance profile", solver_charts.profile(report, number), CURVES),
+        titled_figure("Gap against time", solver_charts.time_against_gap(report, number), "Lower and further left is better."),
     ]
     return f'<section id="charts">{"".join(parts)}</section>'
-
-
-def _figure(name: str, chart: str, note: str) -> str:
-    if not chart:
-        return ""
-    image = f'<div class="scroll" tabindex="0">{chart}</div>'
-    return f'<figure><figcaption><h2>{name}</h2></figcaption>{image}<p class="note">{note}</p></figure>'

@@ -63,7 +63,10 @@ def frontier(
     x = axes.linear(LEFT, svg.WIDTH - LEFT - RIGHT, 0.0, right, 8, lambda s: clock(round(s)), "mean time in the system")
     y = axes.linear(TOP + HEIGHT, -HEIGHT, low, high, 5, lambda j: amount(j, "J"))
     parts, labels = [axes.grid(x, y), *_least([(s, j) for s, j in curve if s <= right], x, y)], PointLabels(TOP, y.start)
-    for k, (name, s, j, beyond) in enumerate([("record", *record, False), *shown]):
+    marks = [("record", *record, False), *shown]
+    for _, s, j, _ in marks:
+        labels.reserve(x.at(s), y.at(j))
+    for k, (name, s, j, beyond) in enumerate(marks):
         colour, across, up = colours.solver(k), x.at(s), y.at(j)
         tip = svg.title([name, *(["beyond the edge of the picture"] if beyond else [amount(j, "J"), clock(round(s))])])
         parts.append(svg.tag("circle", tip, cx=across, cy=up, r=6.0 if k == 0 else 5.0, fill=colour))

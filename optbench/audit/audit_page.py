@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from optbench import __version__
 from optbench.audit import audit_charts
 from optbench.audit.advice import Clock
 from optbench.audit.audit_run import Audit, Choice
 from optbench.audit.coverage import ENOUGH, percent
 from optbench.audit.findings import FindingRow, advice_of, headline, rows_of, saving_of
 from optbench.audit.window import stamp
-from optbench.html.page import bullets, footer, header, note, page, row, scroll, section, table
+from optbench.html.page import bullets, footer, header, machine_facts, note, page, row, scroll, section, table
 from optbench.html.quantities import amount, clock
 
 Cells = Sequence[str]
 
 
 def render(done: Audit) -> str:
-    """One file that opens anywhere."""
+    """The page as text."""
     falls = audit_charts.waterfall(done.record.energy_j, done.causes, done.least.energy_j)
     body = [
         header(f"Audit of {done.log.name}", *facts(done)),
@@ -33,7 +30,7 @@ def render(done: Audit) -> str:
         section("Marginal values", prices(done)),
         section("The record", record(done)),
         section("Assumptions", bullets(done.assumptions), *left_out(done)),
-        footer(*provenance(done)),
+        footer(*machine_facts(), f"seed {done.options.seed}", f"audited in {done.wall_s:.1f} s"),
     ]
     return page(f"Audit of {done.log.name}", body, __package__, ("audit.css",))
 
@@ -235,8 +232,3 @@ def left_out(done: Audit) -> list[str]:
     return parts
 
 
-def provenance(done: Audit) -> tuple[str, ...]:
-    return (
-        f"optbench {__version__}", f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}",
-        f"{os.cpu_count()} cores", f"seed {done.options.seed}", f"audited in {done.wall_s:.1f} s",
-    )  # fmt: skip

@@ -30,7 +30,7 @@ def said(done: Ranges) -> list[str]:
 
 
 def render_ranges(done: Ranges) -> str:
-    """One file that opens anywhere."""
+    """The page as text."""
     pods = done.pods
     gpus = ", ".join(f"{count:,} {kind}" for kind, count in zip(pods.types, pods.counts.tolist(), strict=True))
     facts = (f"{pods.num_pods:,} pods", gpus, clock(round(pods.last_s)))

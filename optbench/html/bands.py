@@ -16,7 +16,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import PowerTrace, profile_of, requirements
 from optbench.model.schedule import Schedule
 
-# Bars, and steps of the power curve, that are drawn one by one; and the columns that replace them.
+# Most bars and most steps of the power curve that are drawn one by one, and the number of columns that replace them.
 MOST_BARS, MOST_STEPS, COLUMNS = 2000, 2000, 600
 
 
@@ -45,16 +45,16 @@ def occupancy(instance: Instance, schedule: Schedule, group: Ints, edges: Floats
     held = np.zeros((instance.num_pools, int(group.max(initial=0)) + 1, len(edges) - 1))
     for p, g in np.unique(np.column_stack((pool, of)), axis=0).tolist():
         here = (pool == p) & (of == g)
-        held[p, g] = column_means(start[here], end[here], count[here].astype(float), edges)
+        t, level = profile_of(start[here], end[here], count[here].astype(float))
+        held[p, g] = column_means(np.append(t, max(float(t[-1]), float(edges[-1])) + 1.0), level, edges)
     return held
 
 
-def column_means(start: Floats, end: Floats, value: Floats, edges: Floats) -> Floats:
-    """Mean over each column of the sum of values over [start, end)."""
-    t, level = profile_of(start, end, value)
-    t = np.concatenate((t, [max(float(t[-1]), float(edges[-1])) + 1.0]))
+def column_means(t: Floats, level: Floats, edges: Floats) -> Floats:
+    """Mean over each column of a function that is ``level[k]`` from ``t[k]`` to ``t[k + 1]``."""
     area = np.concatenate(([0.0], np.cumsum(level * np.diff(t))))
-    return np.asarray(np.diff(np.interp(edges, t, area)) / np.diff(edges), dtype=float)
+    width = np.diff(edges)
+    return np.asarray(np.diff(np.interp(edges, t, area)) / np.where(width > 0, width, 1.0), dtype=float)
 
 
 def draw(
@@ -91,11 +91,5 @@ def coarse(trace: PowerTrace) -> PowerTrace:
     edges = np.linspace(0.0, float(trace.t[-1]), COLUMNS + 1)
     column = np.clip(np.searchsorted(edges, trace.transfer_t, side="right") - 1, 0, COLUMNS - 1)
     sent = np.bincount(column, weights=trace.transfer_j, minlength=COLUMNS).astype(float)
-    means = (_means(trace.t, watts, edges) for watts in (trace.busy_w, trace.rest_w))
-    busy_w, rest_w = means
+    busy_w, rest_w = (np.asarray([column_means(trace.t, w, edges) for w in watts]) for watts in (trace.busy_w, trace.rest_w))
     return replace(trace, t=edges, busy_w=busy_w, rest_w=rest_w, transfer_t=edges[:-1], transfer_j=sent)
-
-
-def _means(t: Floats, watts: Floats, edges: Floats) -> Floats:
-    energy = np.concatenate((np.zeros((len(watts), 1)), np.cumsum(watts * np.diff(t), axis=1)), axis=1)
-    return np.asarray([np.diff(np.interp(edges, t, row)) / np.diff(edges) for row in energy], dtype=float)

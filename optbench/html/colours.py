@@ -10,7 +10,7 @@ import numpy as np
 
 from optbench.model.instance import Instance, Ints
 
-# Middle tones that carry dark text, on a light page as on a dark one.
+# Middle tones, on which dark text is readable on light and dark pages.
 TASKS = ("#7aaefc", "#6fd3a8", "#f5b86c", "#ea97b7", "#b6a0fb", "#68d0d8", "#efd268", "#fb9886", "#a9d272", "#cdb49f")
 POOLS = ("#4a86e8", "#1fa98a", "#e08a3c", "#b565a7", "#7f70e6", "#8d9b2f", "#3aa0b8", "#c9584c")
 SOLVERS = ("#3f7fe0", "#e07b39", "#1f9e83", "#b455a0", "#7a6ae0", "#8b8f2a")
@@ -18,7 +18,7 @@ SOLVERS = ("#3f7fe0", "#e07b39", "#1f9e83", "#b455a0", "#7a6ae0", "#8b8f2a")
 PALE, DEEP = (0.7, 0.6), (0.5, 0.55)
 # Share of a task's colour that is left at clock 0.
 PALEST = 0.25
-# More groups than this are no help in a legend.
+# With more groups than this, a legend is unreadable.
 MOST_GROUPS = 60
 UNNAMED = re.compile(r"k\d+")  # what the builder calls a kind given by its modes alone
 GOLDEN = 0.618033988749895
@@ -38,7 +38,7 @@ def solver(k: int) -> str:
 
 
 def shade(hex_colour: str, clock: float) -> str:
-    """Paler the lower the clock (a fraction of the top clock, NaN where there is none)."""
+    """The colour at a clock, which is a fraction of the top clock or NaN: paler where it is lower."""
     share = 1.0 if np.isnan(clock) else PALEST + (1 - PALEST) * min(1.0, clock)
     parts = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)

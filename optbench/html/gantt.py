@@ -10,7 +10,7 @@ import numpy as np
 
 from optbench.html import axes, bands, colours, svg
 from optbench.html.axes import Axis
-from optbench.html.lanes import Block, assign
+from optbench.html.lanes import Block, assign_lanes
 from optbench.html.marks import short
 from optbench.html.quantities import amount
 from optbench.model.instance import Instance
@@ -21,7 +21,7 @@ from optbench.model.task_progress import segment_energy_j
 AXIS, FLAGS, POOL_GAP = 24.0, 20.0, 8.0
 LANES_HEIGHT, LANE_MOST, LANE_LEAST = 520.0, 30.0, 3.0
 LETTER = 6.4  # width of a letter of a bar's label
-WORTH_READING = 6  # letters; a name cut shorter than this says nothing
+LEAST_LETTERS = 6  # a name cut shorter than this is not shown
 # Dependencies are drawn (and shown under the pointer) up to this many.
 EDGES_SHOWN = 600
 # Flags are drawn of every deadline up to this many, of missed ones beyond.
@@ -32,7 +32,7 @@ MOST_LANES = 400
 
 @dataclass(frozen=True)
 class GanttRows:
-    """Where each pool's lanes are: top of the pool by number, lanes shown, height of one."""
+    """The rows of pools: top and number of lanes by pool, and the height of a lane."""
 
     top: dict[int, float]
     lanes: dict[int, int]
@@ -45,7 +45,7 @@ class GanttRows:
 
 @dataclass(frozen=True)
 class Chart:
-    """What the drawing functions share."""
+    """The arguments that the drawing functions share."""
 
     instance: Instance
     schedule: Schedule
@@ -56,9 +56,9 @@ class Chart:
 
 
 def draw(instance: Instance, schedule: Schedule, axis: Axis, top: float) -> tuple[str, float]:
-    """The chart's SVG content from ``top`` on, and where it ends."""
+    """The SVG content of the chart from ``top`` on, and its lower end."""
     banded = bands.is_needed(schedule)
-    blocks = [] if banded else assign(instance, schedule)
+    blocks = [] if banded else assign_lanes(instance, schedule)
     used = bands.peaks(instance, schedule) if banded else _used(blocks)
     has_flags = bool(np.isfinite(instance.tasks.deadline).any())
     rows = _rows(instance, used, top + AXIS + (FLAGS if has_flags else 0.0))
@@ -160,7 +160,7 @@ def _label(chart: Chart, k: int, x: float, y: float, width: float, height: float
     clock = float(chart.instance.modes.clock[chart.schedule.mode[k]])
     note = "" if math.isnan(clock) else f"{100 * clock:.3g} %"
     middle, room = y + height / 2, int((width - 8) / LETTER)
-    if height < 10 or room < min(len(name), WORTH_READING):
+    if height < 10 or room < min(len(name), LEAST_LETTERS):
         return
     two_lines = bool(note) and height >= 27 and room >= len(note)
     shown = name if len(name) <= room else name[: max(1, room - 1)] + "…"
@@ -172,7 +172,7 @@ def _label(chart: Chart, k: int, x: float, y: float, width: float, height: float
 
 
 def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
-    """A segment in words."""
+    """The tooltip of a segment, by line."""
     tasks, modes = instance.tasks, instance.modes
     task, mode = int(schedule.task[k]), int(schedule.mode[k])
     write = time_axis(instance, 1.0).write
@@ -227,7 +227,7 @@ def _flags(chart: Chart, top: float) -> str:
 
 
 def _transfers(chart: Chart) -> str:
-    """Data on its way between pools: from the producer's end to its arrival at the consumer."""
+    """Transfers between pools, from the end of the producer to the arrival at the consumer."""
     instance, s = chart.instance, chart.schedule
     edges = instance.edges
     heavy = np.flatnonzero(edges.data_gb > 0)

@@ -77,8 +77,8 @@ def _legend(why: Explanation) -> str:
 def _decisions(why: Explanation) -> str:
     if not why.objective.decisions:
         return ""
-    heads = ("most expensive decisions", "runs on", "best at the bound's prices")
-    heads += ("clock", "count", "placement", "waiting", "together")
+    heads = ["most expensive decisions", "runs on", "best at the bound's prices"]
+    heads += ["clock", "count", "placement", "waiting", "together"]
     rows = []
     for d in why.objective.decisions:
         instead = "the same" if d.instead == d.mode else mode_words(why.instance, d.instead)

@@ -1,4 +1,4 @@
-"""Which devices of its pools each segment holds: the schedule says how many, the chart needs to know which.
+"""Assignment of segments to devices of their pools, for charts: a schedule only says how many devices a segment holds.
 
 Segments taken by start time, each given devices that are free: with a capacity that holds there are always enough. A
 block of neighbouring devices is preferred, so that a task on four GPUs is drawn as one bar four lanes high.
@@ -25,7 +25,7 @@ class Block:
     height: int
 
 
-def assign(instance: Instance, schedule: Schedule) -> list[Block]:
+def assign_lanes(instance: Instance, schedule: Schedule) -> list[Block]:
     """Blocks of every segment with a length; pool -1 gathers the segments that hold no device."""
     row, pool, count = requirements(instance, schedule.mode)
     start, end = schedule.start.astype(float), schedule.end.astype(float)

@@ -5,10 +5,13 @@ Titles, facts, notes and heads of tables are plain text and are escaped here; pa
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Collection, Sequence
 from html import escape
 from importlib.resources import files
-from importlib.resources.abc import Traversable
+
+from optbench import __version__
 
 PAGE = ("page.css", "page.js")
 SEPARATOR = "  ·  "
@@ -16,10 +19,7 @@ SEPARATOR = "  ·  "
 
 def page(title: str, body: Sequence[str], beside: str = "", more: Sequence[str] = ()) -> str:
     """A page of these parts. ``more`` names further styles and scripts in the folder of the package ``beside``."""
-    found = [files(__package__).joinpath(name) for name in PAGE]
-    if more:
-        found += [files(beside).joinpath(name) for name in more]
-    style, script = (_joined(found, suffix) for suffix in (".css", ".js"))
+    style, script = (joined(suffix, beside, more) for suffix in (".css", ".js"))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
@@ -28,8 +28,10 @@ def page(title: str, body: Sequence[str], beside: str = "", more: Sequence[str] 
     )
 
 
-def _joined(found: Sequence[Traversable], suffix: str) -> str:
-    return "".join(file.read_text(encoding="utf-8") for file in found if file.name.endswith(suffix))
+def joined(suffix: str, beside: str = "", more: Sequence[str] = ()) -> str:
+    """The styles or scripts of a page as one text."""
+    found = [*((__package__, name) for name in PAGE), *((beside, name) for name in more)]
+    return "".join(files(room).joinpath(name).read_text("utf-8") for room, name in found if name.endswith(suffix))
 
 
 def header(title: str, *facts: str) -> str:
@@ -38,6 +40,12 @@ def header(title: str, *facts: str) -> str:
 
 def footer(*facts: str) -> str:
     return f"<footer>{escape(SEPARATOR.join(filter(None, facts)))}</footer>"
+
+
+def machine_facts() -> tuple[str, ...]:
+    """Versions of optbench and Python, and the machine, for a footer."""
+    machine = f"{platform.system()} {platform.machine()}"
+    return f"optbench {__version__}", f"Python {platform.python_version()}", machine, f"{os.cpu_count()} cores"
 
 
 def section(title: str, *parts: str, id: str | None = None, aside: str = "") -> str:
@@ -86,7 +94,8 @@ def table(heads: Sequence[str], rows: Sequence[str], class_: str = "", words: Co
 def row(head: str, cells: Sequence[str], words: Collection[int] = (), class_: str = "") -> str:
     """A row with its head and its cells, of which those in the columns ``words`` (the head is column 0) are text."""
     data = "".join(f'<td{" class=words" if k in words else ""}>{cell}</td>' for k, cell in enumerate(cells, 1))
-    return f'<tr{f" class={class_}" if class_ else ""}><th scope="row">{head}</th>{data}</tr>'
+    class_ = f' class="{class_}"' if class_ else ""
+    return f'<tr{class_}><th scope="row">{head}</th>{data}</tr>'
 
 
 def bullets(items: Sequence[str]) -> str:

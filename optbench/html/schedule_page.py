@@ -1,10 +1,8 @@
-"""The page of results of one instance, put together as text."""
+"""The page on results of one instance: summary, schedules with their power, sources of the gap, and the search."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -12,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from optbench import __version__
 from optbench.bounds.explain import Explanation
 from optbench.html import bands, colours, gantt, gap_chart, power_chart, summary_table, svg, tariff_chart, trajectory_chart
-from optbench.html.page import colour_key, figure, footer, header, hint, note, page, scroll, section
+from optbench.html.page import colour_key, figure, footer, header, hint, machine_facts, note, page, scroll, section
 from optbench.model.instance import Instance
 from optbench.model.metrics import power_trace
 from optbench.model.result import Result
@@ -33,7 +30,7 @@ def write(
     title: str | None = None,
     explained: Sequence[Explanation | None] = (),
 ) -> Path:
-    """Write the page of these results of one instance; explanations go with results by their order."""
+    """Write the page of these results of one instance; ``explained`` has one entry per result."""
     path = Path(path)
     path.write_text(render(instance, results, title, explained), encoding="utf-8")
     return path
@@ -153,11 +150,8 @@ def _provenance(instance: Instance, results: Sequence[Result]) -> list[str]:
             continue
     seeds = sorted({result.seed for result in results})
     return [
-        f"optbench {__version__}",
-        f"Python {platform.python_version()}",
+        *machine_facts(),
         *libraries,
-        f"{platform.system()} {platform.machine()}",
-        f"{os.cpu_count()} cores",
         f"seed {', '.join(map(str, seeds))}" if seeds else "",
         f"instance {instance.hash[:12]}",
     ]

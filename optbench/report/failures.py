@@ -7,12 +7,12 @@ from html import escape
 from pathlib import Path
 
 from optbench.html.page import hint, note, section
-from optbench.report.gathered import StudyReport
-from optbench.report.words import counted
+from optbench.report.formatting import counted
+from optbench.report.study_report import StudyReport
 from optbench.run.repeat_command import repeat
 from optbench.store.records import REASONS, Record
 
-# Failures shown in full for each reason, and of each the end of what it wrote.
+# Most failures shown in full for each reason, and lengths of the shown output and message.
 MOST_OF_A_REASON = 8
 TAIL_LINES, TAIL_CHARACTERS = 20, 3000
 MESSAGE = 1500
@@ -20,7 +20,7 @@ OUTPUT = "output.txt"
 
 
 def failures(report: StudyReport, href: Callable[[str], str]) -> str:
-    """Grouped by reason, the most frequent first."""
+    """The section: failures grouped by reason, the most frequent first."""
     groups: dict[str, list[Record]] = {}
     for record in report.failures:
         assert record.reason is not None
@@ -60,7 +60,7 @@ def _spread(found: list[Record]) -> list[Record]:
 
 def _failure(report: StudyReport, record: Record, href: Callable[[str], str]) -> str:
     assert record.reason is not None
-    command = repeat(record.cell, record.reason, report.word)
+    command = repeat(record.cell, record.reason, report.target)
     output = _tail(report.store.cell(record.key) / OUTPUT)
     shown = f'<pre class="output">{escape(output)}</pre>' if output else note("It wrote nothing.")
     message = record.reason.message[:MESSAGE]
@@ -73,7 +73,7 @@ def _failure(report: StudyReport, record: Record, href: Callable[[str], str]) ->
 
 
 def _tail(path: Path) -> str:
-    """The end of what a cell wrote; control characters other than line ends are dropped."""
+    """The end of a cell's output, without control characters other than line ends."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)

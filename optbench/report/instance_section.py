@@ -1,4 +1,4 @@
-"""The table of instances: what each solver reached on each, with the files and the command of every cell."""
+"""The section on instances: the result of every solver on each, with the files and the command of every cell."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 from optbench.evaluate.rows import Row
 from optbench.html.page import note, section, table
-from optbench.report.gathered import StudyReport
-from optbench.report.words import NONE, infeasible_words, number, percent, seconds
+from optbench.report.formatting import NONE, infeasible_words, number, percent, seconds
+from optbench.report.study_report import StudyReport
 from optbench.run.repeat_command import given_of, repeat
 
-# Cells shown; those of whole instances beyond it are left out, and the table says so.
+# Most cells shown; further instances are left out, and a note says so.
 MOST_CELLS = 2500
 FEWEST_ROWS = 20
 # Most columns of solvers; the table shows the first of the ranking.
@@ -76,7 +76,7 @@ def instances(report: StudyReport, href: Href) -> str:
     kept = list(ran)
     if len(kept) > most:
         kept = sorted(kept, key=lambda column: _hardness(ran[column]), reverse=True)[:most]
-    details = CellDetails(report.word, href)
+    details = CellDetails(report.target, href)
     lines = [_line(report, ran[column], labels, details) for column in kept]
     notes = ["Press a figure for its bound, its files and the command that repeats it; a column's head sorts."]
     if len(kept) < len(ran):

@@ -10,8 +10,8 @@ import numpy as np
 from optbench.html import axes, svg
 from optbench.html.marks import curve, mark, short, side_label, side_labels
 from optbench.html.quantities import amount, clock, plain
+from optbench.report.formatting import percent, seconds
 from optbench.report.operation_figures import Operation
-from optbench.report.words import percent, seconds
 
 LEFT, NAMES, TOP, HEIGHT = 90.0, 190.0, 10.0, 300.0
 FRONT_NAMES, FRONT_HEIGHT = 250.0, 380.0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.html.bands import column_means
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import power_trace
 from optbench.model.schedule import Schedule
@@ -31,7 +32,9 @@ class Operation:
 def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Operation:
     """The figures of a schedule, whose instance must have a stream of arrivals."""
     assert instance.stream is not None
-    edges, watts = _power(instance, schedule, bins)
+    trace = power_trace(instance, schedule)
+    edges = np.linspace(trace.t[0], trace.t[-1], bins + 1)
+    watts = column_means(trace.t, trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0), edges)
     found = progress(instance, schedule)
     release = np.asarray(instance.tasks.release, dtype=float)
     sojourn = np.sort((found.last - release)[found.complete]) * instance.tick_s
@@ -49,13 +52,3 @@ def routing_shares(instance: Instance, schedule: Schedule) -> Floats:
     np.add.at(counts, (instance.stream.ingress[task], pool), 1.0)
     total = counts.sum(axis=1, keepdims=True)
     return np.asarray(np.where(total > 0, counts / np.where(total > 0, total, 1.0), np.nan), dtype=float)
-
-
-def _power(instance: Instance, schedule: Schedule, bins: int) -> tuple[Floats, Floats]:
-    """Edges and mean watts between them, from differences of cumulative energy, so that short peaks are included."""
-    trace = power_trace(instance, schedule)
-    total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
-    spent = np.concatenate(([0.0], np.cumsum(total * np.diff(trace.t))))
-    edges = np.linspace(trace.t[0], trace.t[-1], bins + 1)
-    length = np.diff(edges)
-    return edges, np.asarray(np.diff(np.interp(edges, trace.t, spent)) / np.where(length > 0, length, 1.0), dtype=float)

@@ -15,9 +15,9 @@ from optbench.html.page import note, section, table, titled_figure
 from optbench.html.quantities import amount, plain
 from optbench.model.files.schedule_json import read_schedule
 from optbench.report import operation_charts as charts
-from optbench.report.gathered import StudyReport
+from optbench.report.formatting import NONE, counted, percent, seconds
 from optbench.report.operation_figures import BINS, Operation, operation
-from optbench.report.words import NONE, counted, percent, seconds
+from optbench.report.study_report import StudyReport
 
 # Of so many problems the first instance is drawn, with so many solvers in the order of the study.
 MOST_DRAWN, MOST_CURVES = 3, 9

@@ -11,10 +11,9 @@ from typing import Any
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary
 from optbench.html.page import page, table
-from optbench.report.gathered import StudyReport, caveats
-from optbench.report.study_page import PACKAGE
+from optbench.report.formatting import unbroken
+from optbench.report.study_report import StudyReport, caveats
 from optbench.report.study_verdict import verdict
-from optbench.report.words import unbroken
 from optbench.store.run_store import STUDIES, Store, write_whole
 
 INDEX = "index.html"
@@ -22,7 +21,7 @@ HEADS = ("study", "question and answer", "cells", "last ran (UTC)")
 
 
 def outline(report: StudyReport) -> dict[str, Any]:
-    """What the page says first, as plain data."""
+    """Verdict, caveats and ranking as plain data."""
     return {
         "study": report.name,
         "question": report.plan.study.question,
@@ -68,12 +67,12 @@ def _estimate(found: Estimate | None) -> dict[str, Any] | None:
 
 
 def last_ran(report: StudyReport) -> str:
-    """When its latest cell began, in ISO 8601; nothing where none has run."""
+    """The start of the latest cell, in ISO 8601; empty where none has run."""
     return max((record.began_at for record in report.records), default="")
 
 
 def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path: Path | None = None) -> Path:
-    """A page that lists studies, the one that ran last first; returns where it went."""
+    """Write a page that lists studies, the one that ran last first, and return its path."""
     target = path or store.folder / STUDIES / INDEX
     rows = []
     for report, file in sorted(reports, key=lambda pair: last_ran(pair[0]), reverse=True):
@@ -90,5 +89,5 @@ def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path:
         f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {what} run here</p></header>',
         f"<section>{table(HEADS, rows, 'report-table gates', words=(0, 1))}</section>",
     ]
-    write_whole(target, page("Studies", body, PACKAGE, ("report.css",)).encode("utf-8", "replace"))
+    write_whole(target, page("Studies", body, __package__, ("report.css",)).encode("utf-8", "replace"))
     return target

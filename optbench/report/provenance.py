@@ -9,8 +9,8 @@ from html import escape
 from optbench.errors import OptbenchError
 from optbench.evaluate import stats
 from optbench.html.page import note, section, table
-from optbench.report.gathered import StudyReport, fixed
-from optbench.report.words import NONE, counted, seconds
+from optbench.report.formatting import NONE, counted, seconds
+from optbench.report.study_report import StudyReport, fixed
 from optbench.study.declared import SolverEntry
 
 MEANINGS = (
@@ -51,7 +51,7 @@ MEANINGS = (
 
 
 def meanings() -> str:
-    """Every column in a sentence."""
+    """The meaning of every column."""
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in MEANINGS)
     return f'<details class="meanings"><summary>What the columns mean</summary><dl>{items}</dl></details>'
 
@@ -65,7 +65,7 @@ def provenance(report: StudyReport) -> str:
         ("reference", study.reference),
         ("solvers whose own bounds count for all (trust)", ", ".join(study.trust) or "none"),
         ("configuration", study.config_hash[:16]),
-        ("run again", f"optbench run {report.word}"),
+        ("run again", f"optbench run {report.target}"),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     budgets = [_budget(entry) for entry in study.solvers]
@@ -106,7 +106,7 @@ def _problems(report: StudyReport) -> str:
 
 
 def _objective(report: StudyReport, instance_hash: str) -> str:
-    """The objective of an instance, where the store still has it."""
+    """The objective of an instance, if the store still has it."""
     try:
         return report.store.instance(instance_hash).objective.label
     except (OSError, OptbenchError, pickle.PickleError, AttributeError, ImportError, EOFError, TypeError):
@@ -154,7 +154,7 @@ def _ranges(seeds: tuple[int, ...]) -> str:
 
 
 def _file(report: StudyReport) -> str:
-    """The study as it is written, else as it was recorded."""
+    """The study file, or the recorded study where the file is gone."""
     path = report.plan.study.path
     try:
         text, name = ("", "") if path is None else (path.read_text(encoding="utf-8"), path.name)

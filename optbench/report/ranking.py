@@ -13,8 +13,8 @@ from optbench.evaluate.summaries import Summary
 from optbench.html.marks import key
 from optbench.html.page import hint, section, table
 from optbench.html.quantities import plain
-from optbench.report.gathered import StudyReport
-from optbench.report.words import NONE, figures, interval, percent, seconds
+from optbench.report.formatting import NONE, figures, interval, percent, seconds
+from optbench.report.study_report import StudyReport
 from optbench.study.declared import BEST
 
 MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
@@ -64,7 +64,7 @@ def _row(place: int, each: Summary, k: int, regret: bool, unsolved: bool, score:
 
 
 def _estimate(found: stats.Estimate | None) -> str:
-    """The mean, below it its interval."""
+    """The mean with its interval below it."""
     if found is None:
         return NONE
     around = interval(found)
@@ -72,7 +72,7 @@ def _estimate(found: stats.Estimate | None) -> str:
 
 
 def _figures(found: stats.Estimate | None) -> str:
-    """The mean of any unit, below it its interval."""
+    """The mean in any unit with its interval below it."""
     mean, _, around = figures(found).partition(" ")
     return f"{mean}<small>{around.strip('()')}</small>" if around else mean
 
@@ -126,5 +126,5 @@ def _verdict(verdict: str) -> str:
 
 
 def figure(value: float | bool | None) -> str:
-    """Four digits, which is what a comparison of figures needs."""
+    """A figure with four digits."""
     return NONE if value is None else plain(float(f"{float(value):.4g}")) if value else "0"

@@ -11,8 +11,8 @@ from optbench.evaluate.summaries import Summary, instance_means
 from optbench.html import axes, colours, svg
 from optbench.html.axes import Axis
 from optbench.html.marks import PointLabels, cross, curve, mark, short, side_labels
-from optbench.report.gathered import StudyReport
-from optbench.report.words import counted, percent, seconds, with_interval
+from optbench.report.formatting import counted, percent, seconds, with_interval
+from optbench.report.study_report import StudyReport
 
 LEFT, NAMES, FIGURES = 210.0, 190.0, 100.0
 ROW, TOP, HEIGHT = 34.0, 8.0, 340.0

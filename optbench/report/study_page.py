@@ -1,4 +1,4 @@
-"""The report of a study: one self-contained page."""
+"""The page that reports a study."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from optbench.evaluate.gates import GateResult
 from optbench.html.page import footer, hint, page, section, titled_figure
 from optbench.report import solver_charts
 from optbench.report.failures import failures
-from optbench.report.gathered import Caveat, StudyReport, caveats, gather
+from optbench.report.formatting import counted, unbroken
 from optbench.report.instance_section import instances
 from optbench.report.operation_section import operations
 from optbench.report.provenance import meanings, provenance
 from optbench.report.ranking import claims_section, gates_section, ranking
+from optbench.report.study_report import Caveat, StudyReport, caveats, gather
 from optbench.report.study_verdict import verdict
-from optbench.report.words import counted, unbroken
 from optbench.store.run_store import Store, write_whole
 from optbench.study.planning import Plan
 
 REPORT = "report.html"
-PACKAGE = "optbench.report"
-# Remarks before the verdict; a study may contradict itself a thousand times.
+# Most caveats shown before the verdict.
 MOST_CAVEATS = 12
 DOTS = (
     f"A dot is an instance, the large mark the mean, the bar its 95 % interval; a cross has no gap and counts as 100 %. Of more "
@@ -45,7 +44,7 @@ def write_report(plan: Plan, store: Store | None = None, path: Path | None = Non
 
 
 def write(report: StudyReport, path: Path | None = None, linked: bool = True) -> Path:
-    """Write what is gathered already."""
+    """Write the page of a report that has been gathered."""
     target = path or report.folder / REPORT
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, render(report, target if linked else None).encode("utf-8", "replace"))
@@ -76,11 +75,11 @@ def render(report: StudyReport, path: Path | None) -> str:
         footer(f"optbench {__version__}", f"{report.name} {report.plan.study.config_hash[:12]}"),
         '<dialog id="cell" aria-labelledby="cell-title"></dialog>',
     ]
-    return page(f"{report.name}: report", body, PACKAGE, ("report.css", "report.js"))
+    return page(f"{report.name}: report", body, __package__, ("report.css", "report.js"))
 
 
 def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
-    """The question, the answer, and what must be known before believing it."""
+    """The question, the answer, and the caveats."""
     first, *rest = verdict(report)
     also = "".join(f"<li>{unbroken(words)}</li>" for words in rest)
     held = [
@@ -91,7 +90,7 @@ def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[Cl
     remarks = caveats(report)
     banners = "".join(map(_banner, remarks[:MOST_CAVEATS]))
     more = len(remarks) - MOST_CAVEATS
-    hidden = f'<p class="caveat">and {more:,} more such remarks</p>' if more > 0 else ""
+    hidden = f'<p class="caveat">and {more:,} more caveats</p>' if more > 0 else ""
     facts = "  ·  ".join([*_facts(report), *held])
     return (
         f'<header><h1>{escape(report.name)}</h1><p class="question">{escape(report.plan.study.question)}</p>'
@@ -106,7 +105,7 @@ def _banner(caveat: Caveat) -> str:
 
 
 def _coded(words: str) -> str:
-    """Text with its commands, which stand between backquotes, as such."""
+    """Escaped text in which commands between backquotes are marked as code."""
     parts = escape(words).split("`")
     return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
 

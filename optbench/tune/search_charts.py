@@ -7,22 +7,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from optbench.html import axes, svg
+from optbench.html import axes, colours, svg
 from optbench.html.axes import Axis
 from optbench.html.bar_rows import Bar, bar_row
+from optbench.html.page import joined
 
 LEFT, RIGHT, TOP, BAR_LEFT, BAR_ROW = 74.0, 18.0, 12.0, 170.0, 26.0
-SHARE = "#3f7fe0"
+STYLES = ("tune.css",)
 # Room around the marks, as a share of their range.
 MARGIN = 0.06
 # Values this many times as far above the median as the lowest is below it are outliers; of fewer values none is.
 OUTLYING, LEAST_TO_CUT = 3.0, 8
-STYLE = (
-    "text{font:12px sans-serif;fill:#1b2230}.lane{fill:#f4f6f9}.grid{stroke:#dfe3ea}.tick{text-anchor:middle;font-size:11px}"
-    ".watts{text-anchor:end;font-size:11px}.axis-name{text-anchor:middle}.trial{fill:#3f7fe0;stroke:#fff}"
-    ".trial.pruned{fill:none;stroke:#667085}.trial.broken{fill:#667085;opacity:.5}.trial.on-front{fill:#11845b}"
-    ".trial.best{fill:#c4320a}.best-line{fill:none;stroke:#c4320a}.pool{text-anchor:end;font-weight:600}.tick-left{font-size:11px}"
-)
 
 
 @dataclass(frozen=True)
@@ -73,16 +68,17 @@ def scatter(
 
 
 def standalone(drawn: str) -> list[str]:
-    """The charts within some markup as files of their own, with a style because no page gives them one."""
-    found = re.findall(r"<svg (.*?</svg>)", drawn, re.DOTALL)
-    return [f'<svg xmlns="http://www.w3.org/2000/svg" {chart}'.replace(">", f"><style>{STYLE}</style>", 1) for chart in found]
+    """The charts within some markup as files of their own, each with the style of the page."""
+    style = f"<style>{joined('.css', __package__, STYLES)}</style>"
+    found = re.findall(r"<svg (.*?)>(.*?</svg>)", drawn, re.DOTALL)
+    return [f'<svg xmlns="http://www.w3.org/2000/svg" {head}>{style}{inside}' for head, inside in found]
 
 
 def bars(shares: Sequence[tuple[str, float]]) -> str:
     """Horizontal bars of shares of 1."""
     axis = Axis(BAR_LEFT, svg.WIDTH - BAR_LEFT - 90, 0.0, 1.0)
     parts = [
-        bar_row(name, [Bar(0.0, share, SHARE, f"{100 * share:.1f} %", (), 16.0)], axis, TOP + k * BAR_ROW)
+        bar_row(name, [Bar(0.0, share, colours.SOLVERS[0], f"{100 * share:.1f} %", (), 16.0)], axis, TOP + k * BAR_ROW)
         for k, (name, share) in enumerate(shares)
     ]
     return svg.chart(parts, TOP + BAR_ROW * len(shares) + 4, "importance", class_="chart small")

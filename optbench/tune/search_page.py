@@ -41,7 +41,7 @@ def render(known: Trials, found: Validation | None) -> str:
     body.append(section("Trials", _table(known, done, chosen)))
     facts = (f"optbench {__version__}", task.entry.label, f"{len(done)} trials", f"{len(task.points)} instances each", task.name)
     body.append(footer(*facts))
-    return page(title, body, __package__, ("tune.css",))
+    return page(title, body, __package__, search_charts.STYLES)
 
 
 def all_charts(known: Trials, chosen: int | None) -> dict[str, str]:

@@ -144,7 +144,7 @@ def test_every_segment_gets_its_devices_and_none_is_shared() -> None:
     instance = m.build()
     schedule = Schedule.of(instance, [0, 1, 2, 1], [0, 0, 0, 4])
     assert verify(instance, schedule).feasible
-    blocks = lanes.assign(instance, schedule)
+    blocks = lanes.assign_lanes(instance, schedule)
     held: dict[int, list[int]] = {}
     for block in blocks:
         held.setdefault(block.segment, []).extend(range(block.lane, block.lane + block.height))

@@ -1,4 +1,4 @@
-"""Charts of an audit: the steps from the recorded energy down to the bound, and energy against time in the system."""
+"""Charts of an audit: causes of the excess over the bound, and energy against sojourn."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Axes and grids of all charts: a scale from values to pixels, its ticks, and the grid that two axes span.
+"""Axes and grids of all charts: scales from values to pixels, ticks, and the grid of two axes.
 
 An axis maps [low, high] to pixels, linearly or through a monotone ``warp`` w:
 
     pixel(v) = start + length (w(v) − w(low)) / (w(high) − w(low))
 
-Values beyond the ends are drawn at the ends. A vertical axis starts at the bottom of its chart and has a negative length.
+Values beyond the ends are drawn at the ends. A vertical axis starts at the bottom of its chart and
+has a negative length.
 """
 
 from __future__ import annotations
@@ -21,20 +22,14 @@ CLOCK_STEPS = (
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200),
     *(86_400, 172_800, 604_800),
 )  # fmt: skip
-DECADES = {
-    0.001: "1 ms", 0.01: "10 ms", 0.1: "0.1 s", 1.0: "1 s", 10.0: "10 s", 60.0: "1 min", 600.0: "10 min", 3600.0: "1 h",
-    36_000.0: "10 h", 360_000.0: "100 h",
-}  # fmt: skip
-# Ticks of a logarithmic axis of mean times in the system, in seconds, and at most so many of them.
-TIMES = (
-    *(1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10_800, 21_600, 43_200),
-    *(86_400, 172_800, 604_800),
-)  # fmt: skip
-MOST_TIMES = 10
+SECONDS = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36_000.0, 360_000.0)
+NAMES = ("1 ms", "10 ms", "0.1 s", "1 s", "10 s", "1 min", "10 min", "1 h", "10 h", "100 h")
+DECADES = dict(zip(SECONDS, NAMES, strict=True))
+MOST_TICKS = 10
 # An axis of gaps is linear below this gap and logarithmic above it.
 LINEAR_GAP = 1e-3
 GAPS = {0.0: "0", 0.001: "0.1 %", 0.01: "1 %", 0.1: "10 %", 1.0: "100 %", 10.0: "1,000 %", 100.0: "10,000 %"}
-# Pixels from the edges of the grid to labels of ticks and names of axes; room below the grid for both.
+# Pixels from the grid to labels of ticks and names of axes, and the height of both below the grid.
 TICK_BELOW, TICK_LEFT, NAME_BELOW, NAME_LEFT, FOOT = 18.0, 10.0, 40.0, 84.0, 48.0
 
 Write = Callable[[float], str]
@@ -42,7 +37,7 @@ Write = Callable[[float], str]
 
 @dataclass(frozen=True)
 class Axis:
-    """Values on pixels, with the ticks to draw, how a value is written, and the name of what is measured."""
+    """Values on pixels, with ticks, the function that writes a value, and the name of the axis."""
 
     start: float
     length: float
@@ -86,14 +81,14 @@ def decades(start: float, length: float, low: float, high: float, name: str = ""
     return Axis(start, length, low, high, ticks, DECADES.__getitem__, name, math.log)
 
 
-def sojourns(start: float, length: float, low: float, high: float, name: str = "") -> Axis:
+def clock_times(start: float, length: float, low: float, high: float, name: str = "") -> Axis:
     """Seconds by their logarithm, with ticks close enough for a range of less than a decade."""
-    inside = [t for t in TIMES if low <= t <= high]
-    return Axis(start, length, low, high, inside[:: 1 + len(inside) // MOST_TIMES], clock, name, math.log)
+    ticks = [t for t in CLOCK_STEPS if low <= t <= high]
+    return Axis(start, length, low, high, ticks[:: 1 + len(ticks) // MOST_TICKS], clock, name, math.log)
 
 
-def times(start: float, length: float, end: float, tick_s: float | None, most: int = 10) -> Axis:
-    """Time from 0 to ``end`` in ticks of ``tick_s`` seconds; None where time has no unit (a classical job shop)."""
+def times(start: float, length: float, end: float, tick_s: float | None, most: int = MOST_TICKS) -> Axis:
+    """Time from 0 to ``end`` in ticks of ``tick_s`` seconds, which is None where time has no unit."""
     if tick_s is None:
         return Axis(start, length, 0.0, end, nice_ticks(end, most), lambda t: f"{t:,.10g}")
     whole = end * tick_s
@@ -110,7 +105,7 @@ def padded(values: Sequence[float], share: float) -> tuple[float, float]:
 
 
 def nice_ticks(high: float, most: int = 5, low: float = 0.0) -> list[float]:
-    """Multiples of 1, 2, 2.5 or 5 times a power of ten within [low, high], at most ``most`` + 1 of them."""
+    """At most ``most`` + 1 multiples of 1, 2, 2.5 or 5 times a power of ten within [low, high]."""
     span = high - low
     if span <= 0 or not math.isfinite(span):
         return [low]

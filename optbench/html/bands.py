@@ -1,7 +1,8 @@
-"""Charts of schedules with thousands of segments: bands of occupancy instead of bars, and average power, with the same areas.
+"""Charts of schedules with thousands of segments: bands of occupancy instead of bars, mean power.
 
-Time is cut into equal columns. A band is as high as the mean number of devices that a group of tasks holds in the column; the
-power of a column is its mean. Device-time and energy are therefore those of the schedule, column by column.
+Time is cut into equal columns. A band is as high as the mean number of devices that a group of
+tasks holds in the column; the power of a column is its mean. Device-time and energy are therefore
+those of the schedule, column by column.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import PowerTrace, profile_of, requirements
 from optbench.model.schedule import Schedule
 
-# Most bars and most steps of the power curve that are drawn one by one, and the number of columns that replace them.
+# Most bars and steps of power that are drawn one by one, and the number of columns instead.
 MOST_BARS, MOST_STEPS, COLUMNS = 2000, 2000, 600
 
 
@@ -85,7 +86,7 @@ def draw(
 
 
 def coarse(trace: PowerTrace) -> PowerTrace:
-    """The same trace where it has few steps, else its mean power over equal columns; transfers are gathered by column."""
+    """The trace itself where it has few steps, else its means and sums of transfers by column."""
     if len(trace.t) <= MOST_STEPS:
         return trace
     edges = np.linspace(0.0, float(trace.t[-1]), COLUMNS + 1)

@@ -11,7 +11,7 @@ from optbench.html.axes import Axis
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from ``low`` to ``high`` on the axis; ``below`` and ``thickness`` are pixels in its row."""
+    """A bar from ``low`` to ``high`` on the axis, ``below`` pixels from the top of its row."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""Gantt charts: one lane per device, one bar per segment, deadlines as flags above, transfers as slanted lines."""
+"""Gantt charts: a lane per device, a bar per segment, deadlines as flags, transfers as lines."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _late(chart: Chart) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def _flags(chart: Chart, top: float) -> str:
-    """One flag per deadline within the chart: filled when hard, hollow when penalised, red when missed."""
+    """A flag per deadline within the chart: filled if hard, hollow if penalised, red if missed."""
     tasks, axis, out = chart.instance.tasks, chart.axis, []
     group, _ = colours.groups(chart.instance)
     late = _late(chart)
@@ -285,7 +285,7 @@ def _middles(chart: Chart) -> dict[int, float]:
 
 
 def tick_seconds(instance: Instance) -> float | None:
-    """Seconds in a tick where anything in the instance is physical; None in a classical instance, whose times have no unit."""
+    """Seconds in a tick, or None in a classical instance, whose times have no unit."""
     physical = instance.tick_s != 1.0 or bool(instance.pools.rest_w.any())
     physical = physical or bool(instance.modes.energy_per_unit_j.any()) or "makespan" not in instance.objective.metrics
     return instance.tick_s if physical else None

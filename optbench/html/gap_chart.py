@@ -1,4 +1,4 @@
-"""The section on the sources of a gap: its parts as bars, the most expensive decisions, and certified marginal values."""
+"""The section on the sources of a gap: parts, most expensive decisions, certified marginal values."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def side_label(k: int, name: str, x: float, y: float) -> str:
 
 
 def side_labels(labels: Sequence[tuple[float, int, str]], x: float, base: float) -> list[str]:
-    """Labels (height, solver, name) in order from the top: one below the other where they would overlap, none below the chart."""
+    """Labels (height, solver, name), given from the top down, moved so that none overlap."""
     out, last = [], float("-inf")
     for j, (y, k, name) in enumerate(labels):
         last = min(max(y, last + LINE), base - LINE * (len(labels) - 1 - j))
@@ -67,7 +67,7 @@ def side_labels(labels: Sequence[tuple[float, int, str]], x: float, base: float)
 
 @dataclass
 class PointLabels:
-    """Names beside points within the height of a chart, each where neither a point nor another name is yet."""
+    """Names beside points, placed so that they overlap neither points nor each other."""
 
     top: float
     base: float
@@ -79,7 +79,7 @@ class PointLabels:
         self.taken.append((x - radius, x + radius, y))
 
     def add(self, x: float, y: float, name: str, colour: str | None = None) -> str:
-        """The name right of the point, left of it where ``left_too`` allows that, or on another line."""
+        """The name right of the point, left of it if ``left_too``, or on another line."""
         width = LETTER * len(name)
         sides = (12, -12 - width) if self.left_too else (12,)
         spots = [(x + side, line) for line in self._lines(y) for side in sides]

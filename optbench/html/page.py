@@ -1,6 +1,7 @@
-"""Pages and their parts: one file with its styles and scripts inside, so that it opens anywhere and needs no network.
+"""Pages and their parts. A page is one file with its styles and scripts, and needs no network.
 
-Titles, facts, notes and heads of tables are plain text and are escaped here; parts, captions and cells are HTML.
+Titles, facts, notes and heads of tables are plain text, which is escaped here; parts, captions and
+cells are HTML.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SEPARATOR = "  ·  "
 
 
 def page(title: str, body: Sequence[str], beside: str = "", more: Sequence[str] = ()) -> str:
-    """A page of these parts. ``more`` names further styles and scripts in the folder of the package ``beside``."""
+    """A page of these parts, with further styles and scripts ``more`` of the package ``beside``."""
     style, script = (joined(suffix, beside, more) for suffix in (".css", ".js"))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
@@ -92,7 +93,7 @@ def table(heads: Sequence[str], rows: Sequence[str], class_: str = "", words: Co
 
 
 def row(head: str, cells: Sequence[str], words: Collection[int] = (), class_: str = "") -> str:
-    """A row with its head and its cells, of which those in the columns ``words`` (the head is column 0) are text."""
+    """A row of a head, which is column 0, and cells; those in the columns ``words`` are text."""
     data = "".join(f'<td{" class=words" if k in words else ""}>{cell}</td>' for k, cell in enumerate(cells, 1))
     class_ = f' class="{class_}"' if class_ else ""
     return f'<tr{class_}><th scope="row">{head}</th>{data}</tr>'

@@ -1,7 +1,7 @@
-"""Chart of busy and resting power of each pool, stacked, below the Gantt chart on the same time axis.
+"""Chart of busy and resting power by pool, stacked, on the time axis of the Gantt chart.
 
-The areas are the power trace of ``model/metrics.py``: their integral and the energy of the transfers add up to the energy of the
-schedule. A transfer uses its energy in an instant and is marked on the time axis.
+The areas are the power trace of ``model/metrics.py``: their integral and the energy of transfers add
+up to the energy of the schedule. A transfer uses its energy in an instant, marked on the time axis.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEIGHT, HEAD, FOOT = 190.0, 34.0, 26.0
 
 
 def draw(instance: Instance, trace: PowerTrace, x: Axis, top: float) -> tuple[str, float]:
-    """The chart's SVG content from ``top`` on, and where it ends; nothing where nothing draws power."""
+    """The SVG content of the chart from ``top`` on, empty without power, and its lower end."""
     total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
     if not (total > 0).any():
         return "", top

@@ -1,4 +1,4 @@
-"""The page on results of one instance: summary, schedules with their power, sources of the gap, and the search."""
+"""The page on results of one instance: summary, schedules, sources of the gap, search."""
 
 from __future__ import annotations
 

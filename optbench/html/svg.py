@@ -17,7 +17,7 @@ def num(value: float) -> str:
 
 
 def tag(name: str, content: str = "", /, **attributes: Any) -> str:
-    """``<name ...>content</name>``; a trailing underscore in an attribute is dropped, others become hyphens."""
+    """``<name ...>content</name>``; underscores in attributes become hyphens, trailing ones go."""
     words = [name]
     for key, value in attributes.items():
         if value is not None:

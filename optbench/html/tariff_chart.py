@@ -1,4 +1,4 @@
-"""Strips of electricity prices and carbon intensities over time, below the power curve; darker is higher."""
+"""Strips of electricity prices and carbon intensities over time; darker is higher."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FAINTEST = 0.06
 
 
 def draw(instance: Instance, axis: Axis, top: float) -> tuple[str, float]:
-    """One strip per series that varies, and where the last one ends; pools with the same series share a strip."""
+    """A strip per series that varies, shared by pools with the same series, and the lower end."""
     tariffs = instance.tariffs
     if tariffs is None:
         return "", top

@@ -1,4 +1,4 @@
-"""Chart of incumbents and bounds over solving time; the two meet where a schedule is proven optimal."""
+"""Chart of incumbents and bounds over solving time, which meet where optimality is proven."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _changes(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _range(paths: Sequence[Sequence[TrajectoryPoint]]) -> tuple[float, float]:
-    """Values shown: within a quarter of the best incumbent, and wider only for where a solver ended."""
+    """Range of values: a quarter around the best incumbent, and wider to show each last value."""
     incumbents = [[p.objective for p in path if p.objective is not None] for path in paths]
     bounds = [[p.bound for p in path if p.bound is not None] for path in paths]
     values = [v for runs in (incumbents, bounds) for run in runs for v in run]

@@ -1,4 +1,4 @@
-"""The page of a front: its points, the certified floor below them as a staircase, and the undecided area between them."""
+"""The page of a front: points, the certified floor below, and the undecided area between."""
 
 from __future__ import annotations
 

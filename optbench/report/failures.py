@@ -1,4 +1,4 @@
-"""The section on failed cells by reason: the message, the end of the output, and the command that repeats the failure."""
+"""The section on failed cells by reason: message, end of the output, and command to repeat it."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def number(value: Value | None) -> str:
 
 
 def infeasible_words(claim: Mapping[str, Any]) -> str:
-    """Source and proof of a claim of infeasibility: ``windows (combinatorial): task a ends at 12 at the earliest ...``."""
+    """Source, proof and argument of a claim of infeasibility."""
     argument = f": {claim['argument']}" if claim.get("argument") else ""
     return f"{claim['source']} ({claim['proof']}){argument}"
 

@@ -1,4 +1,4 @@
-"""The section on instances: the result of every solver on each, with the files and the command of every cell."""
+"""The section on instances: every cell with its result, files and command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Href = Callable[[str], str]
 
 @dataclass
 class CellDetails:
-    """Details of cells, which the page shows in a dialogue: lines of text, files, command. Cells refer to them by number."""
+    """Details of cells for the dialogue of the page; cells refer to them by number."""
 
     study: str
     href: Href

@@ -1,4 +1,4 @@
-"""Charts of arriving work: energy against time in the system, power over time, times in the system, routes."""
+"""Charts of arriving work: energy against sojourn, power over time, sojourns, routes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEFT, NAMES, TOP, HEIGHT = 90.0, 190.0, 10.0, 300.0
 FRONT_NAMES, FRONT_HEIGHT = 250.0, 380.0
 # Points of a curve.
 POINTS = 240
-# Panels of the heat map in a row, room for names of rows, side of a square, and the least side that has room for a figure.
+# Heat maps in a row, room for names of rows, side of a square, least side with room for a figure.
 ABREAST, ROW_NAMES, SIDE, FIGURE_ROOM = 3, 112.0, 31.0, 28.0
 LETTERS = 16
 
@@ -33,12 +33,12 @@ class FrontierPoint:
 
 
 def frontier(points: Sequence[FrontierPoint], number: dict[str, int]) -> str:
-    """J per unit against mean time in the system: a mark per solver, and a line through their certified floors."""
+    """J per unit against mean time in the system by solver, with a line through certified floors."""
     if len(points) < 2:
         return ""
     low_s, high_s = min(p.sojourn_s for p in points) / 1.3, max(p.sojourn_s for p in points) * 1.3
     values = [value for p in points for value in (p.j_per_unit, p.floor) if value is not None]
-    x = axes.sojourns(LEFT, svg.WIDTH - LEFT - FRONT_NAMES, low_s, high_s, "mean time in the system")
+    x = axes.clock_times(LEFT, svg.WIDTH - LEFT - FRONT_NAMES, low_s, high_s, "mean time in the system")
     y = axes.linear(TOP + FRONT_HEIGHT, -FRONT_HEIGHT, *axes.padded(values, 0.06), 6)
     floors = sorted((x.at(p.sojourn_s), y.at(p.floor)) for p in points if p.floor is not None)
     parts = [axes.grid(x, y), *_floors(floors)]
@@ -53,7 +53,7 @@ def frontier(points: Sequence[FrontierPoint], number: dict[str, int]) -> str:
 
 
 def _floors(places: Sequence[tuple[float, float]]) -> list[str]:
-    """The floors joined in order of time. The true floor is convex, so it lies a little below the line between them."""
+    """The floors joined in order of time; the true floor is convex and a little below the line."""
     if not places:
         return []
     dots = [svg.tag("circle", cx=x, cy=y, r=2.5, class_="floor-dot") for x, y in places]
@@ -81,7 +81,7 @@ def power(found: Sequence[tuple[str, Operation]], number: dict[str, int]) -> str
 
 
 def times(found: Sequence[tuple[str, Operation]], number: dict[str, int]) -> str:
-    """Share of all arrivals that was done within a time; a curve that ends below 100 % has left work undone."""
+    """Share of all arrivals done within a time; a curve below 100 % at its end left work undone."""
     ended = [each.sojourn_s for _, each in found if len(each.sojourn_s)]
     if not ended:
         return ""

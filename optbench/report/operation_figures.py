@@ -1,4 +1,4 @@
-"""Figures of a schedule of arriving work: power over time, times in the system, shares by ingress and pool."""
+"""Figures of a schedule of arriving work: power over time, sojourns, routing shares."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ BINS = 168
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """``watts[k]`` is the mean power from ``edges_s[k]`` to ``edges_s[k + 1]``. ``sojourn_s`` are the times in the system of what
-    was completed, rising, of ``arrivals`` tasks. ``shares[g, p]``: of what came in at g and began, the share that went to pool p
-    (NaN where nothing came in)."""
+    """``watts[k]`` is the mean power from ``edges_s[k]`` to ``edges_s[k + 1]``, ``sojourn_s`` the
+    sorted times in the system of completed tasks, of ``arrivals`` in all. ``shares[g, p]`` is the
+    share at pool p of the tasks that came in at g and began (NaN without such tasks)."""
 
     edges_s: Floats
     watts: Floats
@@ -43,7 +43,7 @@ def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Opera
 
 
 def routing_shares(instance: Instance, schedule: Schedule) -> Floats:
-    """By ingress, the share of tasks that began at each pool; of an interrupted task, its first part counts."""
+    """By ingress, the share of tasks that began at each pool (in their first part)."""
     assert instance.stream is not None
     order = np.lexsort((schedule.start, schedule.task))
     task, first = np.unique(schedule.task[order], return_index=True)

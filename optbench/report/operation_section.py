@@ -1,4 +1,4 @@
-"""The section on arriving work: J per unit beside certified floors, times in the system, queues, and charts."""
+"""The section on arriving work: J per unit beside certified floors, sojourns, queues, charts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _done_share(row: Row) -> float | None:
 
 
 def _frontier(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
-    """The frontier of solvers that do nearly all of the work; those that leave work undone are not comparable and only named."""
+    """The frontier of solvers that do nearly all of the work; the others do not compare."""
     points, left = [], []
     for label, each in rows.items():
         done = over_instances(each, _done_share)
@@ -157,7 +157,7 @@ def _shown(found: Estimate | None, show: Show) -> str:
 
 
 def _pictures(report: StudyReport, rows: dict[str, list[Row]], number: dict[str, int]) -> str:
-    """Charts of the first instance that all of these solvers have run; empty where its files are gone."""
+    """Charts of the first instance that all these solvers ran; empty if its files are gone."""
     labels = [label for label in report.table.labels if label in rows]
     drawn = labels[:MOST_CURVES]
     first = rows[drawn[0]][0].cell

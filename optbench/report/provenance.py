@@ -1,4 +1,4 @@
-"""The section on provenance: machines, versions, budgets, seeds, the study file; and the meaning of each column."""
+"""The section on provenance, and the meaning of each column of the ranking."""
 
 from __future__ import annotations
 

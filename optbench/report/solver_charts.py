@@ -66,7 +66,7 @@ def thinned(values: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def profile(report: StudyReport, number: dict[str, int]) -> str:
-    """Dolan and Moré: the share of instances on which a solver is within an excess of the best objective of the study."""
+    """Dolan and Moré: the share of instances with an objective within an excess of the best one."""
     if len(report.ranked) < 2 or not report.costs.columns:
         return ""
     curves = dict(zip(report.costs.labels, stats.performance_profile(report.costs.values)))

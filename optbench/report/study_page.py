@@ -38,7 +38,7 @@ CURVES = (
 def write_report(plan: Plan, store: Store | None = None, path: Path | None = None, linked: bool = True) -> Path:
     """Write the report of a study, by default beside its plans; returns where it went.
 
-    ``linked``: with links to the cells' files, which lead nowhere once the page is taken away from the store.
+    ``linked``: with links to the cells' files, which break when the page leaves the store.
     """
     return write(gather(plan, store or Store()), path, linked)
 
@@ -52,7 +52,7 @@ def write(report: StudyReport, path: Path | None = None, linked: bool = True) ->
 
 
 def render(report: StudyReport, path: Path | None) -> str:
-    """The page as text; ``path`` is where it will be, None for a page without links to cells' files."""
+    """The page as text, to be written to ``path``; None for a page without links to files."""
     gates, claims = report.judged
     number = {label: k for k, label in enumerate(report.table.labels)}
 

@@ -1,4 +1,4 @@
-"""The content of a report: the results of a study, the caveats on them, and the verdicts of gates and claims."""
+"""The content of a report: results of a study, caveats, verdicts of gates and claims."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Caveat:
 
 @dataclass(frozen=True)
 class StudyReport:
-    """The results of a study, joined and summarised. ``rules`` and ``learned`` are labels of solvers by their kind."""
+    """The results of a study, joined and summarised; ``rules`` and ``learned`` are labels by kind."""
 
     plan: Plan
     store: Store
@@ -144,7 +144,7 @@ def caveats(report: StudyReport) -> list[Caveat]:
 
 
 def _contradictions(report: StudyReport) -> list[Caveat]:
-    """One caveat per solver at fault, with one of its contradictions; each contradiction of published figures is its own."""
+    """A caveat per solver at fault, and one per contradiction of published figures."""
     groups: dict[str, list[str]] = {}
     for each in report.table.contradictions:
         groups.setdefault("" if each.guilty is None else each.guilty.label, []).append(each.words)

@@ -1,4 +1,4 @@
-"""The verdict of a report in sentences: the best solver, the distances of the others, what is proven, and simple rules."""
+"""The verdict of a report in sentences: the best solver, distances, proofs, simple rules."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _named(names: list[str]) -> str:
 
 
 def _is_level(summary: Summary) -> bool:
-    """Whether a solver cannot be told from the first: their difference may be zero, or there are too few values to know."""
+    """Whether a solver is not significantly different from the first."""
     return summary.behind is None or not summary.behind.known or not summary.behind.apart_from_zero
 
 

@@ -16,13 +16,14 @@ LEFT, RIGHT, TOP, BAR_LEFT, BAR_ROW = 74.0, 18.0, 12.0, 170.0, 26.0
 STYLES = ("tune.css",)
 # Room around the marks, as a share of their range.
 MARGIN = 0.06
-# Values this many times as far above the median as the lowest is below it are outliers; of fewer values none is.
+# Values so many times as far above the median as the lowest is below it are outliers, if there
+# are at least LEAST_TO_CUT values.
 OUTLYING, LEAST_TO_CUT = 3.0, 8
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One trial: its values on both axes, its class (``done``, ``pruned``, ``best``), and its tooltip."""
+    """One trial: its values on both axes, its class (``done``, ``pruned``, ...), its tooltip."""
 
     x: float
     y: float
@@ -32,8 +33,8 @@ class Mark:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What an axis shows. ``names`` stand at 0, 1, ... where the values are no numbers. With ``cut``, values far above the
-    others are drawn at the edge, so that the others keep their room."""
+    """What an axis shows. ``names`` stand at 0, 1, ... where the values are no numbers. With
+    ``cut``, outliers above are drawn at the edge, so that the other values keep their room."""
 
     title: str
     log: bool = False
@@ -98,7 +99,7 @@ def _axis(shown: Quantity, values: Sequence[float], start: float, length: float,
 
 
 def _without_outliers(values: Sequence[float]) -> Sequence[float]:
-    """The values, where there are enough, with outliers brought down to the highest value that is none."""
+    """The values with outliers brought down to the limit above which they are outliers."""
     found = sorted(values)
     if len(found) < LEAST_TO_CUT:
         return found

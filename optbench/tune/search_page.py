@@ -65,7 +65,7 @@ def all_charts(known: Trials, chosen: int | None) -> dict[str, str]:
 
 
 def importance(known: Trials, goal: int) -> tuple[dict[str, float], str]:
-    """Shares of the variance of a goal's value that parameters explain, and the method; empty where there are too few trials."""
+    """Shares of a goal's variance that parameters explain, and the method; empty for few trials."""
     import optuna
 
     complete = [trial for trial in known.all() if is_candidate(trial)]

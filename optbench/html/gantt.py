@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from optbench.html.axes import Axis
 from optbench.html.lanes import Block, assign_lanes
 from optbench.html.marks import short
 from optbench.html.quantities import amount
-from optbench.model.instance import Instance
+from optbench.model.instance import Bools, Instance
 from optbench.model.metrics import first_and_last
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import segment_energy_j
@@ -53,6 +54,15 @@ class Chart:
     rows: GanttRows
     blocks: list[Block]
     fills: list[str]
+    late: Bools
+
+    @cached_property
+    def middles(self) -> dict[int, float]:
+        """Height of the middle of each segment's first block."""
+        out: dict[int, float] = {}
+        for block in self.blocks:
+            out.setdefault(block.segment, self.rows.y(block.pool, block.lane + block.height / 2))
+        return out
 
 
 def draw(instance: Instance, schedule: Schedule, axis: Axis, top: float) -> tuple[str, float]:
@@ -65,7 +75,7 @@ def draw(instance: Instance, schedule: Schedule, axis: Axis, top: float) -> tupl
     group, _ = colours.groups(instance)
     clock = instance.modes.clock[schedule.mode]
     fills = [colours.shade(colours.colour(colours.TASKS, int(group[t])), c) for t, c in zip(schedule.task, clock)]
-    chart = Chart(instance, schedule, axis, rows, blocks, fills)
+    chart = Chart(instance, schedule, axis, rows, blocks, fills, _late(instance, schedule))
     grid = axes.columns(axis, top + AXIS - 6, rows.bottom, top + AXIS - 11)
     parts = [_lanes(chart), grid, _transfers(chart), _bars(chart, banded), _dependencies(chart)]
     if has_flags:
@@ -127,11 +137,10 @@ def _bars(chart: Chart, banded: bool) -> str:
     for block in chart.blocks:  # the label goes on the tallest block of a segment
         if block.segment not in first or block.height > first[block.segment].height:
             first[block.segment] = block
-    late = _late(chart)
-    return "".join(_bar(chart, b, first[b.segment] is b, bool(late[chart.schedule.task[b.segment]])) for b in chart.blocks)
+    return "".join(_bar(chart, block, first[block.segment] is block) for block in chart.blocks)
 
 
-def _bar(chart: Chart, block: Block, labelled: bool, late: bool) -> str:
+def _bar(chart: Chart, block: Block, labelled: bool) -> str:
     s, k, rows = chart.schedule, block.segment, chart.rows
     task = int(s.task[k])
     x = chart.axis.at(float(s.start[k]))
@@ -146,7 +155,7 @@ def _bar(chart: Chart, block: Block, labelled: bool, late: bool) -> str:
         height=height,
         rx=3.0 if rows.height >= 12 else None,
         fill=chart.fills[k],
-        class_="late" if late else None,
+        class_="late" if chart.late[task] else None,
     )
     parts = [svg.title(describe(chart.instance, s, k)), rect]
     if labelled:
@@ -196,24 +205,24 @@ def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
     return lines
 
 
-def _late(chart: Chart) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    finish = np.zeros(chart.instance.num_tasks)
-    np.maximum.at(finish, chart.schedule.task, chart.schedule.end.astype(float))
-    return np.asarray(finish > chart.instance.tasks.deadline)
+def _late(instance: Instance, schedule: Schedule) -> Bools:
+    """The tasks that end after their deadline."""
+    finish = np.zeros(instance.num_tasks)
+    np.maximum.at(finish, schedule.task, schedule.end.astype(float))
+    return np.asarray(finish > instance.tasks.deadline)
 
 
 def _flags(chart: Chart, top: float) -> str:
     """A flag per deadline within the chart: filled if hard, hollow if penalised, red if missed."""
     tasks, axis, out = chart.instance.tasks, chart.axis, []
     group, _ = colours.groups(chart.instance)
-    late = _late(chart)
     out.append(svg.text(axis.start - 12, top + 12, "deadlines", class_="pool-size"))
     shown = np.flatnonzero(np.isfinite(tasks.deadline) & (tasks.deadline <= axis.high))
     if len(shown) > FLAGS_SHOWN:
-        shown = shown[late[shown]][:FLAGS_SHOWN]
+        shown = shown[chart.late[shown]][:FLAGS_SHOWN]
     for i in shown.tolist():
         x = axis.at(float(tasks.deadline[i]))
-        words = "missed" if late[i] else "met"
+        words = "missed" if chart.late[i] else "met"
         hard = bool(tasks.deadline_hard[i])
         label = svg.title(
             [f"{'deadline' if hard else 'due date'} of {tasks.name(i)}: {axis.write(float(tasks.deadline[i]))}, {words}"]
@@ -221,7 +230,7 @@ def _flags(chart: Chart, top: float) -> str:
         hue = colours.colour(colours.TASKS, int(group[i]))
         shape = svg.tag("path", d=f"M{svg.num(x)} {svg.num(top + 17)}l-5 -9h10z", fill=hue, stroke=hue)
         stem = svg.line(x, top + 16, x, chart.rows.bottom, class_="stem")
-        kind = " ".join(["flag", *(["soft"] if not hard else []), *(["missed"] if late[i] else [])])
+        kind = " ".join(["flag", *(["soft"] if not hard else []), *(["missed"] if chart.late[i] else [])])
         out.append(svg.tag("g", label + stem + shape, class_=kind, data_t=i))
     return "".join(out)
 
@@ -235,7 +244,7 @@ def _transfers(chart: Chart) -> str:
         return ""
     primary = instance.modes.primary[s.mode]
     first, last = first_and_last(instance, s)
-    middle, name = _middles(chart), instance.tasks.name
+    middle, name = chart.middles, instance.tasks.name
     out = []
     for e in heavy.tolist():
         a, b = int(last[edges.source[e]]), int(first[edges.target[e]])
@@ -263,7 +272,7 @@ def _dependencies(chart: Chart) -> str:
     if not 0 < len(edges.source) <= EDGES_SHOWN:
         return ""
     first, last = first_and_last(instance, s)
-    middle, out = _middles(chart), []
+    middle, out = chart.middles, []
     for source, target in zip(edges.source.tolist(), edges.target.tolist(), strict=True):
         a, b = int(last[source]), int(first[target])
         if a in middle and b in middle:
@@ -274,14 +283,6 @@ def _dependencies(chart: Chart) -> str:
             path = f"M{n[0]} {n[1]}C{n[2]} {n[3]} {n[4]} {n[5]} {n[6]} {n[7]}"
             out.append(svg.tag("path", d=path, class_="dep", data_a=source, data_b=target))
     return "".join(out)
-
-
-def _middles(chart: Chart) -> dict[int, float]:
-    """Height of the middle of each segment's first block."""
-    out: dict[int, float] = {}
-    for block in chart.blocks:
-        out.setdefault(block.segment, chart.rows.y(block.pool, block.lane + block.height / 2))
-    return out
 
 
 def tick_seconds(instance: Instance) -> float | None:

@@ -99,6 +99,11 @@ def row(head: str, cells: Sequence[str], words: Collection[int] = (), class_: st
     return f'<tr{class_}><th scope="row">{head}</th>{data}</tr>'
 
 
+def gap_bar(gap: float) -> str:
+    """A bar below a gap, full where the gap is closed."""
+    return f'<i class="gap"><i style="width:{100 * (1 - min(1.0, gap)):.1f}%"></i></i>'
+
+
 def bullets(items: Sequence[str]) -> str:
     """A list of sentences."""
     return f'<ul class="words">{"".join(f"<li>{escape(item)}</li>" for item in items)}</ul>'

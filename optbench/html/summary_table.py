@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from optbench.html.page import row, table
+from optbench.html.page import gap_bar, row, table
 from optbench.html.quantities import amount, clock, plain
 from optbench.model.instance import Instance
 from optbench.model.result import OPTIMAL_GAP, Bound, Result
@@ -94,8 +94,7 @@ def _gap(result: Result) -> str:
     worst = max((g for g in gaps if g is not None), default=None)
     if worst is None:
         return "-"
-    bar = f'<i class="gap"><i style="width:{100 * (1 - min(1.0, worst)):.1f}%"></i></i>'
-    return f"{_percents(result.gap)}{bar}"
+    return _percents(result.gap) + gap_bar(worst)
 
 
 def _metric(result: Result, metric: str, unit: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 
 from optbench.errors import OptbenchError
@@ -11,7 +11,7 @@ from optbench.evaluate.rows import Row
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import over_instances
 from optbench.html.marks import key
-from optbench.html.page import note, section, table, titled_figure
+from optbench.html.page import note, row, section, table, titled_figure
 from optbench.html.quantities import amount, plain
 from optbench.model.files.schedule_json import read_schedule
 from optbench.report import operation_charts as charts
@@ -48,7 +48,8 @@ def operations(report: StudyReport, number: dict[str, int]) -> str:
     parts = []
     for k, target in enumerate(targets):
         rows = _rows_of(report, target)
-        parts.append(f"<h3>{escape(target)}</h3>{_table(rows, number)}{_by_day(rows, number)}")
+        parts.append(f"<h3>{escape(target)}</h3>{_table('solver', COLUMNS, rows, number, 'operation')}")
+        parts.append(_table("waiting at the end of", DAYS, rows, number, "queues"))
         if k < MOST_DRAWN:
             parts.append(_frontier(rows, number))
             parts.append(_pictures(report, rows, number))
@@ -103,8 +104,9 @@ def _waiting(value: float) -> str:
     return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
 
 
-Show = Callable[[float], str]
-COLUMNS: tuple[tuple[str, Callable[[Row], float | None], Show], ...] = (
+# Head, value of a cell, and how a mean is written.
+Column = tuple[str, Callable[[Row], float | None], Callable[[float], str]]
+COLUMNS: tuple[Column, ...] = (
     ("units done", _done_share, percent),
     ("completed", _value("completed"), lambda value: f"{value:,.0f}"),
     ("J per unit", _value("j_per_unit"), lambda value: plain(float(f"{value:.5g}"))),
@@ -121,35 +123,25 @@ COLUMNS: tuple[tuple[str, Callable[[Row], float | None], Show], ...] = (
 )  # fmt: skip
 
 
-def _table(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
-    """Figures by solver; columns without any value are left out."""
-    found = {label: [over_instances(each, value) for _, value, _ in COLUMNS] for label, each in rows.items()}
-    kept = [k for k in range(len(COLUMNS)) if any(each[k] is not None for each in found.values())]
-    lines = []
-    for label, each in found.items():
-        cells = "".join(f"<td>{_shown(each[k], COLUMNS[k][2])}</td>" for k in kept)
-        lines.append(f"<tr>{_head(label, number)}{cells}</tr>")
-    return table(["solver", *(COLUMNS[k][0] for k in kept)], lines, "report-table operation")
+# Tasks that wait at the end of each day.
+DAYS: tuple[Column, ...] = tuple((f"day {k}", _value(f"queue_day{k}"), _waiting) for k in range(1, 15))
 
 
-def _by_day(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
-    """Tasks that wait at the end of each day."""
-    days = [f"queue_day{k}" for k in range(1, 15)]
-    kept = [name for name in days if any(name in _metrics(row) for each in rows.values() for row in each)]
-    if not kept:
-        return ""
-    lines = []
-    for label, each in rows.items():
-        found = [over_instances(each, _value(name)) for name in kept]
-        lines.append(f"<tr>{_head(label, number)}{''.join(f'<td>{_shown(one, _waiting)}</td>' for one in found)}</tr>")
-    return table(["waiting at the end of", *(f"day {name[9:]}" for name in kept)], lines, "report-table queues")
+def _table(head: str, columns: Sequence[Column], rows: dict[str, list[Row]], number: dict[str, int], class_: str) -> str:
+    """Means by solver; columns without any value are left out."""
+    found = {label: [over_instances(each, value) for _, value, _ in columns] for label, each in rows.items()}
+    kept = [k for k in range(len(columns)) if any(each[k] is not None for each in found.values())]
+    lines = [
+        row(_head(label, number), [_shown(each[k], columns[k][2]) for k in kept]) for label, each in found.items()
+    ]
+    return table([head, *(columns[k][0] for k in kept)], lines, f"report-table {class_}") if kept else ""
 
 
 def _head(label: str, number: dict[str, int]) -> str:
-    return f'<th scope="row"><span class="who">{key(number[label])}<span>{escape(label)}</span></span></th>'
+    return f'<span class="who">{key(number[label])}<span>{escape(label)}</span></span>'
 
 
-def _shown(found: Estimate | None, show: Show) -> str:
+def _shown(found: Estimate | None, show: Callable[[float], str]) -> str:
     if found is None:
         return NONE
     around = f"<small>{show(found.low)} to {show(found.high)}</small>" if found.known and found.high > found.low else ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary
-from optbench.html.page import page, table
+from optbench.html.page import header, page, row, table
 from optbench.report.formatting import unbroken
 from optbench.report.study_report import StudyReport, caveats
 from optbench.report.study_verdict import verdict
@@ -78,15 +78,13 @@ def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path:
     for report, file in sorted(reports, key=lambda pair: last_ran(pair[0]), reverse=True):
         link = Path(os.path.relpath(file.absolute(), target.absolute().parent)).as_posix()
         failed = f'<small class="bad">{len(report.failures):,} failed</small>' if report.failures else ""
-        rows.append(
-            f'<tr><th scope="row"><a href="{escape(link)}">{escape(report.name)}</a></th>'
-            f'<td class="words">{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small></td>'
-            f"<td>{len(report.records):,} of {len(report.plan.cells):,}{failed}</td>"
-            f"<td>{escape(last_ran(report)[:16].replace('T', ' '))}</td></tr>"
-        )
+        answer = f"{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small>"
+        cells = f"{len(report.records):,} of {len(report.plan.cells):,}{failed}"
+        ran = escape(last_ran(report)[:16].replace("T", " "))
+        rows.append(row(f'<a href="{escape(link)}">{escape(report.name)}</a>', (answer, cells, ran), words=(1,)))
     what = "study" if len(reports) == 1 else "studies"
     body = [
-        f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {what} run here</p></header>',
+        header("Studies", f"{len(reports):,} {what} run here"),
         f"<section>{table(HEADS, rows, 'report-table gates', words=(0, 1))}</section>",
     ]
     write_whole(target, page("Studies", body, __package__, ("report.css",)).encode("utf-8", "replace"))

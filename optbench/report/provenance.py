@@ -8,7 +8,7 @@ from html import escape
 
 from optbench.errors import OptbenchError
 from optbench.evaluate import stats
-from optbench.html.page import note, section, table
+from optbench.html.page import note, row, section, table
 from optbench.report.formatting import NONE, counted, seconds
 from optbench.report.study_report import StudyReport, fixed
 from optbench.study.declared import SolverEntry
@@ -85,19 +85,17 @@ def _budget(entry: SolverEntry) -> str:
     memory = "none" if budget.memory_limit_mb is None else f"{budget.memory_limit_mb:,.0f} MB"
     limit = "none" if budget.time_limit_s is None else seconds(budget.time_limit_s)
     work = "none" if budget.work_limit is None else f"{budget.work_limit:g}"
-    figures = (limit, work, str(budget.threads), seconds(budget.hard_wall_s), memory)
-    cells = "".join(f"<td>{escape(each)}</td>" for each in figures)
-    return f'<tr><th scope="row">{escape(entry.label)}</th><td class="words">{escape(params) or "defaults"}</td>{cells}</tr>'
+    cells = (escape(params) or "defaults", limit, work, str(budget.threads), seconds(budget.hard_wall_s), memory)
+    return row(escape(entry.label), cells, words=(1,))
 
 
 def _problems(report: StudyReport) -> str:
     """Problems of the study with their objectives."""
     instances: dict[str, dict[str, str]] = {}
-    for row in report.table.rows:
-        instances.setdefault(row.cell.target, {})[row.cell.instance_hash] = row.cell.instance
+    for each in report.table.rows:
+        instances.setdefault(each.cell.target, {})[each.cell.instance_hash] = each.cell.instance
     rows = [
-        f'<tr><th scope="row">{escape(target)}</th><td class="words">{escape(_objective(report, next(iter(found))))}</td>'
-        f"<td>{len(found):,}</td></tr>"
+        row(escape(target), (escape(_objective(report, next(iter(found)))), f"{len(found):,}"), words=(1,))
         for target, found in list(instances.items())[:MOST_PROBLEMS]
     ]
     more = len(instances) - len(rows)

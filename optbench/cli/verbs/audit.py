@@ -201,7 +201,7 @@ def show_audit(done: Audit, written: str | None) -> None:
     """For people."""
     from optbench.audit.coverage import ENOUGH
     from optbench.audit.findings import advice_of, headline, rows_of
-    from optbench.html.axis_scale import amount, clock
+    from optbench.html.quantities import amount, clock
 
     record, coverage, mean = done.record, done.log.coverage, clock(round(done.record.sojourn_s))
     how = "verified by node" if record.nodes_checked else "verified"

@@ -24,13 +24,13 @@ EXAMPLES = (
     "optbench pareto gpu_dag:tasks=5 --x energy_j --y flow_time_s --points 3 --time-limit 4s --json -o front.json",
 )
 UNTIL_COMPLETION = "completion"
-# Elsewhere than on a terminal, a point's search is written at most this often.
+# Except on a terminal, progress of a point's search is written at most this often.
 LINE_EVERY_S = 5.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
-    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="one that takes limits (default cpsat)")
+    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="a solver that supports limits (default cpsat)")
     parser.add_argument(
         "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
     )
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_time_limit(parser, 60.0, "time per point; the two ends take up to twice that")
     parser.add_argument(
         "--horizon", metavar="TIME", type=horizon,
-        help="until when resting devices are paid for: 1h, or 'completion' (default: what every task's cheapest mode needs)",
+        help="horizon of idle energy: 1h, or 'completion' (default: the time of every task's cheapest mode)",
     )
     parser.add_argument("--asleep", action="store_true", help="devices that are not busy sleep, whatever their pool says")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver")
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def horizon(text: str) -> float | str:
-    """A length of time, or the word for none."""
+    """A duration, or None for the word 'completion'."""
     return text if text == UNTIL_COMPLETION else seconds(text)
 
 
@@ -92,7 +92,7 @@ def _front(args: argparse.Namespace) -> Front:
 
 
 class Lines:
-    """A line on stderr for every finished point, and now and then how far the current one is."""
+    """Print a line on stderr for every finished point, and the current one's progress at intervals."""
 
     def __init__(self) -> None:
         self.began = self.written = time.perf_counter()
@@ -110,12 +110,12 @@ class Lines:
         try:
             sys.stderr.write(f"{length(now - self.began):>10}  {words}\n")
             sys.stderr.flush()
-        except BrokenPipeError:  # nobody reads it any more; the search goes on
+        except BrokenPipeError:  # The reader has closed the pipe; the search continues.
             return
 
 
 def _write(args: argparse.Namespace, front: Front) -> list[str]:
-    """Write the files asked for; where they went."""
+    """Write the requested files; return their paths."""
     written = []
     if args.output:
         from optbench.model.files.strict_json import render
@@ -140,7 +140,7 @@ def _csv(front: Front) -> str:
 
 
 def show_front(front: Front, written: list[str]) -> None:
-    """The front for people."""
+    """Show the front as a table."""
     from optbench.cli.terminal.result_lines import threads
     from optbench.pareto.front_page import declaration, verdict
 

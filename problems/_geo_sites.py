@@ -1,4 +1,4 @@
-"""Sites of a geo-distributed data centre: GPUs, clocks, laws of time and power, ways in, prices.
+"""Sites of a geo-distributed data centre: GPUs, clocks, laws of time and power, latencies, prices.
 
 The laws are those of ``optbench.power.dvfs``, for work that fills the GPUs. Clocks may exceed the nominal one.
 """
@@ -21,10 +21,11 @@ KINDS = ("training", "inference")
 PAPER = Path(__file__).with_name("_geo_paper.json")
 LAW = {"power": ("alpha_p", "beta_p", "gamma_p"), "latency": ("alpha_t", "beta_t", "gamma_t")}
 HOURS = 24
-# Far above any coefficient, power, latency or price; and any clock, as a share of the nominal one.
+# Upper limits of what a file may hold: of any coefficient, power, latency or price, and of a
+# clock as a share of the nominal one. Both are far above real values.
 MOST, MOST_CLOCK = 1e9, 10.0
 TOP_KEYS = ("origin", "sites", "ingresses", "wan_latency_ms", "price_usd_per_kwh_by_hour")
-# The last five stand in files of the simulator of CHSAC-AF, and play no part while idle GPUs sleep.
+# The last five keys occur in files of the CHSAC-AF simulator; they are ignored, since idle GPUs sleep.
 SITE_KEYS = (
     "gpu_type", "gpu_count", "p_sleep_w", "freq_levels", "carbon_g_per_kwh", "price_usd_per_kwh_by_hour", "utc_offset_h", *KINDS,
     "p_idle_w", "p_peak_w", "dvfs_exponent", "default_freq", "power_gating",
@@ -33,7 +34,10 @@ SITE_KEYS = (
 
 @dataclass(frozen=True)
 class Site:
-    """GPUs of one type at one place. Carbon is one value or 24 by hour; prices are None where those of the network hold."""
+    """GPUs of one type at one place.
+
+    Carbon is one value, or 24 by hour. Prices are None where the prices of the network apply.
+    """
 
     name: str
     count: int
@@ -46,7 +50,7 @@ class Site:
     gpu_type: str = ""
 
     def modes(self, m: Model, pool: Pool, kind: str, max_gpus: int) -> list[Mode]:
-        """By number of GPUs, then by clock."""
+        """All modes of a kind of work, ordered by number of GPUs and then by clock."""
         law = self.laws[kind]
         return [
             m.mode(
@@ -63,7 +67,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Network:
-    """Sites, and how work gets to them; a way that is missing is none."""
+    """Sites, and the latency from each ingress to each site (infinite where there is no route)."""
 
     sites: tuple[Site, ...]
     ingresses: tuple[str, ...]
@@ -72,19 +76,22 @@ class Network:
 
 
 def tariffs_of(site: Site, net: Network) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Prices and carbon by hour, or one value for all; carbon that nobody knows is the mean of the sites where somebody does."""
+    """Prices and carbon of a site: 24 values by hour, or one value for all hours.
+
+    A site without carbon intensity gets the mean of the sites that have one.
+    """
     known = [sum(each.carbon_g_per_kwh) / len(each.carbon_g_per_kwh) for each in net.sites if each.carbon_g_per_kwh]
     carbon = site.carbon_g_per_kwh or (sum(known) / len(known) if known else 0.0,)
     return site.prices_usd_per_kwh or net.prices_usd_per_kwh or (0.0,), carbon
 
 
 def network(path: Path = PAPER) -> Network:
-    """Read a file of sites; every mistake is named with its place."""
+    """Read a file of sites; an error names the key that is invalid."""
     where = "the shipped sites" if path == PAPER else shown(path)
     try:
         data = parse_json(read_text(path))
     except FileFormatError as error:
-        raise FileFormatError(f"no file of sites: {error}") from None
+        raise FileFormatError(f"not a file of sites: {error}") from None
     if isinstance(data, dict):
         check_keys(data, TOP_KEYS, f"{where}: ")
     table = _part(data, "sites", dict, where)
@@ -92,21 +99,21 @@ def network(path: Path = PAPER) -> Network:
         raise FileFormatError(f"{where}: sites is empty; name at least one")
     sites = tuple(_site(name, entry, f"{where}: site {name!r}") for name, entry in table.items())
     ingresses = tuple(str(each) for each in _part(data, "ingresses", list, where))
-    ways = _part(data, "wan_latency_ms", dict, where)
+    routes = _part(data, "wan_latency_ms", dict, where)
     latency = []
     for ingress in ingresses:
-        row = _part(ways, ingress, dict, f"{where}: wan_latency_ms")
+        row = _part(routes, ingress, dict, f"{where}: wan_latency_ms")
         for name in row:
             if name not in table:
                 what = f"wan_latency_ms.{ingress} leads to {name!r}, which is no site"
                 raise FileFormatError(f"{where}: {what}; {nearest(name, list(table))}")
-        latency.append(tuple(_way(row, ingress, site.name, where) for site in sites))
-    _check_ways(ingresses, [site.name for site in sites], latency, where)
+        latency.append(tuple(_route_latency_s(row, ingress, site.name, where) for site in sites))
+    _check_routes(ingresses, [site.name for site in sites], latency, where)
     return Network(sites, ingresses, tuple(latency), _by_hour(data, where) or ())
 
 
-def _check_ways(ingresses: tuple[str, ...], sites: list[str], latency: list[tuple[float, ...]], where: str) -> None:
-    """No ingress is named twice; every ingress reaches some site, and every site is reached from some ingress."""
+def _check_routes(ingresses: tuple[str, ...], sites: list[str], latency: list[tuple[float, ...]], where: str) -> None:
+    """Check that ingresses are unique, each reaches a site, and each site is reached from one."""
     if not ingresses or len(set(ingresses)) < len(ingresses):
         raise FileFormatError(f"{where}: ingresses is {list(ingresses)!r:.80}; it must name at least one, each once")
     for ingress, row in zip(ingresses, latency, strict=True):
@@ -118,7 +125,7 @@ def _check_ways(ingresses: tuple[str, ...], sites: list[str], latency: list[tupl
 
 
 def _by_hour(data: dict[str, Any], where: str) -> tuple[float, ...] | None:
-    """Prices of the 24 hours of a day, None where there are none."""
+    """Prices of the 24 hours of a day, or None where the file has none."""
     if "price_usd_per_kwh_by_hour" not in data:
         return None
     return _hours(_part(data, "price_usd_per_kwh_by_hour", list, where), f"{where}: price_usd_per_kwh_by_hour")
@@ -130,8 +137,8 @@ def _hours(values: list[Any], where: str) -> tuple[float, ...]:
     return tuple(_amount(each, where) for each in values)
 
 
-def _way(row: dict[str, Any], ingress: str, site: str, where: str) -> float:
-    """Seconds from an ingress to a site, inf where there is no way."""
+def _route_latency_s(row: dict[str, Any], ingress: str, site: str, where: str) -> float:
+    """Latency from an ingress to a site in seconds, infinite where there is no route."""
     return _amount(row[site], f"{where}: latency {ingress} to {site}") / 1e3 if site in row else math.inf
 
 

@@ -1,7 +1,7 @@
-"""The law of clocks: how long a unit of work takes and what it draws, by GPU count n, clock f and problem size s.
+"""The DVFS law: time and power of a unit of work by GPU count n, clock f and problem size s.
 
 T(1, f) = α_t + β_t / f                       seconds per unit, of problems that fill the device
-T(n, f) = (α_t + β_t / f + γ_t n) / n         n > 1: γ_t is the cost of keeping n GPUs in step
+T(n, f) = (α_t + β_t / f + γ_t n) / n         n > 1: γ_t is the cost of synchronising n GPUs
 P(f)    = α_p f³ + β_p f + γ_p                watts per GPU
 E(n, f) = n P(f) T(n, f)                      joules per unit
 
@@ -9,7 +9,7 @@ A problem of size s (GFLOP that can run at once) fills a share of the device, s 
 
 u(n, s)    = s / (s + n h)                    throughput is u of its peak, half of it at s = n h (Hockney's n½)
 T(n, f, s) = T(n, f) / u
-P(f, s)    = u (α_p f³ + β_p f) + γ_p         what is not filled does not switch
+P(f, s)    = u (α_p f³ + β_p f) + γ_p         the idle share of the device draws no dynamic power
 
 No size, or h = 0, is u = 1. The clock is a positive share of the nominal one; how far it may go is for the caller to check,
 who knows the device.

@@ -1,9 +1,9 @@
-"""Device profiles: nameplate values and laws of clocks, shipped as JSON files in ``power/data`` or read from the user's.
+"""Device profiles: nameplate values and DVFS laws, from shipped or the user's JSON files.
 
 A file holds ``name``, the watts ``idle_w``, ``sleep_w``, ``tdp_w`` (of the board) of one device, its ``memory_gb``, its
-``clocks`` (fractions of the top clock), one law by kind of work under ``laws``, and under ``sources`` a note of origin for each
-of these. A law that draws more than the board is refused in what is shipped; in a user's file it is a warning and a flag
-(``Profile.flags``).
+``clocks`` (fractions of the top clock), a law for each kind of work under ``laws``, and under
+``sources`` a note of origin for each of these. Shipped files are in ``power/data``; a law in them
+may not exceed the board power. In a user's file this is a warning and a flag (``Profile.flags``).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from optbench.power.dvfs import Law
 from optbench.power.overdraw import Overdraw, board_power, warn_of_overdraw
 from optbench.typed_values import check_keys, number
 
-# One device has one file; a bare name means the variant that these studies run on.
+# Each device has one file; a short name stands for the variant that our studies use.
 ALIASES = {"A100": "A100-PCIe", "H100": "H100-SXM", "V100": "V100-PCIe"}
 
 _NUMBERS = ("idle_w", "sleep_w", "tdp_w", "memory_gb")
 _REQUIRED = ("name", *_NUMBERS, "clocks", "laws", "sources")
-# What a file may add: the figures its laws were derived from.
+# Optional key: the figures from which the laws were derived.
 _OPTIONAL = ("peak_tflops", "bandwidth_gb_s")
 _COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is MISSING)
 _MORE_COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is not MISSING)
@@ -35,7 +35,9 @@ _MORE_COEFFICIENTS = tuple(column.name for column in fields(Law) if column.defau
 
 @dataclass(frozen=True)
 class Profile:
-    """One kind of device: powers in watts per device, clocks ascending as fractions of the top one, a law for each kind."""
+    """One kind of device: powers in watts per device, clocks, and a law for each kind of work.
+
+    Clocks ascend and are fractions of the top clock."""
 
     name: str
     idle_w: float
@@ -54,7 +56,7 @@ class Profile:
 
     @property
     def flags(self) -> tuple[Overdraw, ...]:
-        """Kinds of work whose law draws more than the board."""
+        """Kinds of work whose law exceeds the board power."""
         return board_power(self)
 
     def law(self, kind: str) -> Law:
@@ -96,7 +98,9 @@ def profile_names() -> tuple[str, ...]:
 
 
 def profile(name_or_path: str | Path) -> Profile:
-    """A shipped profile by name or alias, or one from a JSON file (with a warning where it draws more than its board)."""
+    """A shipped profile by name or alias, or one from a JSON file.
+
+    A file whose law exceeds the board power causes a warning."""
     name = str(name_or_path)
     shipped = ALIASES.get(name, name)
     if shipped in profile_names():
@@ -121,7 +125,7 @@ def profile(name_or_path: str | Path) -> Profile:
 
 
 def parse_profile(text: str, where: str) -> Profile:
-    """A profile from the text of a JSON file; ``where`` is named in errors."""
+    """Parse the text of a JSON file; ``where`` names the file in errors."""
     try:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:

@@ -27,7 +27,7 @@ UNTIL_COMPLETION = "completion"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
-    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="one that takes limits (default cpsat)")
+    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="a solver that supports limits (default cpsat)")
     parser.add_argument(
         "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
     )
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_time_limit(parser, 60.0, "time per point; the two ends take up to twice that")
     parser.add_argument(
         "--horizon", metavar="TIME", type=horizon,
-        help="until when resting devices are paid for: 1h, or 'completion' (default: what every task's cheapest mode needs)",
+        help="horizon of idle energy: 1h, or 'completion' (default: the time of every task's cheapest mode)",
     )
     parser.add_argument("--asleep", action="store_true", help="devices that are not busy sleep, whatever their pool says")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver")
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def horizon(text: str) -> float | str:
-    """A length of time, or the word for none."""
+    """A duration, or None for the word 'completion'."""
     return text if text == UNTIL_COMPLETION else seconds(text)
 
 
@@ -99,7 +99,7 @@ def _front(args: argparse.Namespace) -> Front:
 
 
 class FrontLine(LiveLine):
-    """A line for every finished point, and now and then how far the current one is."""
+    """Print a line on stderr for every finished point, and the current one's progress at intervals."""
 
     def __init__(self, solver: str, quiet: bool = False) -> None:
         super().__init__(solver, quiet)
@@ -134,7 +134,7 @@ class FrontLine(LiveLine):
 
 
 def _write(args: argparse.Namespace, front: Front) -> list[str]:
-    """Write the files asked for; where they went."""
+    """Write the requested files; return their paths."""
     written = []
     if args.output:
         from optbench.model.files.strict_json import render
@@ -159,7 +159,7 @@ def _csv(front: Front) -> str:
 
 
 def show_front(front: Front, written: list[str]) -> None:
-    """The front for people."""
+    """Show the front as a table."""
     from optbench.cli.terminal.result_lines import threads
     from optbench.pareto.front_page import declaration, verdict
 

@@ -1,4 +1,4 @@
-"""``optbench report [STUDY]``: the whole comparison as one page."""
+"""``optbench report [STUDY]``: write the report of a study as one page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optbench.report.study_report import StudyReport
 
 DESCRIPTION = (
-    "Write the report of a study, from what the local store holds of it: ranking with intervals, gaps, instances, gates, claims, "
+    "Write the report of a study from its records in the local store: ranking with intervals, gaps, instances, gates, claims, "
     "failures with the commands that repeat them, machine and versions. Nothing is run. Without STUDY: of every study that was "
     "run here, and a page that lists them."
 )
@@ -95,7 +95,7 @@ def _judged(report: StudyReport) -> dict[str, Any]:
 
 
 def _show(report: StudyReport) -> None:
-    """The verdict, what to know before believing it, and the ranking."""
+    """Show the verdict, its limitations, and the ranking."""
     from optbench.report.study_report import caveats
     from optbench.report.study_verdict import verdict
 

@@ -1,4 +1,4 @@
-"""``optbench sync``: send to MLflow what a server missed."""
+"""``optbench sync``: send missing and changed runs to MLflow."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from optbench.store.run_store import Store
 
 DESCRIPTION = (
-    "Make MLflow hold exactly one run for every cell of the studies in the local store. What is right already is left alone, so "
-    "that this can be repeated at any time. The store is the workspace's mlflow/mlflow.db, or what $MLFLOW_TRACKING_URI names."
+    "Make MLflow hold exactly one run for every cell of the studies in the local store. Runs "
+    "that are up to date are not sent again, so that this can be repeated at any time. The "
+    "store is the workspace's mlflow/mlflow.db, or what $MLFLOW_TRACKING_URI names."
 )
 EXAMPLES = ("optbench sync", "optbench sync quickstart --json")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", nargs="?", help="name of a study, or its file (default: all)")
-    parser.add_argument("--restore", action="store_true", help="bring back what was deleted in MLflow")
+    parser.add_argument("--restore", action="store_true", help="restore runs that were deleted in MLflow")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
@@ -59,7 +60,7 @@ def _send(studies: list[str], store: Store, args: argparse.Namespace) -> dict[st
 
 
 class SyncLine(LiveLine):
-    """How many runs of a study have been sent."""
+    """Show the progress of a study on one line of a terminal."""
 
     def __init__(self, study: str, quiet: bool) -> None:
         super().__init__(study, quiet)
@@ -83,10 +84,10 @@ def _show(done: dict[str, Any]) -> None:
     if not done["studies"]:
         show("nothing has been run here yet; `optbench run STUDY` does")
         return
-    columns = ("study", "configuration", "new", "changed", "as they were", "doubles removed", "deleted in MLflow")
+    columns = ("study", "configuration", "new", "changed", "as they were", "duplicates removed", "deleted in MLflow")
     keys = ("created", "updated", "unchanged", "removed", "deleted")
     rows = [(escape(each["study"]), each["config_hash"], *(f"{each[key]:,}" for key in keys)) for each in done["studies"]]
     show("", table(columns, rows, right=columns[2:]))
     show(f"\nin [bold]{escape(done['uri'])}[/]; `optbench ui` shows them")
     if any(each["deleted"] for each in done["studies"]):
-        show(f"[{DIM}]what was deleted in MLflow stays so; --restore brings it back[/]")
+        show(f"[{DIM}]runs that were deleted in MLflow stay deleted; --restore brings them back[/]")

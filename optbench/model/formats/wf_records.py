@@ -33,7 +33,7 @@ SIZE = ("sizeInBytes", "size")
 
 @dataclass
 class TaskRecord:
-    """One task; None where the file says nothing."""
+    """One task; properties that the file does not give are None."""
 
     id: str
     name: str
@@ -58,7 +58,7 @@ class MachineRecord:
 
 @dataclass(frozen=True)
 class Workflow:
-    """Everything that is used of a file."""
+    """All properties of a file that are used."""
 
     version: str
     tasks: list[TaskRecord]
@@ -70,7 +70,7 @@ class Workflow:
 
 
 def is_wfformat(data: Any) -> bool:
-    """Whether a JSON value is meant to be WfFormat: it has a workflow, and no format of its own."""
+    """Whether a JSON value is WfFormat: it has a workflow, and no key ``format``."""
     return isinstance(data, dict) and "format" not in data and isinstance(data.get("workflow"), dict)
 
 
@@ -128,7 +128,7 @@ def read_nested(version: str, workflow: dict[str, Any], findings: Findings) -> W
 
 
 def read_flat(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
-    """One list of tasks with everything about them, files included."""
+    """Read the flat layout: one list of tasks with all their properties, including files."""
     key = "tasks" if "tasks" in workflow else "jobs"
     tasks: list[TaskRecord] = []
     ids: set[str] = set()
@@ -252,7 +252,7 @@ def number(row: dict[str, Any], keys: tuple[str, ...], where: str, required: boo
 
 
 def kind_of(value: Any) -> str:
-    """A value as it may stand in a message."""
+    """Describe a value in a message."""
     if value is None:
         return "missing or null"
     if isinstance(value, (dict, list)):

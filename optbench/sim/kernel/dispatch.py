@@ -33,9 +33,9 @@ from optbench.sim.kernel.events import (
     has_room,
     start,
     ticks_left,
-    whole_ticks,
     touch,
     wake,
+    whole_ticks,
 )  # fmt: skip
 from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at

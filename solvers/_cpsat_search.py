@@ -106,7 +106,7 @@ def sharpen(
         seconds = run.time_left() * (1.0 if stage == len(FINER) else STAGE_SHARE)
         if _Search(view, run).run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
             error = run.info["scaling_error"] = view.numbers.error
-    if run.termination == "finished" and not is_sharp(instance, run, run.info["scaling_error"]):
+    if run.termination == "finished" and not is_sharp(instance, run, error):
         _Search(build(instance, stage=len(FINER), inner=True), run, proves=False).run(work_share=work_share)
 
 

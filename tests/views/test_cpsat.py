@@ -54,7 +54,7 @@ def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, boo
     m = ob.Model("empty")
     m.task(modes=[m.mode(m.pool("p"), 1.0)])
     m.minimize(makespan_s=1.0)
-    draft, total = Draft.of(m.build(), inner=False), Affine(5.0)
+    draft, total = Draft.of(m.build(), inner=False), Affine(Fraction(5))
     for k, (value, low, width, negative) in enumerate(terms):
         var = draft.integer(low, low + width, f"v{k}", lambda d, k=k: d.start[k])  # type: ignore[misc]
         total.add(-value if negative else value, var, low + width)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -27,31 +28,37 @@ from optbench.model.metrics import integral, mean_rate, rate_at
 from optbench.units import J_PER_KWH
 from optbench.views.cpsat.draft import Draft, DraftSchedule, Expression, Literal
 
+ZERO = Fraction(0)
+
 Transfers = list[tuple[float, Literal, int, int]]
 
 
 @dataclass(eq=False)
 class Affine:
-    """constant + Σ coefficient · variable; variables are non-negative, with their upper bounds."""
+    """constant + Σ coefficient · variable; variables are non-negative, with their upper bounds.
 
-    constant: float = 0.0
-    coefficient: dict[int, float] = field(default_factory=dict)
+    The sum is exact: w · (end − release) is 0 where a task ends at its release, however large both are.
+    """
+
+    constant: Fraction = ZERO
+    coefficient: dict[int, Fraction] = field(default_factory=dict)
     variable: dict[int, tuple[cp_model.IntVar, int]] = field(default_factory=dict)
 
-    def add(self, coefficient: float, variable: Literal, upper: int = 1) -> None:
+    def add(self, coefficient: float | Fraction, variable: Literal, upper: int = 1) -> None:
         """Add a term; variable None is a literal that always holds."""
         if variable is None:
-            self.constant += coefficient
-        elif coefficient != 0.0:
+            self.constant += Fraction(coefficient)
+        elif coefficient != 0:
             key = variable.index
-            self.coefficient[key] = self.coefficient.get(key, 0.0) + coefficient
+            self.coefficient[key] = self.coefficient.get(key, ZERO) + Fraction(coefficient)
             self.variable[key] = (variable, upper)
 
     def take(self, other: Affine, weight: float) -> None:
         """Add a multiple of another sum."""
-        self.constant += weight * other.constant
+        exact = Fraction(weight)
+        self.constant += exact * other.constant
         for key, value in other.coefficient.items():
-            self.add(weight * value, *other.variable[key])
+            self.add(exact * value, *other.variable[key])
 
 
 def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
@@ -75,7 +82,7 @@ def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
 def _choose(draft: Draft, out: Affine, task: int, value: dict[int, float]) -> None:
     """Add Σ_k value_k x_k of one task; since Σ x = 1 the least value is a constant, and what is left is not negative."""
     least = min(value.values(), default=0.0)
-    out.constant += least
+    out.constant += Fraction(least)
     for row, amount in value.items():
         out.add(amount - least, draft.present[row])
 
@@ -90,7 +97,7 @@ def _energy(draft: Draft, transfers: Transfers) -> Affine:
         out.add(joule, literal)
     resting = step * math.fsum((instance.pools.rest_w * instance.pools.count).tolist())
     if instance.horizon is not None:
-        out.constant += resting * instance.horizon
+        out.constant += Fraction(resting) * instance.horizon
     elif resting:
         out.add(resting * draft.coarse, draft.makespan, draft.last)
     return out
@@ -102,13 +109,13 @@ def _flow_time(draft: Draft) -> Affine:
         if weight == 0.0:
             continue
         rows, (_, latest) = draft.rows(task), draft.end_range[task]
-        shortest = min((draft.duration[row] for row in rows), default=0)
+        shortest, price = min((draft.duration[row] for row in rows), default=0), Fraction(weight) * Fraction(step)
         if isinstance(draft.end[task], cp_model.IntVar):
-            out.add(weight * step * draft.coarse, draft.end[task], latest)
-            out.constant -= weight * step * release
+            out.add(price * draft.coarse, draft.end[task], latest)
+            out.constant -= price * release
         else:
-            out.add(weight * step * draft.coarse, draft.start[task], latest - shortest)
-            out.constant += weight * step * (shortest * draft.coarse - release)
+            out.add(price * draft.coarse, draft.start[task], latest - shortest)
+            out.constant += price * (shortest * draft.coarse - release)
     return out
 
 
@@ -191,7 +198,7 @@ class _Tariff:
         if not (power > 0).any():
             return
         if instance.horizon is not None:
-            out.constant += float(value(np.asarray([float(instance.horizon)]))[0]) / J_PER_KWH
+            out.constant += Fraction(float(value(np.asarray([float(instance.horizon)]))[0]) / J_PER_KWH)
         elif len(times) == 1:
             out.add(draft.coarse * float(value(np.asarray([1.0]))[0]) / J_PER_KWH, draft.makespan, draft.last)
         else:

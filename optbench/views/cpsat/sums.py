@@ -36,7 +36,7 @@ BASE = 64
 class Term(NamedTuple):
     """Coefficient, variable, the range that counts, and the end of its domain."""
 
-    value: float
+    value: Fraction
     variable: cp_model.IntVar
     low: int
     high: int
@@ -74,35 +74,34 @@ def rounded(
     ``cutoff``: the sum of a known schedule; only those that are no worse matter.
     """
     terms = _terms(total, cutoff)
-    scale = scale_for([(term.value, term.upper) for term in terms], stage)
-    largest = max((abs(term.value) for term in terms), default=0.0)
+    scale = scale_for([(float(term.value), term.upper) for term in terms], stage)
+    largest = max((abs(float(term.value)) for term in terms), default=0.0)
     out, least, most = _Sum(scale, up, largest), 0, 0.0
     integers: list[Expression] = []
     for value, variable, low, high, upper in terms:
-        true = Fraction(value)
         if stage and high - low > BASE and _is_rounded(value, scale, largest):
-            integer, further = _digits(draft, out, true, variable, low, high)
+            integer, further = _digits(draft, out, value, variable, low, high)
             integers += further
         else:
-            integer = out.integer(true, low, high)
+            integer = out.integer(value, low, high)
         if integer or (stage and high - low > BASE):
             integers.append(integer * variable)
         lowest = max(0, int(variable.domain.min()))
         least += min(integer * lowest, integer * upper)
-        most += abs(value) * upper
+        most += abs(float(value)) * upper
     guard(most * float(scale), "scaled sums")
     # What clipped coefficients no longer count of the least values of their variables.
     clipped = sum(
-        (Fraction(total.coefficient[t.variable.index]) - Fraction(t.value)) * t.low for t in terms
+        (total.coefficient[t.variable.index] - t.value) * t.low for t in terms
     )
     return sum(integers) - least, Rounded(
-        scale, Fraction(total.constant) + clipped, out.charge, out.loss, least, cutoff
+        scale, total.constant + clipped, out.charge, out.loss, least, cutoff
     )
 
 
-def _is_rounded(value: float, scale: Fraction, largest: float) -> bool:
+def _is_rounded(value: Fraction, scale: Fraction, largest: float) -> bool:
     """Whether the coefficient is more than the float of an integer."""
-    return abs(to_int(value, scale, largest=largest) - Fraction(value) * scale) > Fraction(1, 2**20)
+    return abs(to_int(value, scale, largest=largest) - value * scale) > Fraction(1, 2**20)
 
 
 def _digits(
@@ -140,9 +139,7 @@ def _terms(total: Affine, cutoff: float) -> list[Term]:
         )
     if not math.isfinite(cutoff):
         return terms
-    least = Fraction(total.constant) + sum(
-        min(Fraction(t.value) * t.low, Fraction(t.value) * t.high) for t in terms
-    )
+    least = total.constant + sum(min(t.value * t.low, t.value * t.high) for t in terms)
     spare = Fraction(cutoff) - least
     # A millionth more than that: the sum and the cutoff are floats.
     spare += abs(spare) / 10**6 + (abs(Fraction(cutoff)) + abs(least)) / 10**9
@@ -154,11 +151,11 @@ def _terms(total: Affine, cutoff: float) -> list[Term]:
 def _cut(term: Term, spare: Fraction) -> Term:
     """A term that may lie above its least value by no more than this."""
     if term.value > 0:
-        high = min(term.high, term.low + math.floor(spare / Fraction(term.value)))
-        return term._replace(value=min(term.value, float(2 * spare)), high=high)
+        high = min(term.high, term.low + math.floor(spare / term.value))
+        return term._replace(value=min(term.value, 2 * spare), high=high)
     if term.value < 0:
         return term._replace(
-            low=max(term.low, term.high - math.floor(spare / -Fraction(term.value)))
+            low=max(term.low, term.high - math.floor(spare / -term.value))
         )
     return term
 

@@ -22,10 +22,9 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield fresh
         os.replace(fresh, path)
-    except BaseException:
+    finally:
         with suppress(OSError):
-            fresh.unlink(missing_ok=True)
-        raise
+            fresh.unlink(missing_ok=True)  # there is one after an exception only
 
 
 def write_whole(path: Path, content: bytes | str) -> None:

@@ -76,16 +76,11 @@ def kind_label(instance: Instance, task: int) -> str:
 
 def components(instance: Instance) -> list[int]:
     """Connected parts of the task graph, numbered by their first task."""
-    parent = list(range(instance.num_tasks))
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
-    for a, b in zip(instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True):
-        low, high = sorted((root(a), root(b)))
-        parent[high] = low
+    source, target = instance.edges.source, instance.edges.target
+    shape = (instance.num_tasks, instance.num_tasks)
+    found = connected_components(coo_array((np.ones(len(source)), (source, target)), shape), directed=False)[1]
     number: dict[int, int] = {}
-    return [number.setdefault(root(i), len(number)) for i in range(instance.num_tasks)]
+    return [number.setdefault(label, len(number)) for label in found.tolist()]

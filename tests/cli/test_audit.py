@@ -10,7 +10,7 @@ import pytest
 
 from optbench.cli.terminal import exits
 from optbench.html.quantities import amount
-from optbench.testing.record_store_checks import sacct_text
+from optbench.testing.sample_records import sacct_text
 from optbench.testing.slurm import Partition, sacct_log
 from tests.cli.conftest import Cli
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.testing.record_store_checks import sacct_text, workflow_text
+from optbench.testing.sample_records import sacct_text, workflow_text
 from tests.cli.conftest import Cli
 
 

@@ -250,7 +250,8 @@ def declare(m: Model, what: str) -> None:
     [
         (
             "unknown kind",
-            r"task 'x' of kind 'trainnig' .* cannot run on any pool; the pools' profiles have the kinds \['inference', 'training'\]",
+            r"task 'x' of kind 'trainnig' .* cannot run on any pool; the pools' profiles have the "
+            r"kinds \['inference', 'training'\]",
         ),
         ("too many devices", r"needs 3 devices of pool 'p', which has 2"),
         ("memory", r"task 'x' needs 9 GB per device; the largest it could use has 8 GB"),
@@ -293,7 +294,7 @@ def test_a_faulty_declaration_names_the_culprit(what: str, message: str) -> None
         (lambda m: m.task("x", modes=[]), "task 'x': modes is empty"),
         (lambda m: m.task("x", kind="training", size_gflop=0), "task 'x': size_gflop is 0"),
         (lambda m: m.task("x", modes=[m.mode(None, 1)], size_gflop=1), "task 'x': size_gflop is 1.*goes with a kind"),
-        (lambda m: m.task("x", kind=m.kind(modes=[m.mode(None, 1)]), gpus=2), "task 'x': gpus, pools and size_gflop are arguments"),
+        (lambda m: m.task("x", kind=m.kind(modes=[m.mode(None, 1)]), gpus=2), "'x': gpus, pools and size_gflop are arguments"),
         (lambda m: m.kind(modes=[]), "kind 0: modes is empty"),
         (lambda m: m.tasks([1, 2], modes=[m.mode(None, 1)], release_s=[1, 2, 3]), r"release_s has shape \(3,\)"),
         (lambda m: m.precede(0, 1), "there is no task 0; 0 are declared"),

@@ -24,7 +24,7 @@ from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.stream_metrics import queue_counts
-from optbench.model.streams import Outages, Stream, at_the_door, with_stream
+from optbench.model.streams import Outages, Stream, with_stream, without_latencies
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 
@@ -140,7 +140,7 @@ def test_what_has_begun_runs_on_to_the_horizon_where_it_cannot_be_interrupted() 
 def test_tasks_at_the_door_reach_at_once_what_they_can_reach() -> None:
     made = instance(latency_s=[[1.0, np.inf]], sent_to=[0, -1, -1])
     assert made.stream is not None
-    here = at_the_door(made.stream, np.array([2, 0]))
+    here = without_latencies(made.stream, np.array([2, 0]))
     assert here.latency_s.tolist() == [[0.0, np.inf]]
     assert (here.ingress.tolist(), here.sent_to.tolist()) == ([0, 0], [-1, 0])
     assert len(here.outages.time) == 0 and here.opens is None

@@ -34,7 +34,7 @@ from optbench.outcome import Outcome, outcome_of
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
-from optbench.plugins.run_claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
+from optbench.plugins.run_claims import bank_run, certify_claim, infeasibility_words, labelled_bounds, origin_of, take_banked
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -246,8 +246,10 @@ class _Solving:
         if run.contradiction is not None:
             raise run.contradiction
         if run.proven_infeasible and run.best is not None:
-            words = f"{self.name} called {instance.name!r} infeasible ({words_of(run)} so), but a verified schedule exists"
-            raise ContradictionError(words)
+            raise ContradictionError(
+                f"{self.name} called {instance.name!r} infeasible (reported by "
+                f"{infeasibility_words(run)}), but a verified schedule exists"
+            )
         run.close()  # Bounding does not count as the solver's work.
         began = time.perf_counter()
         certify_claim(run, max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))

@@ -53,7 +53,7 @@ class Burst:
     end_s: float
 
 
-def drawn(
+def draw_arrivals(
     rng: np.random.Generator,
     ingresses: int,
     end_s: float,
@@ -64,7 +64,7 @@ def drawn(
 ) -> Arrivals:
     """Draw Poisson training and sinusoidal inference arrivals at each ingress until ``end_s``."""
     rows = []
-    peak = peak_of(bursts)
+    peak = peak_rate_factor(bursts)
     for g in range(ingresses):
         t = _poisson(rng, rate * peak, end_s)
         if bursts:
@@ -89,7 +89,7 @@ def _poisson(rng: np.random.Generator, rate: float, end_s: float) -> Floats:
     return np.sort(rng.random(rng.poisson(rate * end_s))) * end_s
 
 
-def peak_of(bursts: Sequence[Burst]) -> float:
+def peak_rate_factor(bursts: Sequence[Burst]) -> float:
     """The largest factor by which bursts multiply the rate."""
     changes = [0.0, *(burst.begin_s for burst in bursts), *(burst.end_s for burst in bursts)]
     return float(_factor(bursts, np.array(changes)).max())

@@ -53,7 +53,7 @@ class TraceRecord:
         return f"a GPU is one of {site.name}{kind} at its top clock: 1 GPU-second is {1 / self.unit_s:.4g} units"
 
 
-def recorded(path: Path, record: TraceRecord, findings: Findings) -> tuple[Arrivals, str, int]:
+def read_record(path: Path, record: TraceRecord, findings: Findings) -> tuple[Arrivals, str, int]:
     """Arrivals, what kind of file they are from, and how many rows it has."""
     text, where = read_text(path, table=True), shown(path)
     if looks_like_gavel(text):
@@ -146,7 +146,7 @@ def _reasons(findings: Findings) -> list[str]:
     return [str(finding) for finding in findings.report("", {}).dropped]
 
 
-def within(work: Arrivals, begin_s: float, pace: float, end_s: float, most: int | None, findings: Findings) -> Arrivals:
+def select_window(work: Arrivals, begin_s: float, pace: float, end_s: float, most: int | None, findings: Findings) -> Arrivals:
     """Arrivals from ``begin_s`` on, ``pace`` times as fast, before ``end_s``, at most ``jobs``."""
     time: Floats = (work.time_s - begin_s) / pace
     if pace != 1:
@@ -185,7 +185,7 @@ def summary(network: Network, work: Arrivals, rows: int, span_s: float) -> dict[
     }  # fmt: skip
 
 
-def nothing_left(path: str, work: Arrivals, begin_s: float, end_s: float) -> str:
+def empty_window_message(path: str, work: Arrivals, begin_s: float, end_s: float) -> str:
     """The message for a time window that holds no job of the record, with the remedy."""
     first = float(work.time_s[0]) if len(work.time_s) else 0.0
     last = float(work.time_s[-1]) if len(work.time_s) else 0.0

@@ -28,7 +28,7 @@ def within_time(instance: Instance, multiple: float) -> Instance:
     """Limit the makespan, remove its price, and set a horizon that is the same for every limit."""
     ticks = math.floor(multiple * fast_ticks(instance) + 1e-9)
     weights = {metric: weight for metric, weight in instance.objective.levels[0] if metric not in MAKESPANS}
-    limited = replace(instance, horizon=int(rest_until(instance))).with_limits(makespan_s=max(1, ticks) * instance.tick_s)
+    limited = replace(instance, horizon=int(idle_horizon(instance))).with_limits(makespan_s=max(1, ticks) * instance.tick_s)
     return limited.with_objective(Objective.weighted(weights))
 
 
@@ -42,7 +42,7 @@ def fast_ticks(instance: Instance) -> float:
     return time_horizon(instance) if schedule is None else float(schedule.end.max(initial=0.0))
 
 
-def rest_until(instance: Instance) -> float:
+def idle_horizon(instance: Instance) -> float:
     """The horizon until which idle energy is paid, never before the end of the fast schedule.
 
     It is the end of the cheapest schedule, or of the longest where a cap forbids the cheapest."""

@@ -28,7 +28,7 @@ Where = Literal["gpu", "cpu", "either"]
 
 
 @dataclass(frozen=True)
-class Sort:
+class WorkSort:
     """Tasks of one kind: their law, the size of their problems, and the devices they may use.
 
     A size of None stands for problems that fill a GPU."""
@@ -54,8 +54,8 @@ def declare_work(m: Model, rng: np.random.Generator, groups: list[Group], graph:
     """Declare tasks and edges.
 
     All tasks of a team get the same work, and all edges of a bundle the same volume."""
-    kinds: dict[Sort, Kind] = {}
-    drawn: dict[int, tuple[Sort, int, float]] = {}
+    kinds: dict[WorkSort, Kind] = {}
+    drawn: dict[int, tuple[WorkSort, int, float]] = {}
     tasks: list[Task] = []
     anchors = {name: profile(name) for name in ANCHORS}
     for role, team in zip(graph.roles, graph.teams, strict=True):
@@ -75,17 +75,17 @@ def declare_work(m: Model, rng: np.random.Generator, groups: list[Group], graph:
 
 def _draw(
     rng: np.random.Generator, groups: list[Group], role: Role, options: Options, anchors: Mapping[str, Profile]
-) -> tuple[Sort, int, float]:
-    """Sort, units and memory of one task."""
+) -> tuple[WorkSort, int, float]:
+    """The kind of work, units and memory of one task."""
     room = max(group.shape.memory_gb for group in groups if not group.is_cpu)
     if role == "reduce":
         units = round(float(rng.uniform(*REDUCTION_S)) / KINDS["inference"][1])
-        return Sort("inference", None, 1, "gpu"), units, min(room, MEMORY_GB[0])
+        return WorkSort("inference", None, 1, "gpu"), units, min(room, MEMORY_GB[0])
     if role == "prepare":
         size = SIZES["small"]
         cpu_s = anchors["CPU"].time_per_unit_s("inference", 1, 1.0, size)
         where = options.prepare if any(group.is_cpu for group in groups) else "gpu"
-        return Sort("inference", size, 1, where), round(float(rng.uniform(*PREPARATION_S)) / cpu_s), min(room, MEMORY_GB[0])
+        return WorkSort("inference", size, 1, where), round(float(rng.uniform(*PREPARATION_S)) / cpu_s), min(room, MEMORY_GB[0])
     if role == "any":
         kind = str(rng.choice(list(KINDS), p=[share for share, _ in KINDS.values()]))
     else:
@@ -95,9 +95,9 @@ def _draw(
     named = str(rng.choice(list(SIZES))) if options.sizes == "mixed" else options.sizes
     size_gflop = SIZES.get(named)
     per_unit_s = KINDS[kind][1] / anchors["A100"].law(kind).filled(1, size_gflop)
-    return Sort(kind, size_gflop, options.gang, "gpu"), max(1, round(work_s / per_unit_s)), memory
+    return WorkSort(kind, size_gflop, options.gang, "gpu"), max(1, round(work_s / per_unit_s)), memory
 
 
-def _kind(m: Model, groups: list[Group], sort: Sort, clocks: int) -> Kind:
+def _kind(m: Model, groups: list[Group], sort: WorkSort, clocks: int) -> Kind:
     allowed = [group for group in groups if sort.where == "either" or group.is_cpu == (sort.where == "cpu")]
     return m.kind(modes=modes_of(m, allowed, sort.kind, sort.gang, clocks, sort.size_gflop))

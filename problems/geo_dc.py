@@ -33,10 +33,10 @@ from optbench.plugins.protocol import Problem
 from optbench.units import DAY_S, HOUR_S
 
 from ._files import local_file, require
-from ._geo_arrivals import Arrivals, Sizes, drawn, peak_of
+from ._geo_arrivals import Arrivals, Sizes, draw_arrivals, peak_rate_factor
 from ._geo_outages import bursts_of, outages_of
 from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
-from ._geo_traces import TraceRecord, nothing_left, recorded, summary, within
+from ._geo_traces import TraceRecord, empty_window_message, read_record, select_window, summary
 
 NAME = "geo_dc"
 DRAIN_HOURS = 25
@@ -131,22 +131,22 @@ class GeoDc(Problem):
         require(self.reference in (None, *names), NAME, "reference", self.reference, f"a site: {', '.join(names)}")
         reference = next((site for site in whole.sites if site.name == self.reference), whole.sites[0])
         path = local_file(self.arrivals)
-        all_work, kind, rows = recorded(path, TraceRecord(net, names, reference, seed), findings)
+        all_work, kind, rows = read_record(path, TraceRecord(net, names, reference, seed), findings)
         begin_s = self.begin_days * DAY_S
-        work = within(all_work, begin_s, self.pace, self.horizon_s, self.jobs, findings)
+        work = select_window(all_work, begin_s, self.pace, self.horizon_s, self.jobs, findings)
         if len(work.time_s) == 0:
-            raise FileFormatError(nothing_left(str(path), all_work, begin_s, self.pace * self.horizon_s))
+            raise FileFormatError(empty_window_message(str(path), all_work, begin_s, self.pace * self.horizon_s))
         report = findings.report(kind, summary(net, work, rows, self.horizon_s))
         return Import(self._made(net, work, seed), None, report)
 
     def _drawn(self, net: Network, rng: np.random.Generator) -> Arrivals:
         bursts = bursts_of(NAME, "burst", self.burst)
-        expected = self.horizon_s * len(net.ingresses) * (self.rate + self.inference) * peak_of(bursts)
+        expected = self.horizon_s * len(net.ingresses) * (self.rate + self.inference) * peak_rate_factor(bursts)
         field = "rate" if self.rate >= self.inference else "inference"
         weaker = ", or bursts weaker" if bursts else ""
         few = f"lower, or days fewer{weaker}: {expected:.3g} arrivals are more than {MOST_ARRIVALS:,}"
         require(expected <= MOST_ARRIVALS, NAME, field, getattr(self, field), few)
-        work = drawn(rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes, bursts)
+        work = draw_arrivals(rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes, bursts)
         work = replace(work, units=np.where(work.kind == 1, work.units * self.inference_units, work.units))
         require(len(work.time_s) > 0, NAME, "days", self.days, "long enough for one arrival (or raise rate)")
         return work.rows(np.arange(len(work.time_s))[: self.jobs])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Tariffs, Tasks
-from optbench.model.streams import at_the_door
+from optbench.model.streams import without_latencies
 from optbench.sim.kernel.plant import Plant
 from optbench.sim.kernel.state import DONE, NOW, RUNNING, State
 
@@ -53,7 +53,7 @@ def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
         edges=Edges(here[edges.source[kept]], here[edges.target[kept]], edges.data_gb[kept]),
         limits=Limits(instance.limits.cap_place, instance.limits.cap_w), tariffs=_tariffs(instance.tariffs, now),
         horizon=None if instance.horizon is None else max(1, instance.horizon - int(now)),
-        stream=None if instance.stream is None else at_the_door(instance.stream, task),
+        stream=None if instance.stream is None else without_latencies(instance.stream, task),
     )  # fmt: skip
     return Rest(left, task, here[busy])
 

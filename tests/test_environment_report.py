@@ -80,7 +80,7 @@ def test_a_data_folder_without_manifest_is_a_problem(tmp_path: Path, monkeypatch
         (0, "note", "can write outside"),
         (1, "note", "truncate files outside their folders and signal other processes"),
         (5, "note", "can signal other processes"),
-        (6, "ok", "among themselves only"),
+        (6, "ok", "only among themselves"),
     ],
 )
 def test_what_landlock_leaves_open_is_said(monkeypatch: pytest.MonkeyPatch, version: int, status: str, says: str) -> None:

@@ -19,11 +19,11 @@ from optbench.errors import FileFormatError, ParameterError, nearest
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.formats.imported import Findings, ImportOptions, ImportReport
 from optbench.model.formats.slurm.node_map import map_of_text
-from optbench.model.formats.slurm.sacct import nothing_left
+from optbench.model.formats.slurm.sacct import no_runs_message
 from optbench.model.formats.slurm.sacct_fields import energy_j
-from optbench.model.formats.slurm.sacct_fleet import Fleet, Held, fleet_of, held_by
+from optbench.model.formats.slurm.sacct_fleet import Fleet, HeldDevices, fleet_of, held_by
 from optbench.model.formats.slurm.sacct_runs import Runs, looks_like_sacct, read_runs
-from optbench.model.formats.slurm.sacct_types import typed
+from optbench.model.formats.slurm.sacct_types import with_types
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.power.profiles import Profile, profile_names
@@ -128,9 +128,9 @@ def read_log(path: Path, options: AuditOptions) -> Log:
 def log_of(text: str, name: str, options: AuditOptions) -> Log:
     findings = Findings()
     runs = read_runs(text, findings)
-    held = typed(held_by(runs, findings), runs, options.records, findings)
+    held = with_types(held_by(runs, findings), runs, options.records, findings)
     if not len(held.rows):
-        raise MisfitError(1, nothing_left(runs, findings), 1e6)
+        raise MisfitError(1, no_runs_message(runs, findings), 1e6)
     times = [np.asarray(column, dtype=float) for column in (runs.release, runs.start, runs.end)]
     release, start, end = (column[held.rows] for column in times)
     fleet = fleet_of(held, start, end, options.records, findings)
@@ -184,7 +184,7 @@ def note_edges(cut: Bools, findings: Findings) -> None:
     findings.add_rows("assumed", what, (), int(cut.sum()))
 
 
-def coverage_of(runs: Runs, held: Held, length: Floats, left_out: list[LeftOut], window: Window) -> Coverage:
+def coverage_of(runs: Runs, held: HeldDevices, length: Floats, left_out: list[LeftOut], window: Window) -> Coverage:
     """All GPU-hours in the window, also of rows whose times or types cannot be known."""
     devices = np.asarray([sum(count for _, count in shape) for shape in held.shapes])
     hours = float((devices * length).sum()) / HOUR_S
@@ -196,7 +196,7 @@ def coverage_of(runs: Runs, held: Held, length: Floats, left_out: list[LeftOut],
 
 
 def kept_runs(
-    held: Held, fleet: Fleet, types: tuple[str, ...], length: Floats, findings: Findings
+    held: HeldDevices, fleet: Fleet, types: tuple[str, ...], length: Floats, findings: Findings
 ) -> tuple[Ints, list[LeftOut]]:
     """Runs within the window on one type with a profile, of at most MAX_GPUS; and the others with their GPU-hours."""
     why = []

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from optbench.compiling.kernel_table import BOUNDING, POLICIES, kernels_used_by, prepare
-from optbench.plugins.discovery import Kind, PluginError, kernels_of, located
+from optbench.plugins.discovery import Kind, PluginError, files_by_name, kernels_of
 from optbench.sandbox.trial_import import is_own
 from optbench.workspace import FOLDERS
 
@@ -86,7 +86,7 @@ def _user_files(solvers: Iterable[str], problems: Iterable[str]) -> list[Path]:
 
 
 def _file(kind: Kind, name: str) -> Path | None:
-    return next(iter(located(kind).get(name, [])), None)
+    return next(iter(files_by_name(kind).get(name, [])), None)
 
 
 def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:

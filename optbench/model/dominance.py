@@ -26,7 +26,7 @@ MAX_ROWS, MAX_USES = 200_000, 5_000_000
 REGULAR = frozenset({"makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s"})
 
 
-def stand_ins(instance: Instance) -> Ints:
+def dominating_rows(instance: Instance) -> Ints:
     """For each row of ``instance.pairs`` the row that dominates it, or the row itself."""
     pairs = instance.pairs
     out = np.arange(len(pairs.task))

@@ -50,7 +50,7 @@ def reach_of(instance: Instance) -> int:
     return max(1, int(grid_down(REACH_S / instance.tick_s)))
 
 
-def worth_trying(instance: Instance, verdict: Verdict) -> bool:
+def is_repairable(instance: Instance, verdict: Verdict) -> bool:
     """Whether moves within reach could repair all violations."""
     most = 2 * reach_of(instance)
     return not verdict.feasible and all(
@@ -67,7 +67,7 @@ def on_grid(task: Any, mode: Any, start: Any, end: Any) -> Schedule:
 def verified_or_repaired(instance: Instance, schedule: Schedule) -> Repaired:
     """The schedule with its verdict, repaired if that makes an infeasible schedule feasible."""
     verdict = verify(instance, schedule)
-    if not worth_trying(instance, verdict):
+    if not is_repairable(instance, verdict):
         return Repaired(schedule, verdict)
     schedule = schedule.as_int64()
     for early in (0, reach_of(instance)):

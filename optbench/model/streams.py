@@ -95,7 +95,7 @@ def with_stream(
     return made
 
 
-def at_the_door(stream: Stream, task: Ints) -> Stream:
+def without_latencies(stream: Stream, task: Ints) -> Stream:
     """The stream without latencies and outages, in which all work has to be completed."""
     latency = np.where(np.isfinite(stream.latency_s), 0.0, np.inf)
     return replace(

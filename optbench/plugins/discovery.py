@@ -48,7 +48,7 @@ class Entry:
     clairvoyant: bool = False
 
 
-def located(kind: Kind) -> dict[str, list[Path]]:
+def files_by_name(kind: Kind) -> dict[str, list[Path]]:
     """Plug-ins of a kind by name, each with its files; the first one hides the others.
 
     Nothing is imported."""
@@ -61,18 +61,18 @@ def located(kind: Kind) -> dict[str, list[Path]]:
 
 def names(kind: Kind) -> list[str]:
     """Names of all plug-ins of a kind."""
-    return list(located(kind))
+    return list(files_by_name(kind))
 
 
 def catalogue(kind: Kind | None = None) -> list[Entry]:
     """Every plug-in with its summary and parameters; one that cannot be imported is listed as unavailable."""
     kinds = KINDS if kind is None else (kind,)
-    return [_entry(each, name, paths) for each in kinds for name, paths in located(each).items()]
+    return [_entry(each, name, paths) for each in kinds for name, paths in files_by_name(each).items()]
 
 
 def load_class(kind: Kind, name: str) -> type:
     """The plug-in's class."""
-    paths = located(kind).get(name)
+    paths = files_by_name(kind).get(name)
     if paths is None:
         raise UnknownNameError(kind, name, names(kind))
     module, reason = _import(kind, name, paths[0])
@@ -121,7 +121,7 @@ def make(kind: Literal["problem", "solver"], name: str, given: Mapping[str, Any]
 
 def study_file(name: str) -> Path:
     """The file of a study of the workspace, the checkout or the wheel."""
-    paths = located("study").get(name)
+    paths = files_by_name("study").get(name)
     if paths is None:
         raise UnknownNameError("study", name, names("study"))
     return paths[0]

@@ -46,8 +46,10 @@ def bank_run(path: str | Path, run: Run, origin: Origin) -> None:
     with BoundBank(path) as bank:
         best = bank.incumbent(run.instance)
         if run.proven_infeasible and best is not None:
-            words = f"{run.instance.name}: {words_of(run)} that no schedule exists, but the bank holds a verified one"
-            raise ContradictionError(f"{words} with objective {best[0]!r}")
+            raise ContradictionError(
+                f"{run.instance.name}: {infeasibility_words(run)} reported that no schedule "
+                f"exists, but the bank holds a verified one with objective {best[0]!r}"
+            )
         bank.record(
             run.instance,
             [found for found in run.bounds if not found.source.startswith(BANKED)],
@@ -61,10 +63,10 @@ def bank_run(path: str | Path, run: Run, origin: Origin) -> None:
             )
 
 
-def words_of(run: Run) -> str:
-    """The words that name who reported that no schedule exists."""
+def infeasibility_words(run: Run) -> str:
+    """Source and proof of the report that no schedule exists."""
     found = run.infeasibility
-    return "nobody says" if found is None else f"{found.source} says ({found.proof})"
+    return "no source" if found is None else f"{found.source} ({found.proof})"
 
 
 def certify_claim(run: Run, time_limit_s: float) -> None:

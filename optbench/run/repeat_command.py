@@ -8,7 +8,7 @@ from typing import Any
 
 from optbench.errors import OptbenchError
 from optbench.plugins import specs
-from optbench.plugins.discovery import load_class, located
+from optbench.plugins.discovery import files_by_name, load_class
 from optbench.run.solve_command import solve_command
 from optbench.store.records import Reason
 from optbench.study.cells import Cell
@@ -49,7 +49,7 @@ def again(cell: Cell, study: str) -> str:
 
 def name_of(study: Study) -> str:
     """What ``optbench run`` knows a study by: its name, or its file where the name would find another one or none."""
-    found = located("study").get(study.name, [])
+    found = files_by_name("study").get(study.name, [])
     named = study.path is None or any(path.resolve() == study.path.resolve() for path in found[:1])
     return study.name if named else str(study.path)
 

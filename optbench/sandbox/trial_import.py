@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.errors import OptbenchError
-from optbench.plugins.discovery import Kind, PluginError, load_class, located
+from optbench.plugins.discovery import Kind, PluginError, files_by_name, load_class
 from optbench.plugins.specs import name_of
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.workspace import FOLDERS, checkout
@@ -43,7 +43,7 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     finished = output.splitlines()
     for kind, name in wanted:
         if _told(kind, name) not in finished:
-            raise PluginError(f"{kind} {name!r} is unavailable: {located(kind)[name][0]}: {manner}")
+            raise PluginError(f"{kind} {name!r} is unavailable: {files_by_name(kind)[name][0]}: {manner}")
 
 
 def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
@@ -79,7 +79,7 @@ def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
         for entry in entries:
             spec = entry.get(key) if isinstance(entry, Mapping) else entry
             name = name_of(str(spec))
-            paths = located(kind).get(name, [])
+            paths = files_by_name(kind).get(name, [])
             if paths and not is_own(paths[0]):
                 yield kind, name
 

@@ -10,7 +10,7 @@ import numpy as np
 from optbench.model.instance import Edges, Floats, Instance
 from optbench.model.objective import MAKESPANS, METRICS
 from optbench.model.schedule import Schedule
-from optbench.model.streams import at_the_door
+from optbench.model.streams import without_latencies
 from optbench.model.timegrid import narrowed
 from optbench.model.windows import Windows, latest_ends, windows
 from optbench.sim.kernel import sampling as kernel
@@ -72,7 +72,7 @@ def reversed_instance(instance: Instance) -> Instance:
     edges, tasks = instance.edges, instance.tasks
     turned = Edges(source=edges.target, target=edges.source, data_gb=np.zeros(len(edges.source)))
     released = replace(tasks, release=np.zeros(instance.num_tasks, dtype=np.int64))
-    stream = None if instance.stream is None else at_the_door(instance.stream, np.arange(instance.num_tasks))
+    stream = None if instance.stream is None else without_latencies(instance.stream, np.arange(instance.num_tasks))
     return replace(instance, edges=turned, tariffs=None, horizon=None, tasks=released, stream=stream)
 
 

@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from optbench.plugins.discovery import Kind, located
+from optbench.plugins.discovery import Kind, files_by_name
 from optbench.study.canonical import digest
 
 
 def code_hash(kind: Kind, name: str) -> str:
     """Changes when the plug-in changes; optbench itself counts by its version, which the keys hold too."""
-    path = located(kind)[name][0]
+    path = files_by_name(kind)[name][0]
     seen: dict[Path, bytes] = {}
     waiting = list(_of_package(path.parent)) if path.name == "__init__.py" else [path]
     while waiting:

@@ -44,7 +44,7 @@ def native(*keys: str | int, value: Any) -> Callable[[Path], None]:
     return written(json.dumps(data))
 
 
-def changed(text: str, old: str, new: str) -> Callable[[Path], None]:
+def with_text_replaced(text: str, old: str, new: str) -> Callable[[Path], None]:
     """Replace a part of the text, which must occur in it."""
     assert old in text, old
     return written(text.replace(old, new))
@@ -128,18 +128,18 @@ CASES = (
     DamagedFile("a billion jobs", written("1000000000 2\n0 1 1 2\n")),
     DamagedFile("log, undamaged", written(LOG), 0),
     DamagedFile("log, commas without quotes", written(LOG.replace("|", ","))),
-    DamagedFile("log, without Start", changed(LOG, "|Start|", "|Began|")),
+    DamagedFile("log, without Start", with_text_replaced(LOG, "|Start|", "|Began|")),
     DamagedFile("log, only steps", written("".join(line for line in LOG.splitlines(True) if "." in line or "JobID" in line))),
-    DamagedFile("log, a billion nodes", changed(LOG, "gpu[01-02]", "gpu[000000000-999999999]"), 0),
-    DamagedFile("log, a billion GPUs", changed(LOG, "gres/gpu=1|", "gres/gpu=999999999|"), 0),
-    DamagedFile("log, year 9999", changed(LOG, "|2024-02-29T00:30:10|01:30", "|9999-12-31T23:59:59|01:30"), 0),
+    DamagedFile("log, a billion nodes", with_text_replaced(LOG, "gpu[01-02]", "gpu[000000000-999999999]"), 0),
+    DamagedFile("log, a billion GPUs", with_text_replaced(LOG, "gres/gpu=1|", "gres/gpu=999999999|"), 0),
+    DamagedFile("log, year 9999", with_text_replaced(LOG, "|2024-02-29T00:30:10|01:30", "|9999-12-31T23:59:59|01:30"), 0),
     DamagedFile("log, fixed width", written(LOG.replace("|", "  "))),
     DamagedFile("workflow, undamaged", written(WORKFLOW), 0),
-    DamagedFile("workflow, cyclic", changed(WORKFLOW, '"parents": []', '"parents": ["merge_1"]')),
-    DamagedFile("workflow, negative runtime", changed(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": -60')),
-    DamagedFile("workflow, runtime 1e308", changed(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": 1e308')),
-    DamagedFile("workflow, a billion cores", changed(WORKFLOW, '"coreCount": 8', '"coreCount": 1000000000'), 0),
-    DamagedFile("workflow, without execution", changed(WORKFLOW, '"execution"', '"executions"')),
+    DamagedFile("workflow, cyclic", with_text_replaced(WORKFLOW, '"parents": []', '"parents": ["merge_1"]')),
+    DamagedFile("workflow, negative runtime", with_text_replaced(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": -60')),
+    DamagedFile("workflow, runtime 1e308", with_text_replaced(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": 1e308')),
+    DamagedFile("workflow, a billion cores", with_text_replaced(WORKFLOW, '"coreCount": 8', '"coreCount": 1000000000'), 0),
+    DamagedFile("workflow, without execution", with_text_replaced(WORKFLOW, '"execution"', '"executions"')),
     DamagedFile("JSON nested 100,000 deep", written("[" * 100_000)),
     DamagedFile("200 MB of zero bytes", sparse),
     DamagedFile("200 MB of digits", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n")),

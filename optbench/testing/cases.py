@@ -181,7 +181,7 @@ def interrupted() -> Model:
     return m
 
 
-def far_away() -> Instance:
+def ingress_latency() -> Instance:
     """Pool x has a latency of 1 s and takes 4 s, y has 3 s and takes 1 s: 3 + 1 = 4."""
     m = Model("far away")
     x, y = m.pool("x"), m.pool("y")
@@ -190,7 +190,7 @@ def far_away() -> Instance:
     return with_stream(m.build(), latency_s=[[1.0, 3.0]], ingress_names=("door",))
 
 
-def taken_away() -> Instance:
+def device_outage() -> Instance:
     """Of 4 s of work, 1 s is done before the device fails from 1 to 3: 0–1 and 3–6."""
     m = Model("taken away", time="seconds", preemptive=True)
     m.task(modes=[m.mode(m.pool("gpu"), time_s=4)])
@@ -199,7 +199,7 @@ def taken_away() -> Instance:
     return with_stream(built, outages=outages_in_seconds(built, [1.0, 3.0], 0, [1, -1]))
 
 
-def never_closed() -> Instance:
+def open_horizon() -> Instance:
     """Two tasks of 3 units, each 10 J and 1 s, and 4 idle seconds at 5 W: (60 + 20) / 6 J per unit.
 
     One task alone leaves 7 idle seconds for 3 units, (30 + 35) / 3; a part of a task is worse than
@@ -248,8 +248,8 @@ CASES = (
     Case("fixed_horizon", fixed_horizon, 130.0),
     Case("in_seconds", in_seconds, 3.75),
     Case("interrupted", interrupted, 6.0),
-    Case("far_away", far_away, 4.0),
-    Case("taken_away", taken_away, 6.0),
-    Case("never_closed", never_closed, 80.0 / 6.0),
+    Case("ingress_latency", ingress_latency, 4.0),
+    Case("device_outage", device_outage, 6.0),
+    Case("open_horizon", open_horizon, 80.0 / 6.0),
 )
 INFEASIBLE = Case("too_tight", too_tight, None)

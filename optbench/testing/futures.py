@@ -77,13 +77,13 @@ def at_other_times(instance: Instance, later: np.ndarray) -> Instance:
     return replace(instance, tasks=replace(instance.tasks, release=moved, deadline=due))
 
 
-def all_of_it(instance: Instance, later: np.ndarray) -> Instance:
+def all_changes(instance: Instance, later: np.ndarray) -> Instance:
     """Later jobs have other sizes, kinds and times."""
     return at_other_times(of_other_kinds(larger(instance, later), later), later)
 
 
 FUTURES: dict[str, Callable[[Instance, np.ndarray], Instance]] = {
-    "larger": larger, "other kinds": of_other_kinds, "other times": at_other_times, "all of it": all_of_it,
+    "larger": larger, "other kinds": of_other_kinds, "other times": at_other_times, "all of it": all_changes,
 }  # fmt: skip
 
 

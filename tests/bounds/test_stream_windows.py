@@ -50,5 +50,5 @@ def test_slots_are_as_long_as_they_are_whatever_the_time_of_day(ticks: int) -> N
 
 
 def test_a_stream_out_of_reach_is_refused_before_any_bound() -> None:
-    with pytest.raises(ModelError, match="'t0' comes in at 'in0'"):
+    with pytest.raises(ModelError, match="'t0' arrives at 'in0'"):
         farm([5], [0], 1000.0, way_s=math.inf)

@@ -10,7 +10,7 @@ import pytest
 
 from optbench.cli.terminal import exits
 from optbench.html.quantities import amount
-from optbench.testing.record_store_checks import sacct_text
+from optbench.testing.sample_records import sacct_text
 from optbench.testing.slurm import Partition, sacct_log
 from tests.cli.conftest import Cli
 
@@ -139,7 +139,7 @@ def test_a_record_that_does_not_verify(cli: Cli, log: Path) -> None:
         (("--profile", "a100=A100-PCIe", "--nodes", "march.sacct"), "is no node with its GPUs"),
         (("--profile", "a100=A100-PCIe", "--node-type", "gpu[01-=a100"), "no list of nodes"),
         (("--profile", "a100=A100-PCIe", "--node-type", "gpu01"), "write NODES=TYPE"),
-        (("--profile", "a100=A100-PCIe", "--since", "yesterday"), "'yesterday' is no time; write 2026-03-01"),
+        (("--profile", "a100=A100-PCIe", "--since", "yesterday"), "'yesterday' is not a time; write 2026-03-01"),
         (("--profile", "a100=A100-PCIe", "--since", "2024-03-02", "--until", "2024-03-01"), "must be before --until"),
         (("--profile", "a100=A100-PCIe", "--since", "2025-03-02"), "no run lies in the time from 2025-03-02"),
     ],

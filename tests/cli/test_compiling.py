@@ -40,7 +40,7 @@ def test_the_question(monkeypatch: pytest.MonkeyPatch, answer: str, wanted: bool
             return answer
 
     monkeypatch.setattr("sys.stdin", Terminal())
-    assert init.asked() is wanted
+    assert init.ask_to_compile() is wanted
 
 
 def test_an_unknown_solver_is_refused(cli: Cli) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.testing.record_store_checks import sacct_text, workflow_text
+from optbench.testing.sample_records import sacct_text, workflow_text
 from tests.cli.conftest import Cli
 
 
@@ -20,7 +20,7 @@ def log(tmp_path: Path) -> Path:
 
 def test_a_log_becomes_an_instance_and_a_feasible_schedule(cli: Cli, log: Path) -> None:
     done = cli("convert", log, "march.json", "--profile", "a100=A100-PCIe", "--schedule", "recorded.json")
-    assert done.code == 0 and "8 tasks written to march.json" in done.out and "schedule on record written" in done.out
+    assert done.code == 0 and "8 tasks written to march.json" in done.out and "recorded schedule written" in done.out
     assert "dropped: 1 x jobs that never started (line 8, job '101_[3-7]')" in done.err
     assert cli("verify", "march.json", "recorded.json").code == 0
 
@@ -38,11 +38,11 @@ def test_json_has_the_report(cli: Cli, log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("gpu_dag:tasks=4", "out.json", "--count", "gpu=3"), "--by-node go with a file of records (sacct, wfformat); 'gpu_dag"),
-        (("gpu_dag:tasks=4", "out.json", "--schedule", "s.json"), "gpu_dag:tasks=4 has no schedule on record"),
+        (("gpu_dag:tasks=4", "out.json", "--count", "gpu=3"), "--by-node need a file of recorded runs (sacct, wfformat); 'gpu_dag"),
+        (("gpu_dag:tasks=4", "out.json", "--schedule", "s.json"), "gpu_dag:tasks=4 contains no recorded schedule"),
         (("march.sacct", "out.json", "--count", "gpu=0"), "--count gpu=0: '0' is not allowed; it takes a whole number from 1"),
         (("march.sacct", "out.json", "--profile", "a100=A1000"), "unknown profile 'A1000'; did you mean 'A100"),
-        (("march.sacct", "out.json", "--profile", "a100"), "'a100' is no setting; write key=value"),
+        (("march.sacct", "out.json", "--profile", "a100"), "'a100' is not a parameter; write key=value"),
         (("march.sacct", "out.json", "--to", "sacct"), "--to 'sacct' can be read but not written"),
         (("march.sacct", "-", "--schedule", "-", "--json"), "would mix; give a path"),
         (("march.sacct", "-", "--schedule", "-"), "--schedule '-' is OUT too; choose another path"),

@@ -26,14 +26,14 @@ def test_in_a_workspace_its_results_stay_there(cli: Cli, tmp_path: Path) -> None
     assert done.code == 0
     assert "3 of 3 cells done" in done.out and "where to look next" in done.out and "optbench ui" in done.out
     assert len(Store(tmp_path / ".optbench").records()) == 3
-    assert not (tmp_path / FOLDER).exists() and "no workspace here" not in done.out
+    assert not (tmp_path / FOLDER).exists() and "no workspace was found here" not in done.out
 
 
 def test_outside_of_a_workspace_one_is_made_and_found_again(cli: Cli, tmp_path: Path) -> None:
     root = with_study(tmp_path / FOLDER)
     first = cli("quickstart", "--no-track")
     assert first.code == 0
-    assert f"no workspace here; made one in {root}" in first.out and f"cd {FOLDER}" in first.out
+    assert f"no workspace was found here; a new one is in {root}" in first.out and f"cd {FOLDER}" in first.out
     again = cli("quickstart", "--no-track", "--json")
     assert again.code == 0 and again.json["skipped"] == 3 and "no workspace" not in again.err
     assert len(Store(root / ".optbench").records()) == 3

@@ -16,7 +16,7 @@ import pytest
 
 import optbench as ob
 from optbench.cli.main import VERBS
-from optbench.testing.record_store_checks import sacct_text
+from optbench.testing.sample_records import sacct_text
 from tests.cli.conftest import COMMAND, Cli, environment
 
 HEAVY = {"numpy", "scipy", "rich", "ortools", "highspy", "pyomo", "torch", "numba", "mlflow", "optuna", "gymnasium", "networkx"}

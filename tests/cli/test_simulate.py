@@ -107,7 +107,7 @@ def test_refusals(cli: Cli, shop_file: Path) -> None:
         (("--policy", "fcsf"), "did you mean 'fcfs'?"),
         (("--arrivals", "log.csv"), "has its own tasks; give a problem such as geo_dc"),
         (("-p", "depth=3"), "unknown parameter"),
-        (("--horizon", "-3s"), "'-3s' is no time to work in"),
+        (("--horizon", "-3s"), "'-3s' is not a positive duration"),
     ):
         done = cli("simulate", shop_file, *words)
         assert done.code == 2 and message in done.err, done.err

@@ -250,7 +250,8 @@ def declare(m: Model, what: str) -> None:
     [
         (
             "unknown kind",
-            r"task 'x' of kind 'trainnig' .* can run on no pool; the pools' profiles offer kinds \['inference', 'training'\]",
+            r"task 'x' of kind 'trainnig' .* cannot run on any pool; the pools' profiles have the "
+            r"kinds \['inference', 'training'\]",
         ),
         ("too many devices", r"needs 3 devices of pool 'p', which has 2"),
         ("memory", r"task 'x' needs 9 GB per device; the largest it could use has 8 GB"),
@@ -258,9 +259,9 @@ def declare(m: Model, what: str) -> None:
         ("self edge", r"cycle: 'x' -> 'x'"),
         ("no link", r"edge 'x' to 'y' carries 2 GB, but no link joins their pools"),
         ("names", r"two tasks are named 'x'"),
-        ("order of sums", r"energy_j \+ makespan_s stands before another aim"),
+        ("order of sums", r"energy_j \+ makespan_s is not the last level"),
         ("no tariff", r"cost_usd is minimised or limited, but there is no tariff"),
-        ("homeless energy", r"uses no pool but draws energy"),
+        ("homeless energy", r"uses no pool but has energy"),
         ("units=0", r"units of task 'x' is 0.0; it must be positive and finite"),
         ("units=nan", r"units of task 'x' is nan"),
         ("units=1e300", r"release and longest duration of task 'x' is 1e\+300; it must be together at most 2\^52 ticks"),
@@ -293,7 +294,7 @@ def test_a_faulty_declaration_names_the_culprit(what: str, message: str) -> None
         (lambda m: m.task("x", modes=[]), "task 'x': modes is empty"),
         (lambda m: m.task("x", kind="training", size_gflop=0), "task 'x': size_gflop is 0"),
         (lambda m: m.task("x", modes=[m.mode(None, 1)], size_gflop=1), "task 'x': size_gflop is 1.*goes with a kind"),
-        (lambda m: m.task("x", kind=m.kind(modes=[m.mode(None, 1)]), gpus=2), "task 'x': gpus, pools and size_gflop are settled"),
+        (lambda m: m.task("x", kind=m.kind(modes=[m.mode(None, 1)]), gpus=2), "'x': gpus, pools and size_gflop are arguments"),
         (lambda m: m.kind(modes=[]), "kind 0: modes is empty"),
         (lambda m: m.tasks([1, 2], modes=[m.mode(None, 1)], release_s=[1, 2, 3]), r"release_s has shape \(3,\)"),
         (lambda m: m.precede(0, 1), "there is no task 0; 0 are declared"),

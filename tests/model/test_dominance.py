@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.model.dominance import stand_ins
+from optbench.model.dominance import dominating_rows
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
@@ -30,19 +30,19 @@ def one_task(rows: tuple[tuple[int, float, float], ...] = ROWS, idle_w: float = 
 
 
 def test_by_hand() -> None:
-    assert stand_ins(one_task()).tolist() == [0, 0, 0, 3, 0]
+    assert dominating_rows(one_task()).tolist() == [0, 0, 0, 3, 0]
 
 
 def test_time_alone_needs_no_energy() -> None:
     # With the makespan alone the cheap slow mode is dominated too; with a limit on energy it is not.
-    assert stand_ins(one_task(minimize={"makespan_s": 1.0})).tolist() == [0] * 5
-    assert stand_ins(one_task(minimize={"makespan_s": 1.0}, energy_j=450.0))[3] == 3
+    assert dominating_rows(one_task(minimize={"makespan_s": 1.0})).tolist() == [0] * 5
+    assert dominating_rows(one_task(minimize={"makespan_s": 1.0}, energy_j=450.0))[3] == 3
 
 
 def test_energy_counts_net_of_the_rest_that_is_spared() -> None:
     # Two devices for 10 s at 500 J keep 20 device-seconds of 30 W from resting: net -100 J. One device: net 200 J.
     # The slow dear row: 600 - 12 * 30 = 240 J; the slow cheap one: 400 - 360 = 40 J.
-    assert stand_ins(one_task(idle_w=30.0)).tolist() == [0, 0, 0, 3, 4]
+    assert dominating_rows(one_task(idle_w=30.0)).tolist() == [0, 0, 0, 3, 4]
 
 
 def test_a_power_cap_sees_what_a_mode_adds() -> None:
@@ -53,7 +53,7 @@ def test_a_power_cap_sees_what_a_mode_adds() -> None:
     m.limit(power_w=200)
     m.minimize(energy_j=1.0)
     # The second draws less under the cap, the third even less than a resting device: neither may go.
-    assert stand_ins(m.build()).tolist() == [0, 1, 2]
+    assert dominating_rows(m.build()).tolist() == [0, 1, 2]
 
 
 def test_a_pool_of_its_own_is_kept_for_its_links() -> None:
@@ -61,7 +61,7 @@ def test_a_pool_of_its_own_is_kept_for_its_links() -> None:
     a, b = m.pool("a"), m.pool("b")
     m.task("t", modes=[m.mode(a, 10, 500), m.mode(b, 20, 900)])
     m.minimize(energy_j=1.0)
-    assert stand_ins(m.build()).tolist() == [0, 1]
+    assert dominating_rows(m.build()).tolist() == [0, 1]
 
 
 def test_prices_may_make_an_earlier_end_dearer() -> None:
@@ -70,13 +70,13 @@ def test_prices_may_make_an_earlier_end_dearer() -> None:
     m.task("a", modes=[m.mode(pool, 10, 500), m.mode(pool, 20, 500)])
     m.tariff(price_usd_per_kwh=[0.1, 0.3], every_s=10)
     m.minimize(cost_usd=1.0)
-    assert stand_ins(m.build()).tolist() == [0, 1]
+    assert dominating_rows(m.build()).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("seed", range(120))
 def test_the_verifier_never_minds_the_exchange(seed: int) -> None:
     instance = tiny_instance(seed)
-    best, stand_in = brute_force(instance), stand_ins(instance)
+    best, stand_in = brute_force(instance), dominating_rows(instance)
     if best is None:
         return
     pairs = instance.pairs
@@ -94,5 +94,5 @@ def test_the_verifier_never_minds_the_exchange(seed: int) -> None:
 
 
 def test_the_random_instances_do_have_such_modes() -> None:
-    rows = [stand_ins(tiny_instance(seed)) for seed in range(120)]
+    rows = [dominating_rows(tiny_instance(seed)) for seed in range(120)]
     assert sum(bool((found != np.arange(len(found))).any()) for found in rows) >= 20

@@ -24,7 +24,7 @@ from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.stream_metrics import queue_counts
-from optbench.model.streams import Outages, Stream, at_the_door, with_stream
+from optbench.model.streams import Outages, Stream, with_stream, without_latencies
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 
@@ -140,7 +140,7 @@ def test_what_has_begun_runs_on_to_the_horizon_where_it_cannot_be_interrupted() 
 def test_tasks_at_the_door_reach_at_once_what_they_can_reach() -> None:
     made = instance(latency_s=[[1.0, np.inf]], sent_to=[0, -1, -1])
     assert made.stream is not None
-    here = at_the_door(made.stream, np.array([2, 0]))
+    here = without_latencies(made.stream, np.array([2, 0]))
     assert here.latency_s.tolist() == [[0.0, np.inf]]
     assert (here.ingress.tolist(), here.sent_to.tolist()) == ([0, 0], [-1, 0])
     assert len(here.outages.time) == 0 and here.opens is None
@@ -164,7 +164,7 @@ def test_a_pool_without_a_way_cannot_be_used() -> None:
         ({"ingress": [0, 1, 0]}, "stream.ingress of task 't1' is 1; it must be 0 to 0"),
         ({"sent_to": [0, 5, -1]}, "stream.sent_to of task 't1' is 5; it must be -1 to 1"),
         ({"sent_to": [0, 1, 0], "latency_s": [[1.0, np.inf]]}, "task 't1' is sent to 'far', which it cannot reach"),
-        ({"latency_s": [[np.inf, np.inf]]}, r"task 't0' comes in at 'door', from where no pool that runs .* can be reached"),
+        ({"latency_s": [[np.inf, np.inf]]}, r"task 't0' arrives at 'door', from where no pool that runs .* can be reached"),
         ({"opens": 40}, "stream.opens is 40, the horizon 40"),
         ({"opens": -1}, "stream.opens is -1"),
         ({"opens": 1.5}, "stream.opens is 1.5; it must be a whole number of ticks"),
@@ -185,7 +185,7 @@ def test_a_pool_that_can_be_reached_but_is_too_small_does_not_count() -> None:
     small, big = m.pool("small", memory_gb=8.0), m.pool("big", memory_gb=16.0)
     m.tasks([3.0, 3.0], modes=[m.mode(small, 1.0), m.mode(big, 1.0)], memory_gb=[8.0, 10.0])
     m.minimize(energy_j=1.0)
-    with pytest.raises(ModelError, match=r"task 't1' comes in at 'in0', from where no pool that runs .* in 10 GB can be reached"):
+    with pytest.raises(ModelError, match=r"task 't1' arrives at 'in0', from where no pool that runs .* in 10 GB can be reached"):
         with_stream(m.build(), latency_s=[[0.0, np.inf]])
     with pytest.raises(ModelError, match="task 't1' is sent to 'small'"):
         with_stream(m.build(), sent_to=[0, 0])

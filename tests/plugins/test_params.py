@@ -72,7 +72,7 @@ def test_a_missing_file_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('solver = "fixed_dvfs"\n[params]\nlow_clok = 0.4', r"t.toml: \[params\] 'low_clok' is no parameter.*mean 'low_clock'"),
+        ('solver = "fixed_dvfs"\n[params]\nlow_clok = 0.4', r"t.toml: \[params\] 'low_clok' is not a parameter.*'low_clock'"),
         ('solver = "fixed_dvfs"\n[params]\nload = "much"', r"t.toml.*load is 'much'; it must be a number"),
         ('solver = "fixed_dvfs"\n[parms]\nload = 1', r"t.toml: unknown key 'parms'; did you mean 'params'"),
         ('solver = "fixed_dvfs"\n', r"t.toml: no table \[params\]"),

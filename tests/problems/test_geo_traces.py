@@ -167,8 +167,8 @@ def test_pods_that_did_not_run_on_a_gpu_are_dropped(tmp_path: Path) -> None:
     assert found.instance.tasks.units.tolist() == pytest.approx([1000 / US_WEST_S, 100 / US_WEST_S, 800 / US_WEST_S])
     assert said(found, "dropped") == {"asks for no GPU": 1, "never ran (scheduled_time is empty)": 1, "takes no time": 1}
     assumed = said(found, "assumed")
-    assert assumed["shares a GPU: that part of its run time is its work"] == 1
-    assert assumed["has failed: what it ran is its work"] == assumed["is there at the end of the trace: taken to end then"] == 1
+    assert assumed["shares a GPU; its work is that share of its run time"] == 1
+    assert assumed["has failed; its work is what it ran"] == assumed["is there at the end of the trace: taken to end then"] == 1
     assert found.instance.hash != imported(PODS, tmp_path, seed=1).instance.hash  # ingresses are drawn
     jobs = read_pods(read_table(PODS, "pods"), Findings())
     assert jobs.start_s.tolist() == [100, 10, 140] and jobs.end_s.tolist() == [1100, 410, 540]

@@ -187,7 +187,7 @@ def test_the_same_seed_gives_the_same_simulation() -> None:
 
 
 def test_what_cannot_be_simulated_is_refused() -> None:
-    with pytest.raises(ob.UnsupportedError, match="'cpsat' solves offline"):
+    with pytest.raises(ob.UnsupportedError, match="'cpsat' is an offline solver"):
         ob.simulate(fast_and_slow(), "cpsat")
     with pytest.raises(ob.ParameterError, match="horizon_s is -1"):
         ob.simulate(fast_and_slow(), "fcfs", horizon_s=-1)

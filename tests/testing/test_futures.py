@@ -103,7 +103,7 @@ def test_a_policy_that_reads_the_future_is_caught(policy: Policy) -> None:
 
 def test_the_label_is_right_where_the_future_is_read_and_wrong_where_it_is_not() -> None:
     suite(Oracle()).test_another_future_changes_no_decision_before_it()
-    with pytest.raises(AssertionError, match="take the label away"):
+    with pytest.raises(AssertionError, match="remove the declaration"):
         suite(Innocent()).test_another_future_changes_no_decision_before_it()
 
 

@@ -22,7 +22,7 @@ from tests.reference.brute_force import brute_force
 
 CASE = {case.name: case for case in CASES}
 # Brute force tries every tick and knows no preemption; the others are checked on schedules written by hand.
-BY_HAND = {"in_seconds", "interrupted", "taken_away", "never_closed"}
+BY_HAND = {"in_seconds", "interrupted", "device_outage", "open_horizon"}
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name not in BY_HAND], ids=lambda case: case.name)
@@ -54,12 +54,12 @@ def test_the_preemptive_case_reaches_its_optimum() -> None:
 
 
 def test_work_stands_still_while_its_device_is_away() -> None:
-    assert value("taken_away", (0, 0, 0.0, 1.0), (0, 0, 3.0, 6.0)) == pytest.approx(6.0, rel=1e-12)
+    assert value("device_outage", (0, 0, 0.0, 1.0), (0, 0, 3.0, 6.0)) == pytest.approx(6.0, rel=1e-12)
 
 
 def test_the_open_case_reaches_its_optimum_with_everything_done() -> None:
-    assert value("never_closed", (0, 0, 0.0, 3.0), (1, 0, 3.0, 6.0)) == pytest.approx(80.0 / 6.0, rel=1e-12)
-    assert value("never_closed", (0, 0, 0.0, 3.0)) == pytest.approx(65.0 / 3.0, rel=1e-12)
+    assert value("open_horizon", (0, 0, 0.0, 3.0), (1, 0, 3.0, 6.0)) == pytest.approx(80.0 / 6.0, rel=1e-12)
+    assert value("open_horizon", (0, 0, 0.0, 3.0)) == pytest.approx(65.0 / 3.0, rel=1e-12)
 
 
 def test_between_them_the_cases_use_every_feature() -> None:

@@ -20,7 +20,7 @@ from optbench.model.formats.format_registry import parse
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.plugins.discovery import load_problem
 from optbench.testing.inputs import cluster, project, shop
-from optbench.testing.record_store_checks import sacct_text, workflow_text
+from optbench.testing.sample_records import sacct_text, workflow_text
 from optbench.views.graph import (
     COLUMNS,
     DYNAMIC,

@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     if [args.html, args.instance].count(outputs.STDOUT) + args.json > 1:
         raise UsageError("--json and a file on stdout (-), or two of them, would mix; give one of them a path")
     options = options_of(args)
-    tell = quiet if args.quiet or args.json else say
+    tell = no_progress if args.quiet or args.json else print_step
     done = interruptible(lambda _: audit(args.log, options, tell), keeps=False)
     if isinstance(done, AuditRecord):
         if args.json:
@@ -138,11 +138,11 @@ def run(args: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def quiet(_: str) -> None:
+def no_progress(_: str) -> None:
     """No progress."""
 
 
-def say(words: str) -> None:
+def print_step(words: str) -> None:
     sys.stderr.write(f"  {words} ...\n")
     sys.stderr.flush()
 

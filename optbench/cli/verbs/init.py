@@ -40,7 +40,7 @@ def compile_where_wanted(wanted: bool | None) -> float:
     from optbench.cli.verbs.compiling import compile_now
 
     if wanted is None:
-        wanted = sys.stdin.isatty() and sys.stderr.isatty() and has_to_compile() and asked()
+        wanted = sys.stdin.isatty() and sys.stderr.isatty() and has_to_compile() and ask_to_compile()
     return compile_now([]) if wanted else 0.0
 
 
@@ -50,7 +50,7 @@ def has_to_compile() -> bool:
     return not are_compiled(KERNELS)
 
 
-def asked() -> bool:
+def ask_to_compile() -> bool:
     """Ask at the terminal whether to compile now."""
     sys.stderr.write("compile the solvers now? It takes about a minute, once per machine; otherwise at first use [Y/n] ")
     sys.stderr.flush()

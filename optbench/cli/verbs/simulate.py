@@ -139,13 +139,13 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
     metrics = [
         (name, percent(value), "") if name.startswith("gap_") else (name, figure(value), metric_unit(name))
         for name, value in done.metrics.items()
-        if not is_told(name)
+        if not is_shown_above(name)
     ]
     think = [(f"decision {name}", figure(value), "ms") for name, value in (done.decision_ms or {}).items()]
     show("", table(("", "value", "unit"), counts + energy + times + metrics + think, right=("value",)))
 
 
-def is_told(metric: str) -> bool:
+def is_shown_above(metric: str) -> bool:
     """Whether the lines above the metrics already show this one."""
     first, _, rest = metric.partition("_")
     told = ("arrivals", "completed", "in_progress", "queue_end", "energy_j", "j_per_unit", "makespan")

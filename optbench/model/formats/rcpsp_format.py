@@ -66,7 +66,7 @@ def parse_psplib(text: str) -> Project:
     capacities = capacities_of(sections["RESOURCEAVAILABILITIES"], text)
     requests = activity_rows(sections["REQUESTS/DURATIONS"])
     size = len(requests)
-    promised(text, r"jobs[ \t]*\(incl\.[^)\n]*\)", "jobs", size)
+    check_count(text, r"jobs[ \t]*\(incl\.[^)\n]*\)", "jobs", size)
     durations, requirements = [], []
     for activity, (line, numbers) in enumerate(requests):
         if len(numbers) != 3 + len(capacities):
@@ -116,13 +116,13 @@ def capacities_of(rows: Sequence[Row], text: str) -> list[int]:
     if len(rows) > 1:
         raise MisfitError(rows[1][0], "a second row of capacities; one is allowed")
     check_pools(line, "resources", len(capacities))
-    promised(text, r"-[ \t]*renewable", "renewable resources", len(capacities))
-    promised(text, r"-[ \t]*nonrenewable", "nonrenewable resources", 0)
-    promised(text, r"-[ \t]*doubly constrained", "doubly constrained resources", 0)
+    check_count(text, r"-[ \t]*renewable", "renewable resources", len(capacities))
+    check_count(text, r"-[ \t]*nonrenewable", "nonrenewable resources", 0)
+    check_count(text, r"-[ \t]*doubly constrained", "doubly constrained resources", 0)
     return capacities
 
 
-def promised(text: str, title: str, what: str, supported: int) -> None:
+def check_count(text: str, title: str, what: str, supported: int) -> None:
     """Check that a count in the head of the file, if given, agrees with the rest of the file."""
     match = re.search(rf"^[ \t]*{title}[ \t]*:[ \t]*(\S+)", text, re.MULTILINE)
     if match and match[1] != str(supported):

@@ -172,7 +172,7 @@ def read_execution(task: TaskRecord, row: dict[str, Any], where: str, findings: 
         findings.add("warnings", "tasks on several machines; the first is taken", f"{where}: {shorten(task.id)}")
     task.machine = names[0] if names else None
     if row.get("executedAt") is not None:
-        task.started_at = instant(row["executedAt"])
+        task.started_at = epoch_s(row["executedAt"])
         if task.started_at is None:
             findings.add("warnings", "executedAt that is no ISO 8601 time", f"{where}: {shorten(str(row['executedAt']))}")
 
@@ -192,10 +192,10 @@ def machines_of(parent: dict[str, Any], findings: Findings) -> list[MachineRecor
 
 
 def started(parent: dict[str, Any]) -> float | None:
-    return instant(parent["executedAt"]) if parent.get("executedAt") is not None else None
+    return epoch_s(parent["executedAt"]) if parent.get("executedAt") is not None else None
 
 
-def instant(value: Any) -> float | None:
+def epoch_s(value: Any) -> float | None:
     """Seconds since 1970 of an ISO 8601 time, taken as UTC where it has no zone."""
     if not isinstance(value, str) or len(value) > 40:
         return None

@@ -81,7 +81,7 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
     workflow = read_workflow(data, findings)
     runtimes_checked(workflow, findings)
     source, target, data_gb = edges_of(workflow, findings)
-    believed = starts_believed(workflow, source, target, findings)
+    believed = drop_implausible_starts(workflow, source, target, findings)
     machines = machines_of(workflow, options, findings)
     at = {machine.name: m for m, machine in enumerate(machines)}
     kinds: dict[RecordedKind, int] = {}
@@ -123,7 +123,7 @@ def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
     findings.add_rows("assumed", "tasks without coreCount use one core", (shorten(task.id) for task in cores), len(cores))
 
 
-def starts_believed(workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings) -> bool:
+def drop_implausible_starts(workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings) -> bool:
     """Drop the start times if most dependencies contradict them.
 
     Some tools record the time at which they wrote the file instead."""

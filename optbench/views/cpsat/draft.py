@@ -30,7 +30,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optbench.errors import UnsupportedError
-from optbench.model.dominance import stand_ins
+from optbench.model.dominance import dominating_rows
 from optbench.model.instance import Instance
 from optbench.model.windows import Windows, time_horizon, windows
 from optbench.views.cpsat.scaling import guard
@@ -96,7 +96,7 @@ class Draft:
     def __post_init__(self) -> None:
         pairs = self.instance.pairs
         self.ptr: list[int] = pairs.ptr.tolist()
-        self.stand_in: list[int] = stand_ins(self.instance).tolist()
+        self.stand_in: list[int] = dominating_rows(self.instance).tolist()
         self.present = [None] * len(self.stand_in)
         kept = [[r for r in range(a, b) if self.stand_in[r] == r] for a, b in pairwise(self.ptr)]
         self._rows = [tuple(rows) for rows in kept]

@@ -36,7 +36,7 @@ def dropped(report: ImportReport) -> dict[str, int]:
     return {finding.what.partition(";")[0]: finding.count for finding in report.dropped}
 
 
-UNKNOWN = "runs whose type of GPU neither their row nor their nodes tell"
+UNKNOWN = "runs whose type of GPU is known neither from their row nor from their nodes"
 
 
 def test_a_run_without_a_type_has_that_of_its_nodes() -> None:
@@ -143,9 +143,9 @@ def test_the_rest_comes_after_what_the_runs_of_a_node_say() -> None:
 @pytest.mark.parametrize(
     ("pairs", "said"),
     [
-        ([("n[1-", "a100")], "no list of nodes"),
-        ([("n1", "")], "'' is no type of GPU"),
-        ([("n1", "gpu:a100")], "'gpu:a100' is no type"),
+        ([("n[1-", "a100")], "not a list of nodes"),
+        ([("n1", "")], "'' is not a type of GPU"),
+        ([("n1", "gpu:a100")], "'gpu:a100' is not a type"),
         ([("n[1-3]", "a100"), ("n2", "v100")], "node 'n2' is given two types: 'a100' and 'v100'"),
         ([("n*", "a100"), ("n*", "v100")], "given twice"),
     ],

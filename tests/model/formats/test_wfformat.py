@@ -18,7 +18,7 @@ from optbench.model.task_progress import segment_energy_j
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
-from optbench.testing.record_store_checks import workflow
+from optbench.testing.sample_records import workflow
 
 Data = dict[str, Any]
 
@@ -115,7 +115,7 @@ def test_without_starts_there_is_no_schedule_on_record() -> None:
 
     result = imported(change)
     assert result.schedule is None
-    assert found(result, "warnings", "without executedAt: there is no schedule on record") == (1, ("'right_1'",))
+    assert found(result, "warnings", "without executedAt: there is no recorded schedule") == (1, ("'right_1'",))
     assert result.instance.hash == imported().instance.hash
 
 
@@ -151,7 +151,8 @@ def test_times_of_writing_are_no_start_times() -> None:
 
     result = imported(change)
     assert result.schedule is None
-    assert found(result, "warnings", "lies before the end of its parent in 4 of 4 dependencies: these are no start times")[0] == 1
+    words = "before the end of its parent in 4 of 4 dependencies: these are not start times"
+    assert found(result, "warnings", words)[0] == 1
     assert result.instance.pools.count.tolist() == [wfformat.DEFAULT_CORES]
 
 

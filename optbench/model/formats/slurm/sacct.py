@@ -30,7 +30,7 @@ from optbench.model.formats.slurm.sacct_fields import energy_j
 from optbench.model.formats.slurm.sacct_fleet import Fleet, Shape, fleet_of, held_by
 from optbench.model.formats.slurm.sacct_layout import MAX_PAIRS, ClusterLayout, Placement, by_node, by_type, named
 from optbench.model.formats.slurm.sacct_runs import Runs, read_runs
-from optbench.model.formats.slurm.sacct_types import typed
+from optbench.model.formats.slurm.sacct_types import with_types
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
@@ -50,9 +50,9 @@ def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
     options = options or ImportOptions()
     findings = Findings()
     runs = read_runs(text, findings)
-    held = typed(held_by(runs, findings), runs, options, findings)
+    held = with_types(held_by(runs, findings), runs, options, findings)
     if not len(held.rows):
-        raise MisfitError(1, nothing_left(runs, findings), 1e6)
+        raise MisfitError(1, no_runs_message(runs, findings), 1e6)
     start, end = (np.asarray(column, dtype=float)[held.rows] for column in (runs.start, runs.end))
     release = np.asarray(runs.release, dtype=float)[held.rows]
     origin = float(release.min())
@@ -61,7 +61,7 @@ def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
     layout = (by_node if options.by_node else by_type)(held, fleet, runs, findings)
     kept = layout.kept
     if not len(kept):
-        raise MisfitError(1, nothing_left(runs, findings), 1e6)
+        raise MisfitError(1, no_runs_message(runs, findings), 1e6)
     rows = held.rows[kept]
     start, end, release = start[kept], end[kept], release[kept]
     instance, mode = instance_of(name, [runs.job[row] for row in rows], release, end - start, layout, fleet)
@@ -71,7 +71,7 @@ def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
     return Import(instance, schedule, findings.report("sacct", figures(runs, energies, instance, schedule, fleet)))
 
 
-def nothing_left(runs: Runs, findings: Findings) -> str:
+def no_runs_message(runs: Runs, findings: Findings) -> str:
     dropped = "; ".join(str(finding) for finding in findings.report("sacct", {}).dropped[:4])
     return f"no run is left of {runs.rows:,} rows of jobs and {runs.steps:,} of steps: {dropped or 'there is no row of a job'}"
 

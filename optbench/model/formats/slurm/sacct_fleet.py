@@ -25,7 +25,7 @@ Shape = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldDevices:
     """Devices of the kept runs: shape and nodes by row of the log's runs.
 
     ``lost`` has the row and devices of runs that were left out because their type is not known.
@@ -58,18 +58,18 @@ class Fleet:
     given: list[str] = field(default_factory=list)
 
 
-def fleet_of(held: Held, start: Floats, end: Floats, options: ImportOptions, findings: Findings) -> Fleet:
+def fleet_of(held: HeldDevices, start: Floats, end: Floats, options: ImportOptions, findings: Findings) -> Fleet:
     types = tuple(sorted({kind for shape in set(held.shapes) for kind, _ in shape}))
     if len(types) > MAX_POOLS:
         raise MisfitError(1, f"{len(types):,} types of device; at most {MAX_POOLS:,} are allowed", 1e6)
     listed = {node for kind in types for node in options.node_map.listed(kind)}
     nodes = tuple(sorted({node for names in set(held.nodes) for node in names} | listed))
     fleet = Fleet(types, nodes, profiles_of(types, options, findings), options.work)
-    counted(fleet, held, start, end, options, findings)
+    count_devices(fleet, held, start, end, options, findings)
     return fleet
 
 
-def held_by(runs: Runs, findings: Findings) -> Held:
+def held_by(runs: Runs, findings: Findings) -> HeldDevices:
     """GPUs by run, or cores where no run holds a GPU."""
     cache: dict[str, Shape] = {text: gpus_of(text) for text in set(runs.resources)}
     cores = not any(cache.values())
@@ -102,7 +102,7 @@ def held_by(runs: Runs, findings: Findings) -> Held:
         rows.append(row)
         shapes.append(shape)
         nodes.append(names or ())
-    return Held(np.asarray(rows, dtype=np.int64), shapes, nodes)
+    return HeldDevices(np.asarray(rows, dtype=np.int64), shapes, nodes)
 
 
 def core_shape(tres: str, column: str) -> Shape:
@@ -138,7 +138,14 @@ def plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: ImportOptions, findings: Findings) -> None:
+def count_devices(
+    fleet: Fleet,
+    held: HeldDevices,
+    start: Floats,
+    end: Floats,
+    options: ImportOptions,
+    findings: Findings,
+) -> None:
     """Compute the number of devices of each type, in all and on each node."""
     given = {kind.lower(): count for kind, count in options.counts.items()}
     per_node = {kind.lower(): count for kind, count in options.devices_per_node.items()}
@@ -152,7 +159,7 @@ def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: Impor
             users[kind][0].append(k)
             users[kind][1].append(count)
     for kind, (mine, amount) in users.items():
-        row, node, share = fleet.shares[kind] = spread(mine, amount, held.nodes, index, kind, findings)
+        row, node, share = fleet.shares[kind] = spread_devices(mine, amount, held.nodes, index, kind, findings)
         peaks = busy_peaks(node, start[row], end[row], share, len(fleet.nodes))
         fleet.on_node[kind] = on_nodes_of(kind, fleet.nodes, peaks, per_node.get(kind), options, findings)
         said = int(fleet.on_node[kind].sum())
@@ -193,7 +200,7 @@ def on_nodes_of(
     return out
 
 
-def spread(
+def spread_devices(
     mine: Sequence[int],
     amount: Sequence[int],
     nodes: Sequence[tuple[str, ...]],

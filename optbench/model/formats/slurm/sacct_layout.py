@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.formats.imported import Findings
-from optbench.model.formats.slurm.sacct_fleet import Fleet, Held, Shape
+from optbench.model.formats.slurm.sacct_fleet import Fleet, HeldDevices, Shape
 from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.text import MAX_POOLS, MisfitError, shorten
 from optbench.model.instance import Ints
@@ -42,7 +42,7 @@ class ClusterLayout:
     which: Ints
 
 
-def by_type(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
+def by_type(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
     small = {shape for shape in set(held.shapes) if all(count <= fleet.counts[kind] for kind, count in shape)}
     fits = np.asarray([shape in small for shape in held.shapes])
     drop("runs that hold more devices than there are", np.flatnonzero(~fits), held, runs, findings)
@@ -63,7 +63,7 @@ def by_type(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Cluster
     )
 
 
-def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
+def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
     pools = [(n, kind) for n in range(len(fleet.nodes)) for kind in fleet.types if fleet.on_node[kind][n] > 0]
     if len(pools) > MAX_POOLS:
         raise MisfitError(1, f"{len(pools):,} pools by node; at most {MAX_POOLS:,} are allowed: import by type", 1e6)
@@ -92,7 +92,7 @@ def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Cluster
     placements: list[list[Placement]] = []
     total = 0
     for pattern, q in kinds.items():
-        placements.append(everywhere(pattern[0], pools, index, fleet) if len(pattern) == 1 else sorted(seen[q]))
+        placements.append(all_placements(pattern[0], pools, index, fleet) if len(pattern) == 1 else sorted(seen[q]))
         total += len(placements[-1])
         if total > MAX_PLACEMENTS:
             raise MisfitError(1, f"more than {MAX_PLACEMENTS:,} placements by node: import by type", 1e6)
@@ -104,7 +104,7 @@ def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Cluster
         pool_place=[n + 1 for n, _ in pools],
         pool_count=[int(fleet.on_node[kind][n]) for n, kind in pools],
         pool_type=[kind for _, kind in pools],
-        shapes=[whole(pattern) for pattern in kinds],
+        shapes=[total_shape(pattern) for pattern in kinds],
         placements=placements,
         kept=kept,
         kind=np.asarray(of_run, dtype=np.int64),
@@ -112,7 +112,7 @@ def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Cluster
     )
 
 
-def everywhere(
+def all_placements(
     shape: Shape, pools: Sequence[tuple[int, str]], index: dict[tuple[int, str], int], fleet: Fleet
 ) -> list[Placement]:
     """All nodes that have at least as many devices of each type."""
@@ -120,7 +120,7 @@ def everywhere(
     return [tuple((index[n, kind], c) for kind, c in shape) for n in nodes]
 
 
-def whole(pattern: Pattern) -> Shape:
+def total_shape(pattern: Pattern) -> Shape:
     """The devices that a run holds on all its nodes together."""
     total: dict[str, int] = {}
     for row in pattern:
@@ -129,7 +129,7 @@ def whole(pattern: Pattern) -> Shape:
     return tuple(sorted(total.items()))
 
 
-def drop(what: str, rows: Ints, held: Held, runs: Runs, findings: Findings) -> None:
+def drop(what: str, rows: Ints, held: HeldDevices, runs: Runs, findings: Findings) -> None:
     where = (f"line {runs.line[held.rows[k]]}, job {shorten(runs.job[held.rows[k]])}: {named(held.shapes[k])}" for k in rows)
     findings.add_rows("dropped", what, where, len(rows))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from optbench.model.formats.imported import Findings, ImportOptions
 from optbench.model.formats.slurm.sacct_fields import UNNAMED
-from optbench.model.formats.slurm.sacct_fleet import CORES, Held, Shape
+from optbench.model.formats.slurm.sacct_fleet import CORES, HeldDevices, Shape
 from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.text import shorten
 
@@ -23,7 +23,7 @@ UNTYPED = "runs whose type of GPU is known neither from their row nor from their
 ADVICE = "give it with --node-type NODES=TYPE (*=TYPE for runs without a node) or --nodes FILE"
 
 
-def typed(held: Held, runs: Runs, options: ImportOptions, findings: Findings) -> Held:
+def with_types(held: HeldDevices, runs: Runs, options: ImportOptions, findings: Findings) -> HeldDevices:
     """Give runs the types of their nodes; runs that remain without a type are in ``lost``."""
     untyped = [
         k for k, shape in enumerate(held.shapes) if any(kind == UNNAMED for kind, _ in shape)
@@ -48,7 +48,7 @@ def typed(held: Held, runs: Runs, options: ImportOptions, findings: Findings) ->
             cache[names] = type_of(names, seen, options)
         kind, source = cache[names]
         if kind is not None:
-            shapes[k] = renamed(shapes[k], kind)
+            shapes[k] = name_untyped(shapes[k], kind)
             sources[f"{source}: {kind}"] += 1
         elif known and not counted and (not names or source == "several"):
             lost.append(k)
@@ -69,7 +69,7 @@ def typed(held: Held, runs: Runs, options: ImportOptions, findings: Findings) ->
     )
 
 
-def seen_types(held: Held) -> dict[str, set[str]]:
+def seen_types(held: HeldDevices) -> dict[str, set[str]]:
     """Types by node; a run of several on several nodes does not say which node has which."""
     out: dict[str, set[str]] = defaultdict(set)
     for shape, names in set(zip(held.shapes, held.nodes, strict=True)):
@@ -100,7 +100,7 @@ def type_of(
     return None, "several" if any(found) else "none"
 
 
-def renamed(shape: Shape, kind: str) -> Shape:
+def name_untyped(shape: Shape, kind: str) -> Shape:
     """The shape with its untyped devices as devices of a type."""
     total: Counter[str] = Counter()
     for each, count in shape:

@@ -172,7 +172,7 @@ def _compiled_code() -> Check:
 
 def _landlock() -> Check:
     """Whether the cells of a study can be kept to their folders, and what this kernel's version leaves open."""
-    version = landlock.version()
+    version = landlock.landlock_version()
     if not version:
         detail = "not here: cells of a study can write outside their folders, and signal other processes"
         return Check("landlock", "note", detail, "a Linux kernel from 5.13 on has it, where it is enabled (lsm=landlock,...)")

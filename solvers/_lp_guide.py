@@ -54,14 +54,14 @@ def guide(instance: Instance, time_limit_s: float) -> Guide:
             if pairs > min(LARGE[keep_edges], PAIRS_PER_S[keep_edges] * time_limit_s):
                 continue
             fluid = fluid_model(instance, keep_edges)
-            program = told_apart(fluid, fluid.program())
+            program = with_rows_for_floors(fluid, fluid.program())
             solution = solve_program(fluid, program, min(time_limit_s, 1e6))
             if solution.status == "Optimal" and solution.dual is not None:
                 return _read(instance, fluid, program, solution, solution.dual, known, keep_edges)
-    return blind(instance, known)
+    return guide_from_windows(instance, known)
 
 
-def told_apart(fluid: Fluid, program: LinearProgram) -> LinearProgram:
+def with_rows_for_floors(fluid: Fluid, program: LinearProgram) -> LinearProgram:
     """Floors of the makespan and of metrics give way to rows that say the same: prices are those of rows."""
     lower = program.lower.copy()
     floors = [fluid.makespan, *fluid.metric.values()]
@@ -69,7 +69,7 @@ def told_apart(fluid: Fluid, program: LinearProgram) -> LinearProgram:
     return replace(program, lower=lower)
 
 
-def blind(instance: Instance, known: Windows) -> Guide:
+def guide_from_windows(instance: Instance, known: Windows) -> Guide:
     """Any mode alike, tasks as early as can be."""
     pairs, n = instance.pairs, instance.num_tasks
     alike = 1.0 / np.maximum(1, np.diff(pairs.ptr))[pairs.task]

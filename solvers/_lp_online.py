@@ -24,11 +24,11 @@ from optbench.sim.kernel.state import (
     new_state,
     schedule_of,
 )
-from optbench.sim.rules import Trace, TroubleError, list_rule
+from optbench.sim.rules import NoRoomError, Trace, list_rule
 
 from ._lp_finder import LEAST_PRICE, Finder, joule_price
 from ._lp_guide import guide
-from ._lp_rest import rest_of
+from ._lp_rest import remaining_instance
 
 # However short the known work is, the time to the next solution grows with the time that has passed: over any stretch of
 # arrivals there are few solutions, and none of them depends on when the last task will come.
@@ -60,13 +60,13 @@ def play(
         step = resolve_every * max(length, float(state.total[NOW]) * SHARE_OF_PAST)
         resume(*rows, min(until, max(soon, float(state.total[NOW]) + step)))
     if state.tally[TROUBLE]:
-        raise TroubleError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
+        raise NoRoomError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
     return Trace(plant, state, schedule_of(instance, plant, state))
 
 
 def plan(instance: Instance, plant: Plant, state: State, rule: Rule, seed: int, roundings: int, steps: int) -> float:
     """Give every known task a mode and a key, and the others prices; returns how long the known work takes."""
-    rest = rest_of(instance, plant, state)
+    rest = remaining_instance(instance, plant, state)
     if len(rest.task) == 0:
         return 0.0
     known = guide(rest.instance, math.inf)

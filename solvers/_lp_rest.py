@@ -13,7 +13,7 @@ from optbench.sim.kernel.state import DONE, NOW, RUNNING, State
 
 
 @dataclass(frozen=True, eq=False)
-class Rest:
+class RemainingInstance:
     """``task[i]`` is the whole instance's number of task i here; ``running`` marks those that run now, in a kind of their own."""
 
     instance: Instance
@@ -21,7 +21,7 @@ class Rest:
     running: Ints
 
 
-def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
+def remaining_instance(instance: Instance, plant: Plant, state: State) -> RemainingInstance:
     """Tasks that have not ended, are released, and wait for no task that is not; modes keep their numbers, running ones follow.
 
     A running task has one mode only, that of its run with what is left of its length. Data on its way is a release, ways in
@@ -55,7 +55,7 @@ def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
         horizon=None if instance.horizon is None else max(1, instance.horizon - int(now)),
         stream=None if instance.stream is None else at_the_door(instance.stream, task),
     )  # fmt: skip
-    return Rest(left, task, here[busy])
+    return RemainingInstance(left, task, here[busy])
 
 
 def _known(instance: Instance, state: State, now: float) -> np.ndarray:

@@ -14,7 +14,7 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.sites.routes import Routes
 from optbench.sim.rules import Trace
 from optbench.sim.sites.routes import play_routes, routes_of
-from optbench.sim.sites.sites import Grid, grid_of, why_no_grid
+from optbench.sim.sites.sites import ModeGrid, grid_of, why_unsupported
 
 from ._sites import SITES, SitePolicy
 
@@ -25,7 +25,7 @@ class Router(SitePolicy):
     supports: ClassVar[frozenset[str] | set[str]] = SITES
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"routes"})
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         raise NotImplementedError
 
     @property
@@ -45,7 +45,7 @@ class CappedRouter(Router):
     supports: ClassVar[frozenset[str] | set[str]] = SITES | {"power_cap"}
 
     def refuse(self, instance: Instance) -> str | None:
-        return why_no_grid(instance, capped=True)
+        return why_unsupported(instance, capped=True)
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         grid = grid_of(instance, capped=True)
@@ -94,7 +94,7 @@ def budget_of(instance: Instance, budget_s: float | None) -> float | None:
     return limit / max(1, instance.num_tasks)
 
 
-def index(grid: Grid, **more: Any) -> Routes:
+def index(grid: ModeGrid, **more: Any) -> Routes:
     """Numbers of a router whose cost is what the devices of a mode draw in all, rest included, at the rates of the objective.
 
     Rest is paid anyway; charging it, as the price of a device, makes work hurry a little that keeps others from good devices.

@@ -13,7 +13,7 @@ from optbench.plugins.policy import CARRIED_OUT, Policy
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.sites.sites import Steering
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import Grid, grid_of, play_sites, why_no_grid
+from optbench.sim.sites.sites import ModeGrid, grid_of, play_sites, why_unsupported
 
 # Outages stop work that goes on later; a job that nothing stops runs to its end.
 SITES = CARRIED_OUT - {"precedence", "transfers", "multi_resource", "power_cap"} | {"preemption", "outages"}
@@ -26,9 +26,9 @@ class SitePolicy(Policy):
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"sites"})
 
     def refuse(self, instance: Instance) -> str | None:
-        return why_no_grid(instance)
+        return why_unsupported(instance)
 
-    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+    def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         raise NotImplementedError
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from optbench.errors import ParameterError
 from optbench.sim.kernel.sites.moves import UNIFORM
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import CappedRouter, index, on_devices, require_at_least
 
@@ -39,5 +39,5 @@ class CapBySite(CappedRouter):
     def how(self) -> int:
         return UNIFORM
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         return index(grid, time_w=self.time_w, allowed=on_devices(grid.instance, self.gpus))

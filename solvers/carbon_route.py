@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import Router, index, require_at_least, scaled_rates
 
@@ -19,5 +19,5 @@ class CarbonRoute(Router):
     def __post_init__(self) -> None:
         require_at_least("carbon_route", "time_w", self.time_w, 0)
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         return index(grid, rates=scaled_rates(grid.instance, 0.0, 0.0, 1.0), time_w=self.time_w)

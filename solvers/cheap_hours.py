@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import Router, budget_of, index, require_at_least
 
@@ -33,7 +33,7 @@ class CheapHours(Router):
         for field in ("hold_h", "margin", "time_w", "gain", "reserve"):
             require_at_least("cheap_hours", field, getattr(self, field), 0)
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         return index(
             grid, time_w=self.time_w, budget_s=budget_of(grid.instance, self.latency_budget_s), gain=self.gain,
             hold_s=3600.0 * self.hold_h, margin=self.margin, reserve=self.reserve, queues=self.queues,

@@ -22,13 +22,13 @@ import numpy as np
 from optbench import __version__
 from optbench.errors import ParameterError
 from optbench.learn.sites.checkpoints import SiteCheckpoint, read_checkpoint, write_checkpoint
-from optbench.learn.sites.pilot import fly
+from optbench.learn.sites.pilot import run_network
 from optbench.learn.sites.training_settings import SiteTraining
 from optbench.model.instance import Instance
 from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import grid_of, why_no_grid
+from optbench.sim.sites.sites import grid_of, why_unsupported
 
 from ._routers import budget_of
 from ._sites import SITES, SitePolicy
@@ -76,7 +76,7 @@ class ChsacAf(SitePolicy, Trainable):
             raise ParameterError(f"chsac_af: price_w is {self.price_w!r} beside latency_budget_s; give one of them")
 
     def refuse(self, instance: Instance) -> str | None:
-        reason = why_no_grid(instance)
+        reason = why_unsupported(instance)
         if reason is not None:
             return reason
         found, grid = self._network(), grid_of(instance)
@@ -95,13 +95,13 @@ class ChsacAf(SitePolicy, Trainable):
             pilot = pilot.inputs_alone()
         known: dict[str, Any] = {"mean_units": found.mean_units, "inf_priority": self.inf_priority}
         if self.price_w is not None:
-            return fly(instance, pilot, self.price_w, rng, faults, until, **known)[0]
+            return run_network(instance, pilot, self.price_w, rng, faults, until, **known)[0]
         budget_s = budget_of(instance, self.latency_budget_s) or DEFAULT_BUDGET_S
         if self.latency_budget_s is not None:
             found.check_budget("chsac_af", self.latency_budget_s)
         range_w = (0.5 * float(found.prices_w.min()), 2.0 * float(found.prices_w.max()))
         price_w = found.price_w(budget_s)
-        return fly(
+        return run_network(
             instance, pilot, price_w, rng, faults, until, budget_s=budget_s, gain=self.gain, range_w=range_w, **known
         )[0]  # fmt: skip
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import Router, index, require_at_least, scaled_rates
 
@@ -26,6 +26,6 @@ class CostRoute(Router):
         for field in ("carbon_usd_per_kg", "time_w"):
             require_at_least("cost_route", field, getattr(self, field), 0)
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         rates = scaled_rates(grid.instance, 0.0, 1.0, self.carbon_usd_per_kg / 1000.0)
         return index(grid, rates=rates, time_w=self.time_w)

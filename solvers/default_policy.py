@@ -9,7 +9,7 @@ import numpy as np
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.sites.sites import STICKY, Steering
-from optbench.sim.sites.sites import Grid, inference_first, steering_of
+from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform
 
@@ -30,7 +30,7 @@ class DefaultPolicy(SitePolicy):
                 f"default_policy: low is {self.low!r}; it must be above 0 and at most 1"
             )
 
-    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+    def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         classes = inference_first(grid.instance).tolist() if self.inf_priority else None
         pools = sent_or_uniform(grid.instance, rng)
         return steering_of(
@@ -38,7 +38,7 @@ class DefaultPolicy(SitePolicy):
         )
 
 
-def lowered(grid: Grid, low: float) -> Ints:
+def lowered(grid: ModeGrid, low: float) -> Ints:
     """Per (kind, pool), the column of the clock nearest to ``low``; the highest for inference work."""
     out = nearest_clock(grid.clocks, low)
     top = np.maximum((~np.isnan(grid.clocks)).sum(axis=2) - 1, 0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from optbench.sim.kernel.sites.moves import ELASTIC, URGENT
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import Router, budget_of, index, on_devices, require_at_least
 
@@ -46,7 +46,7 @@ class DriftPenalty(Router):
     def how(self) -> int:
         return URGENT * self.preempt + ELASTIC * self.elastic
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         return index(
             grid, time_w=self.time_w, device_w=self.rest_share * grid.instance.pools.rest_w, gain=self.gain, queues=self.queues,
             budget_s=budget_of(grid.instance, self.latency_budget_s), allowed=on_devices(grid.instance, self.gpus),

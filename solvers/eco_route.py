@@ -16,7 +16,7 @@ import numpy as np
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.sites.sites import STICKY, Steering
-from optbench.sim.sites.sites import Grid, inference_first, steering_of
+from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy
 from .default_policy import lowered
@@ -50,14 +50,14 @@ class EcoRoute(SitePolicy):
             return f"objective={self.objective} needs tariffs (geo_dc:drain=yes,minimize=cost); -p objective=energy needs none"
         return super().refuse(instance)
 
-    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+    def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         classes = inference_first(grid.instance).tolist() if self.inf_priority else None
         low = lowered(grid, self.low)
         return steering_of(
             grid, pick_by=STICKY, low_clock=low, pools=self.best_pools(grid), class_of=classes
         )
 
-    def best_pools(self, grid: Grid) -> Ints:
+    def best_pools(self, grid: ModeGrid) -> Ints:
         """The pool of each job, by its kind, the door it came in by and the hour; of equal ones the first."""
         instance, stream = grid.instance, grid.instance.stream
         kinds, pools = grid.mode_at.shape[:2]

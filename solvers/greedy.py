@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import Router, index, on_devices, require_at_least
 
@@ -23,5 +23,5 @@ class Greedy(Router):
     def __post_init__(self) -> None:
         require_at_least("greedy", "gpus", self.gpus, 1)
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         return index(grid, allowed=on_devices(grid.instance, self.gpus))

@@ -8,7 +8,7 @@ import numpy as np
 
 from optbench.sim.kernel.sites.sites import TABLE, Steering
 from optbench.sim.kernel.state import NONE
-from optbench.sim.sites.sites import Grid, inference_first, steering_of
+from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform
 
@@ -22,7 +22,7 @@ class JointNf(SitePolicy):
 
     inf_priority: bool = True
 
-    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+    def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         kinds, pools, widest, clocks = grid.mode_at.shape
         cost = grid.energy_j.reshape(kinds, pools, -1)
         devices, clock = np.divmod(cost.argmin(axis=2), clocks)

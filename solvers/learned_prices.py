@@ -23,14 +23,14 @@ from optbench import __version__
 from optbench.errors import ParameterError
 from optbench.learn.sites.mean_duals import DualTable, read_tables
 from optbench.learn.sites.price_settings import PriceTraining
-from optbench.learn.sites.prices import features, plans_by, read_prices, write_prices
+from optbench.learn.sites.prices import features, plans_from_parameters, read_prices, write_prices
 from optbench.model.instance import Floats, Instance
 from optbench.plugins.protocol import Problem
 from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
-from optbench.sim.sites.plans import Board, board_of, play_plans
-from optbench.sim.sites.sites import grid_of, why_no_grid
+from optbench.sim.sites.plans import BookingTable, board_of, play_plans
+from optbench.sim.sites.sites import grid_of, why_unsupported
 
 from ._sites import SITES, SitePolicy
 
@@ -73,7 +73,7 @@ class LearnedPrices(SitePolicy, Trainable):
             raise ParameterError(f"learned_prices: prices is {self.prices!r}; it must be one of {', '.join(PRICES)}")
 
     def refuse(self, instance: Instance) -> str | None:
-        reason = why_no_grid(instance)
+        reason = why_unsupported(instance)
         if reason is not None:
             return reason
         if instance.tariffs is None or instance.is_open:
@@ -89,16 +89,16 @@ class LearnedPrices(SitePolicy, Trainable):
         board = board_of(instance)
         x, unit = features(board)
         table = None if self.prices == "network" else self._table(board)
-        plans = plans_by(learned(self.checkpoint), board, x, unit) if table is None else table.plans(board, unit)
+        plans = plans_from_parameters(learned(self.checkpoint), board, x, unit) if table is None else table.plans(board, unit)
         return play_plans(board, plans, faults, until)
 
-    def _table(self, board: Board) -> DualTable | None:
+    def _table(self, board: BookingTable) -> DualTable | None:
         tables = (table for table in read_tables(TABLES) if table.name == self.prices)
         return next((table for table in tables if table.fits(board)), None)
 
     def train(self, run: TrainingRun) -> TrainingResult:
         """Each generation plays a day of every problem."""
-        from optbench.learn.sites.price_evolution import Day, Evolution, evolve
+        from optbench.learn.sites.price_evolution import Evolution, TrainingDay, evolve
 
         settings: PriceTraining = run.settings
         if run.fresh:
@@ -107,8 +107,8 @@ class LearnedPrices(SitePolicy, Trainable):
             raise ParameterError(f"{run.output} is the checkpoint of a finished training; --fresh trains anew and replaces it")
         first = FIRST_SEED + 100 * run.seed
 
-        def days(begin: int, count: int) -> list[list[Day]]:
-            return [[Day(self._made(problem, seed)) for seed in range(begin, begin + count)] for problem in run.problems]
+        def days(begin: int, count: int) -> list[list[TrainingDay]]:
+            return [[TrainingDay(self._made(problem, seed)) for seed in range(begin, begin + count)] for problem in run.problems]
 
         evolution = Evolution(
             days(first, settings.envs), days(FIRST_VALIDATION, settings.validation), settings, run.seed, run.names

@@ -29,10 +29,10 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
 from optbench.sim.sites.plans import DAY_S, expected_end_s
 from optbench.sim.sites.routes import play_routes
-from optbench.sim.sites.sites import grid_of, why_no_grid
+from optbench.sim.sites.sites import grid_of, why_unsupported
 
 from ._lp_finder import Finder
-from ._lp_guide import Guide, blind, guide
+from ._lp_guide import Guide, guide, guide_from_windows
 from ._lp_online import play
 from ._lp_stream import follow
 from ._routers import budget_of, index, require_at_least
@@ -88,7 +88,7 @@ class LpGuided(Policy):
 
     def refuse(self, instance: Instance) -> str | None:
         if is_routed(instance):
-            return why_no_grid(instance)
+            return why_unsupported(instance)
         if instance.preemptive:
             return "its search starts each task once, in one mode; -s drift_penalty routes work that outages interrupt"
         return None
@@ -115,7 +115,7 @@ class LpGuided(Policy):
         return run.best if run.best is not None else settle(instance, run, finder.best_schedule())
 
     def known(self, instance: Instance, time_limit_s: float) -> Guide:
-        return guide(instance, time_limit_s) if self.prices else blind(instance, windows(instance))
+        return guide(instance, time_limit_s) if self.prices else guide_from_windows(instance, windows(instance))
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         if not is_routed(instance):

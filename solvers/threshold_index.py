@@ -13,7 +13,7 @@ import numpy as np
 
 from optbench.errors import ParameterError
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import Router, index, require_at_least
 
@@ -40,7 +40,7 @@ class ThresholdIndex(Router):
         if not 0 <= self.calm <= self.busy <= 1:
             raise ParameterError(f"threshold_index: calm and busy are {self.calm!r} and {self.busy!r}; 0 <= calm <= busy <= 1")
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         most = np.array([self.wide, self.middle, self.narrow])
         allowed = grid.instance.modes.devices[None, :] <= most[:, None]
         return index(

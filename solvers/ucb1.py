@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.sim.kernel.sites.sites import BANDIT, Steering
-from optbench.sim.sites.sites import Grid, inference_first, steering_of
+from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform
 
@@ -21,6 +21,6 @@ class Ucb1(SitePolicy):
 
     inf_priority: bool = True
 
-    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+    def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         classes = inference_first(grid.instance).tolist() if self.inf_priority else None
         return steering_of(grid, pick_by=BANDIT, pools=sent_or_uniform(grid.instance, rng), class_of=classes)

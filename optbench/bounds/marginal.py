@@ -37,7 +37,7 @@ LIMIT_STEPS = {"energy_j": (1.0, "J"), "cost_usd": (0.01, "USD"), "carbon_g": (1
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class ResourceChange:
     """One thing more: what, how much of it, and the instance that has it."""
 
     resource: str
@@ -62,7 +62,7 @@ def marginal_values(instance: Instance, proof: FluidProof, time_limit_s: float =
     """Floors with one more of every resource, those of greatest price first."""
     began = time.perf_counter()
     program = fluid_model(instance, proof.keep_edges).program()
-    found: list[tuple[MarginalValue, Change]] = []
+    found: list[tuple[MarginalValue, ResourceChange]] = []
     for change in changes(instance, pool_duals(program, proof, instance.num_pools)):
         if found and time.perf_counter() - began > time_limit_s:
             break
@@ -74,34 +74,34 @@ def marginal_values(instance: Instance, proof: FluidProof, time_limit_s: float =
     return sorted(again, key=lambda value: -value.price)
 
 
-def changes(instance: Instance, weight: Floats) -> Iterator[Change]:
+def changes(instance: Instance, weight: Floats) -> Iterator[ResourceChange]:
     """One more of each resource; pools in the order of their weights."""
     pools, limits, tasks = instance.pools, instance.limits, instance.tasks
     for p in np.argsort(-weight, kind="stable")[:MAX_POOLS].tolist():
         count = pools.count.copy()
         count[p] += 1
-        yield Change(f"devices of {pools.names[p]}", 1, "", replace(instance, pools=replace(pools, count=count)))
+        yield ResourceChange(f"devices of {pools.names[p]}", 1, "", replace(instance, pools=replace(pools, count=count)))
     for k, place in enumerate(limits.cap_place.tolist()):
         cap_w = limits.cap_w.copy()
         cap_w[k] += 1
         name = f"power cap of {instance.places.names[place]}"
-        yield Change(name, 1, "W", replace(instance, limits=replace(limits, cap_w=cap_w)))
+        yield ResourceChange(name, 1, "W", replace(instance, limits=replace(limits, cap_w=cap_w)))
     step = int(instance.to_ticks(1.0))
     for metric, limit in sorted(limits.metric_max.items()):
         amount, unit = LIMIT_STEPS[metric]
         amount = step * instance.tick_s if metric == "makespan_s" else amount
         more = {**limits.metric_max, metric: limit + amount}
-        yield Change(f"limit on {metric}", amount, unit, replace(instance, limits=replace(limits, metric_max=more)))
+        yield ResourceChange(f"limit on {metric}", amount, unit, replace(instance, limits=replace(limits, metric_max=more)))
     if instance.horizon is not None:
-        yield Change("horizon", step * instance.tick_s, "s", replace(instance, horizon=instance.horizon + step))
+        yield ResourceChange("horizon", step * instance.tick_s, "s", replace(instance, horizon=instance.horizon + step))
     dated = np.isfinite(tasks.deadline)
     for name, which in (("hard deadlines", dated & tasks.deadline_hard), ("due dates", dated & ~tasks.deadline_hard)):
         if which.any():
             later = replace(tasks, deadline=np.where(which, tasks.deadline + step, tasks.deadline))
-            yield Change(name, step * instance.tick_s, "s", replace(instance, tasks=later))
+            yield ResourceChange(name, step * instance.tick_s, "s", replace(instance, tasks=later))
 
 
-def floor_by_duals(change: Change, program: LinearProgram, proof: FluidProof) -> MarginalValue | None:
+def floor_by_duals(change: ResourceChange, program: LinearProgram, proof: FluidProof) -> MarginalValue | None:
     """The floor that the instance's own duals prove of the changed one; None where its rows are others."""
     fluid = fluid_model(change.instance, proof.keep_edges)
     changed = fluid.program()
@@ -131,7 +131,7 @@ def pool_duals(program: LinearProgram, proof: FluidProof, num_pools: int) -> Flo
     return np.bincount(program.of[here], weights=dual, minlength=num_pools).astype(float)
 
 
-def _solved_again(value: MarginalValue, change: Change, proof: FluidProof, time_left_s: float) -> MarginalValue:
+def _solved_again(value: MarginalValue, change: ResourceChange, proof: FluidProof, time_left_s: float) -> MarginalValue:
     if time_left_s < 1.5 * sum(proof.timings_s.values()):
         return value
     again = solve_fluid(change.instance, time_left_s, proof.keep_edges)
@@ -141,6 +141,6 @@ def _solved_again(value: MarginalValue, change: Change, proof: FluidProof, time_
 
 
 def _value(
-    change: Change, proof: FluidProof, floor: float, proven: Fraction, how: Literal["same duals", "solved again"]
+    change: ResourceChange, proof: FluidProof, floor: float, proven: Fraction, how: Literal["same duals", "solved again"]
 ) -> MarginalValue:
     return MarginalValue(change.resource, change.amount, change.unit, floor, float(proof.proven - proven), how)

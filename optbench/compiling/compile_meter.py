@@ -26,7 +26,7 @@ def to_stderr(words: str) -> None:
         return
 
 
-def say_nothing(words: str) -> None:
+def no_announcement(words: str) -> None:
     """For those who asked for quiet."""
 
 

@@ -42,7 +42,7 @@ SHARED = (
 UNLITERAL: Any = types.unliteral
 NORMALIZED: Any = sigutils.normalize_signature
 # Tables of pointers, as annotations name them: of ``kernel`` and of lp_guided's search.
-TABLES = ("Plant", "State", "Rule", "Search", "Steering", "Routes", "SiteView", "Plans", "Lookup", "Desk", "View")
+TABLES = ("Plant", "State", "Rule", "Search", "Steering", "Routes", "SiteView", "Plans", "Lookup", "DecisionTable", "View")
 WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 

@@ -16,7 +16,7 @@ from functools import cache as remembered
 from pathlib import Path
 from typing import Any
 
-from optbench.compiling.compile_meter import announce, announcing, compiled_s, metered, say_nothing
+from optbench.compiling.compile_meter import announce, announcing, compiled_s, metered, no_announcement
 from optbench.errors import UnknownNameError
 
 # How long a process waits for another that compiles, and between two looks at its lock.
@@ -86,8 +86,8 @@ KERNELS = {
     "decisions": Kernel(
         "decisions in Python",
         (
-            _entry(f"{PARTS}.moments", "open_desk", *[ROW] * 3, "float64"),
-            _entry(f"{PARTS}.moments", "take_up", *[ROW] * 3, "int64", "int64", "float64"),
+            _entry(f"{PARTS}.moments", "first_moment", *[ROW] * 3, "float64"),
+            _entry(f"{PARTS}.moments", "start_option", *[ROW] * 3, "int64", "int64", "float64"),
             _entry(f"{PARTS}.moments", "wait", *[ROW] * 3, "float64"),
             _entry(f"{PARTS}.moments", "will_happen", *[ROW] * 2),
             _entry(f"{PARTS}.moments", "end_run", *[ROW] * 2, "float64"),
@@ -230,7 +230,7 @@ def prepare(names: Iterable[str]) -> float:
     if missing:
         announce(f"compiling {_listed([kernel.what for kernel in missing])}, once per machine")
         began = time.perf_counter()
-        with _LOCK, metered(None), _one_at_a_time(), announcing(say_nothing):
+        with _LOCK, metered(None), _one_at_a_time(), announcing(no_announcement):
             _load(missing)
         announce(f"compiled in {time.perf_counter() - began:.1f} s")
     _load(kernels)

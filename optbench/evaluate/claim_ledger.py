@@ -68,14 +68,14 @@ def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult
     if found.value is None:
         return ClaimResult(study.name, claim, "no data", None, mean_gap=gap, solvers=formula.solvers, why=found.why)
     ours, spread = float(found.value), interval(formula, columns)
-    verdict: Verdict = "holds" if as_good(claim, ours) else "not reproduced"
+    verdict: Verdict = "holds" if is_as_good(claim, ours) else "not reproduced"
     lowest = asked_bound or (at_bound(formula) if claim.better != "higher" else None)
     bound = None if lowest is None else evaluate(lowest, columns).value
     remark = "" if spread is None else _remark(claim, ours, spread)
     return ClaimResult(study.name, claim, verdict, ours, spread, bound, gap, formula.solvers, remark=remark)
 
 
-def as_good(claim: Claim, ours: float) -> bool:
+def is_as_good(claim: Claim, ours: float) -> bool:
     """Whether a figure is as good as the paper's, within the tolerance."""
     slack = margin(claim)
     slack += ROUNDING * abs(claim.paper)
@@ -91,8 +91,8 @@ def margin(claim: Claim) -> float:
 
 def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
     """What the interval says against the verdict."""
-    held = as_good(claim, ours)
-    if all(as_good(claim, end) is held for end in spread):
+    held = is_as_good(claim, ours)
+    if all(is_as_good(claim, end) is held for end in spread):
         return ""
     return "the interval reaches both sides: more seeds or instances would tell"
 

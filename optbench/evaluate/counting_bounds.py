@@ -34,7 +34,7 @@ def best_of_level(rows: Iterable[BoundRow], level: int) -> float | None:
     )
 
 
-def shared_lows(
+def shared_lower_bounds(
     joined: Iterable[tuple[Cell, Record | None]], trust: Iterable[str]
 ) -> dict[str, float]:
     """By instance, the best bound on the first level that counts for every solver."""

@@ -36,7 +36,7 @@ Indices = NDArray[np.int64]
 NOT_RESAMPLED = ("max", "min")
 
 
-class Unknown(Exception):
+class UnknownValueError(Exception):
     """A value that cannot be told, and why."""
 
 
@@ -64,7 +64,7 @@ def evaluate(formula: Formula, columns: CellColumns) -> Evaluation:
     for leaf in dict.fromkeys(formula.leaves):
         try:
             parts.append(Part(leaf.text, float(sample.leaf(leaf)[0])))
-        except Unknown as error:
+        except UnknownValueError as error:
             parts.append(Part(leaf.text, None))
             why.append(str(error))
     term = formula.term
@@ -76,7 +76,7 @@ def evaluate(formula: Formula, columns: CellColumns) -> Evaluation:
     else:
         try:
             value = float(sample.number(term)[0])
-        except Unknown as error:
+        except UnknownValueError as error:
             value, why = None, why or [str(error)]
     return Evaluation(value, tuple(dict.fromkeys(why)) if value is None else (), tuple(parts))
 
@@ -120,7 +120,7 @@ def holds(term: ConditionTerm, sample: Sample) -> bool | None:
         return None if None in found else not decisive
     try:
         return bool(compare(term.op, sample.number(term.left), sample.number(term.right))[0])
-    except Unknown:
+    except UnknownValueError:
         return None
 
 
@@ -133,7 +133,7 @@ def _reasons(term: ConditionTerm, sample: Sample) -> list[str]:
     try:
         for side in (term.left, term.right):
             sample.number(side)
-    except Unknown as error:
+    except UnknownValueError as error:
         return [f"{term.text}: {error}"]
     return []
 
@@ -184,12 +184,12 @@ class Sample:
         value = arithmetic(term.op, self.number(term.left), self.number(term.right))
         if not self.resampled and not np.isfinite(value[0]):
             what = " / ".join(leaf.text for leaf in leaves(term.right)) or "a constant"
-            raise Unknown(f"division by zero: {what} is 0" if term.op == "/" else "beyond what a number can hold")
+            raise UnknownValueError(f"division by zero: {what} is 0" if term.op == "/" else "beyond what a number can hold")
         return value
 
     def leaf(self, leaf: Leaf) -> Floats:
         if self.columns.blocked is not None:
-            raise Unknown(self.columns.blocked)
+            raise UnknownValueError(self.columns.blocked)
         return self._aggregate(leaf) if isinstance(leaf, Aggregate) else self._paired(leaf)
 
     def _drawn(self, label: str, node: Node) -> Floats:
@@ -198,8 +198,8 @@ class Sample:
         if key not in self._vectors:
             vector = self.columns.vector(label, node)
             if len(vector) == 0:
-                raise Unknown(f"the study has no cell of {label}")
-            complain(self.columns, label, node, np.isnan(vector))
+                raise UnknownValueError(f"the study has no cell of {label}")
+            raise_missing(self.columns, label, node, np.isnan(vector))
             self._vectors[key] = vector
         return self._vectors[key][self.picks]
 
@@ -211,7 +211,7 @@ class Sample:
             return np.asarray(values @ weights, dtype=float)
         if term.function == "gm":
             if float(values.min()) + term.extra <= 0:
-                raise Unknown(f"{term.text}: {values.min():g} + {term.extra:g} is not above 0; take a greater shift")
+                raise UnknownValueError(f"{term.text}: {values.min():g} + {term.extra:g} is not above 0; take a greater shift")
             return np.exp(mean(np.log(values + term.extra), weights)) - term.extra
         share = {"median": 0.5, "max": 1.0, "min": 0.0}.get(term.function, term.extra / 100)
         return np.asarray(np.quantile(values, share, axis=1), dtype=float)
@@ -221,12 +221,12 @@ class Sample:
         if term.function == "ratio":
             low = mean(theirs, self.weights)
             if not self.resampled and low[0] == 0:
-                raise Unknown(f"{term.text}: the mean of {term.b} is 0")
+                raise UnknownValueError(f"{term.text}: the mean of {term.b} is 0")
             return arithmetic("/", mean(ours, self.weights), low)
         relative = relative_difference(ours, theirs)
         if np.isnan(relative).any():
             unit = self.columns.units[int(self.picks[0][np.isnan(relative[0]).argmax()])]
-            raise Unknown(f"{term.text}: {term.b} has 0 on {unit.instance}, to which nothing can be compared; use ratio or means")
+            raise UnknownValueError(f"{term.text}: {term.b} has 0 on {unit.instance}, to which nothing can be compared; use ratio or means")
         return mean(relative, self.weights)
 
 
@@ -236,7 +236,7 @@ def relative_difference(ours: Floats, theirs: Floats) -> Floats:
         return np.where((ours == 0) & (theirs == 0), 0.0, np.where(theirs == 0, np.nan, (ours - theirs) / np.abs(theirs)))
 
 
-def complain(columns: CellColumns, label: str, node: Node, missing: NDArray[np.bool_]) -> None:
+def raise_missing(columns: CellColumns, label: str, node: Node, missing: NDArray[np.bool_]) -> None:
     """Raise what is missing of a solver's values."""
     units = np.flatnonzero(missing)
     if len(units) == 0:
@@ -244,6 +244,6 @@ def complain(columns: CellColumns, label: str, node: Node, missing: NDArray[np.b
     first = columns.units[int(units[0])]
     reason = columns.missing(label, int(units[0]), node)
     count = f"{len(units)} of {len(columns.units)} cells of {label} have no value"
-    raise Unknown(f"{count}: {first.instance}, seed {first.seed}, {reason}")
+    raise UnknownValueError(f"{count}: {first.instance}, seed {first.seed}, {reason}")
 
 

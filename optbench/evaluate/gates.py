@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import Part, evaluate
-from optbench.evaluate.worst_cells import Offender, offenders
+from optbench.evaluate.worst_cells import WorstCell, worst_cells
 from optbench.run.repeat_command import command_of
 from optbench.study.declared import Study
 from optbench.study.expectations import gate_formula
@@ -24,7 +24,7 @@ class GateResult:
     verdict: Verdict
     parts: tuple[Part, ...]
     why: tuple[str, ...] = ()
-    worst: tuple[Offender, ...] = ()
+    worst: tuple[WorstCell, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -58,6 +58,6 @@ def judge_gate(study: Study, name: str, columns: CellColumns) -> GateResult:
     formula = gate_formula(study, name)
     found = evaluate(formula, columns)
     verdict: Verdict = "unknown" if found.value is None else "holds" if found.value else "fails"
-    worst = () if verdict == "holds" else offenders(formula, columns)
+    worst = () if verdict == "holds" else worst_cells(formula, columns)
     return GateResult(name, formula.source, verdict, found.parts, found.why, worst)
 

@@ -43,6 +43,6 @@ def columns_of(joined: Table) -> CellColumns:
     return CellColumns(joined.rows, words)
 
 
-def not_held(gates: Iterable[GateResult], claims: Iterable[ClaimResult]) -> bool:
+def any_not_held(gates: Iterable[GateResult], claims: Iterable[ClaimResult]) -> bool:
     """Whether any gate or claim does not hold: exit code 6."""
     return not all([*(gate.holds for gate in gates), *(claim.holds for claim in claims)])

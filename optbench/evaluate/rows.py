@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from optbench.evaluate.counting_bounds import counts_for_all, shared_lows, widest_gap
+from optbench.evaluate.counting_bounds import counts_for_all, shared_lower_bounds, widest_gap
 from optbench.model.measures import Value
 from optbench.model.result import OPTIMAL_GAP
 from optbench.run.best_known import BestKnown, best_known, exceeds, levels_of, published, reached_by
-from optbench.run.judge import failed
+from optbench.run.judge import as_failed
 from optbench.store.records import Reason, Record
 from optbench.study.cells import Cell
 from optbench.study.declared import BEST
@@ -156,10 +156,10 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
             refuted = _refuted(cell, record, witnesses.get(cell.instance_hash, []))
             if refuted is not None:
                 found.append(Contradiction(cell.instance, cell, refuted))
-                record = failed(record, Reason("false_bound", refuted))
+                record = as_failed(record, Reason("false_bound", refuted))
         joined.append((cell, record))
     public = _public(solving)
-    lows = shared_lows([*shared, *joined], plan.study.trust)
+    lows = shared_lower_bounds([*shared, *joined], plan.study.trust)
     best = best_known(reached, lows, public)
     found += _against_published(solving, reached, lows, public)
     return Table(plan, tuple(_rows(plan, joined, best, lows)), best, tuple(found))
@@ -257,7 +257,7 @@ def _rows(
         certain = [row for row in own if record is not None and counts_for_all(cell, record, row, plan.study.trust)]
         reached = None if record is None or record.failed else record.objective
         gaps = widest_gap(reached, low, own), widest_gap(reached, low, certain)
-        yield Row(cell, record, *gaps, low, excess(value, known), excess(value, other))
+        yield Row(cell, record, *gaps, low, relative_excess(value, known), relative_excess(value, other))
 
 
 def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tuple[str, int], float]:
@@ -269,7 +269,7 @@ def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tup
     }
 
 
-def excess(value: float | None, reference: float | None) -> float | None:
+def relative_excess(value: float | None, reference: float | None) -> float | None:
     """(value − reference) / reference; of nothing over nothing 0, None where that is no number."""
     if value is None or reference is None:
         return None

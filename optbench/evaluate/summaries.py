@@ -80,7 +80,7 @@ def summaries(table: Table, score: Callable[[Row], float | None] | None = None) 
     found = [_summary(label, every[label], by_label[label], *places.get(label, (None, 0))) for label in every]
     if score is not None:
         found = [_scored(each, by_label[each.label], score) for each in found]
-    found.sort(key=_merit if score is None else _by_score)
+    found.sort(key=_gap_order if score is None else _score_order)
     if not found or found[0].study_gap is None:
         return found
     first, value = by_label[found[0].label], score or _counted
@@ -108,7 +108,7 @@ def rows_by_label(table: Table) -> dict[str, list[Row]]:
     return out
 
 
-def _merit(summary: Summary) -> tuple[float, float, float]:
+def _gap_order(summary: Summary) -> tuple[float, float, float]:
     """Smaller is better; those that have not run stand last."""
     if summary.study_gap is None or summary.gap is None:
         return np.inf, np.inf, np.inf
@@ -120,11 +120,11 @@ def _scored(summary: Summary, rows: Sequence[Row], score: Callable[[Row], float 
     return replace(summary, score=over_instances(rows, score), unscored=sum(score(row) is None for row in rows))
 
 
-def _by_score(summary: Summary) -> tuple[float, ...]:
+def _score_order(summary: Summary) -> tuple[float, ...]:
     """Smaller is better; those with a cell that has no score stand behind, those that have not run last."""
     if summary.score is None or summary.unscored:
-        return (np.inf, *_merit(summary))
-    return (summary.score.value, *_merit(summary))
+        return (np.inf, *_gap_order(summary))
+    return (summary.score.value, *_gap_order(summary))
 
 
 def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float | None, wins: int) -> Summary:

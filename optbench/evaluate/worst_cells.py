@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.evaluate.cell_columns import CellColumns
-from optbench.evaluate.formula_values import Sample, Unknown, holds, relative_difference
+from optbench.evaluate.formula_values import Sample, UnknownValueError, holds, relative_difference
 from optbench.study.cells import Cell
 from optbench.study.formula_binding import Formula
 from optbench.study.formula_syntax import Binary, Name, Node, Unary
@@ -37,7 +37,7 @@ OVER_ALL = ("sum", "count")
 
 
 @dataclass(frozen=True)
-class Offender:
+class WorstCell:
     """``value`` is the cell's own, None where it has none, and ``why`` then says why; ``text`` is what was read."""
 
     cell: Cell
@@ -46,48 +46,48 @@ class Offender:
     why: str = ""
 
 
-def offenders(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tuple[Offender, ...]:
+def worst_cells(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tuple[WorstCell, ...]:
     """Cells without a value first, then those that are worst."""
     term = formula.term
     if not isinstance(term, (Comparison, Logic, Negation)):
         return ()
-    found: dict[str, Offender] = {}
-    for leaf, wanted in _blamed(term, Sample.whole(columns), True):
+    found: dict[str, WorstCell] = {}
+    for leaf, wanted in _failing_leaves(term, Sample.whole(columns), True):
         for each in _worst(leaf, wanted, columns, most):
             found.setdefault(each.cell.key, each)
     ranked = sorted(found.values(), key=lambda each: each.value is not None)
     return tuple(ranked[:most])
 
 
-def _blamed(term: ConditionTerm, sample: Sample, asked: bool) -> Iterator[tuple[Leaf, int]]:
+def _failing_leaves(term: ConditionTerm, sample: Sample, asked: bool) -> Iterator[tuple[Leaf, int]]:
     """What is read in comparisons that are not as asked, and which way it should go."""
     if isinstance(term, Negation):
-        yield from _blamed(term.operand, sample, not asked)
+        yield from _failing_leaves(term.operand, sample, not asked)
     elif isinstance(term, Logic):
-        yield from _blamed(term.left, sample, asked)
-        yield from _blamed(term.right, sample, asked)
+        yield from _failing_leaves(term.left, sample, asked)
+        yield from _failing_leaves(term.right, sample, asked)
     elif holds(term, sample) is not asked:
         yield from _sides(term, asked)
 
 
 def _sides(term: Comparison, asked: bool) -> Iterator[tuple[Leaf, int]]:
     wanted = WANTED[term.op] * (1 if asked else -1)
-    yield from _read(term.left, wanted)
-    yield from _read(term.right, -wanted)
+    yield from _leaves_with_direction(term.left, wanted)
+    yield from _leaves_with_direction(term.right, -wanted)
 
 
-def _read(term: NumberTerm, wanted: int) -> Iterator[tuple[Leaf, int]]:
+def _leaves_with_direction(term: NumberTerm, wanted: int) -> Iterator[tuple[Leaf, int]]:
     """Everything read from cells, and which way each should go; 0 where that cannot be told."""
     if isinstance(term, (Aggregate, Paired)):
         yield term, wanted
     elif isinstance(term, Negative):
-        yield from _read(term.operand, -wanted)
+        yield from _leaves_with_direction(term.operand, -wanted)
     elif isinstance(term, Absolute):
-        yield from _read(term.operand, 0)
+        yield from _leaves_with_direction(term.operand, 0)
     elif isinstance(term, Arithmetic):
         left, right = direction(term)
-        yield from _read(term.left, wanted * left)
-        yield from _read(term.right, wanted * right)
+        yield from _leaves_with_direction(term.left, wanted * left)
+        yield from _leaves_with_direction(term.right, wanted * right)
 
 
 def direction(term: Arithmetic) -> tuple[int, int]:
@@ -124,7 +124,7 @@ def _never_negative(node: Node) -> bool:
     return not isinstance(node, (Unary, Binary)) and not (isinstance(node, Name) and node.text in DIFFERENCES)
 
 
-def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator[Offender]:
+def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator[WorstCell]:
     rows = columns.rows(leaf.labels[0])
     if isinstance(leaf, Aggregate):
         values = columns.vector(leaf.label, leaf.of_cell)
@@ -137,16 +137,16 @@ def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator
         if row is None:
             continue
         if np.isnan(value):
-            yield Offender(row.cell, leaf.text, None, _why(leaf, columns, k))
+            yield WorstCell(row.cell, leaf.text, None, _why(leaf, columns, k))
         elif around is not None and (value <= around if wanted > 0 else value >= around):
-            yield Offender(row.cell, leaf.text, value)
+            yield WorstCell(row.cell, leaf.text, value)
 
 
 def _value(leaf: Leaf, columns: CellColumns) -> float | None:
     """What cells are held against: those that are better pull a mean the right way."""
     try:
         value = float(Sample.whole(columns).leaf(leaf)[0])
-    except Unknown:
+    except UnknownValueError:
         return None
     if isinstance(leaf, Aggregate) and leaf.function in OVER_ALL:
         return value / max(1, len(columns.units))

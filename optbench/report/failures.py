@@ -8,7 +8,7 @@ from pathlib import Path
 
 from optbench.report.gathered import StudyReport
 from optbench.report.words import counted
-from optbench.run.repeat_command import repeat
+from optbench.run.repeat_command import failure_command
 from optbench.store.records import REASONS, Record
 
 # Failures shown in full for each reason, and of each the end of what it wrote.
@@ -60,7 +60,7 @@ def _spread(found: list[Record]) -> list[Record]:
 
 def _failure(report: StudyReport, record: Record, href: Callable[[str], str]) -> str:
     assert record.reason is not None
-    command = repeat(record.cell, record.reason, report.word)
+    command = failure_command(record.cell, record.reason, report.word)
     output = _tail(report.store.cell(record.key) / OUTPUT)
     shown = f'<pre class="output">{escape(output)}</pre>' if output else '<p class="note">It wrote nothing.</p>'
     message = record.reason.message[:MESSAGE]

@@ -23,7 +23,7 @@ class _Words(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
-def give_up() -> None:
+def drop_capabilities() -> None:
     """For good: what the process runs later cannot have them either."""
     if not IS_LINUX:
         return

@@ -37,9 +37,9 @@ class Confinement:
     landlock: bool = True
 
 
-def holds(with_landlock: bool = True) -> dict[str, Any]:
+def enforced_protections(with_landlock: bool = True) -> dict[str, Any]:
     """What of the sandbox this machine enforces, for the record of a cell."""
-    return {"landlock": landlock.version() if with_landlock else 0, "seccomp": seccomp.is_available(), "tree": IS_LINUX}
+    return {"landlock": landlock.landlock_version() if with_landlock else 0, "seccomp": seccomp.is_available(), "tree": IS_LINUX}
 
 
 def confine(confinement: Confinement, parent: int) -> None:
@@ -55,11 +55,11 @@ def confine(confinement: Confinement, parent: int) -> None:
     if IS_LINUX:
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # the kernel should take it first
             file.write("1000")
-    capabilities.give_up()
-    if confinement.landlock and landlock.version():
+    capabilities.drop_capabilities()
+    if confinement.landlock and landlock.landlock_version():
         landlock.write_only_beneath([confinement.folder, *confinement.writable])
     if seccomp.is_available():
-        seccomp.leave_attributes_alone()
+        seccomp.install_filter()
 
 
 def _limit(confinement: Confinement) -> None:
@@ -80,7 +80,7 @@ def _lower(limit: int, value: int) -> None:
     resource.setrlimit(limit, (most, most))
 
 
-def most_threads() -> int | None:
+def thread_limit() -> int | None:
     """For RLIMIT_NPROC, a fork bomb's end before it is seen; None for root, whom that limit does not bind."""
     if os.geteuid() == 0:
         return None
@@ -94,7 +94,7 @@ def most_threads() -> int | None:
     return count + SPARE_THREADS
 
 
-def take_precedence() -> None:
+def raise_priority() -> None:
     """Let this process, though not its children, run before all others: who watches a fork bomb must not queue behind it."""
     if not IS_LINUX:
         return

@@ -44,7 +44,7 @@ class _Beneath(ctypes.Structure):
 
 
 @cache
-def version() -> int:
+def landlock_version() -> int:
     """Version of this kernel's Landlock; 0 without."""
     if not IS_LINUX:
         return 0
@@ -56,7 +56,7 @@ def version() -> int:
 
 def write_only_beneath(folders: Iterable[Path]) -> None:
     """From now on this process and its descendants write only beneath these folders, and signal only each other."""
-    known = version()
+    known = landlock_version()
     rights = sum(bits for bits, since in SINCE.items() if known >= since)
     scopes = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS if known >= SCOPES_SINCE else 0
     asked = _Ruleset(rights, 0, scopes)

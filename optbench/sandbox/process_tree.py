@@ -23,7 +23,7 @@ KB_PER_MB = 1024
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedProcess:
     """A child that is gone: ``status`` as of ``waitpid``, and the most it ever had in memory, files included."""
 
     pid: int
@@ -53,7 +53,7 @@ def _children(pid: int) -> list[int]:
     out: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            out += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
+            out += map(int, read_proc(f"/proc/{pid}/task/{thread}/children").split())
     except OSError:  # gone; its children are the subreaper's now
         return out
     return out
@@ -73,7 +73,7 @@ def _by_parents(root: int) -> list[int]:
     return found
 
 
-def read(path: str) -> str:
+def read_proc(path: str) -> str:
     """A file of /proc."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -88,12 +88,12 @@ def read(path: str) -> str:
 def _stat(pid: int) -> list[str] | None:
     """Fields of /proc/pid/stat from the state on: the name before it may hold blanks and brackets."""
     try:
-        return read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        return read_proc(f"/proc/{pid}/stat").rpartition(")")[2].split()
     except OSError:
         return None
 
 
-def usage(pid: int) -> ps.Usage | None:
+def usage(pid: int) -> ps.ProcessUsage | None:
     """What a process uses, None when it is gone or dead; its processor time includes children that it has reaped."""
     if not IS_LINUX:
         return ps.usage(pid)
@@ -101,7 +101,7 @@ def usage(pid: int) -> ps.Usage | None:
     if fields is None or fields[0] in "ZX":
         return None
     ticks = sum(map(int, fields[11:15]))
-    return ps.Usage(pid, ticks / TICKS_PER_S, own_memory_mb(pid), int(fields[17]))
+    return ps.ProcessUsage(pid, ticks / TICKS_PER_S, own_memory_mb(pid), int(fields[17]))
 
 
 def own_memory_mb(pid: int) -> float:
@@ -126,7 +126,7 @@ def rss_mb(pid: int) -> float:
 
 def _sum_mb(path: str, names: tuple[str, ...]) -> float:
     try:
-        text = read(path)
+        text = read_proc(path)
     except OSError:
         return 0.0
     total = 0
@@ -145,9 +145,9 @@ def is_alive(pid: int) -> bool:
     return fields is not None and fields[0] not in "ZX"
 
 
-def reap() -> list[Ended] | None:
+def reap() -> list[EndedProcess] | None:
     """Children that have ended since the last call; None when there is no child at all."""
-    out: list[Ended] = []
+    out: list[EndedProcess] = []
     while True:
         try:
             pid, status, used = os.wait4(-1, os.WNOHANG)
@@ -158,28 +158,28 @@ def reap() -> list[Ended] | None:
         out.append(_ended(pid, status, used))
 
 
-def _ended(pid: int, status: int, used: resource.struct_rusage) -> Ended:
+def _ended(pid: int, status: int, used: resource.struct_rusage) -> EndedProcess:
     kilobytes = used.ru_maxrss if IS_LINUX else used.ru_maxrss / 1024
-    return Ended(pid, status, used.ru_utime + used.ru_stime, kilobytes / KB_PER_MB)
+    return EndedProcess(pid, status, used.ru_utime + used.ru_stime, kilobytes / KB_PER_MB)
 
 
-def kill_tree(spared: Iterable[int] = ()) -> tuple[list[Ended], int]:
+def kill_tree(spared: Iterable[int] = ()) -> tuple[list[EndedProcess], int]:
     """End every descendant of this process but the ``spared`` children's: who ended, and how many could not be killed.
 
     They are all stopped first, until no new one appears: nobody forks faster than it is killed. Then they are killed, and
     reaped until there is no child left.
     """
     stopped: set[int] = set()
-    while new := [pid for pid in _others(spared) if pid not in stopped]:
+    while new := [pid for pid in _unspared(spared) if pid not in stopped]:
         for pid in new:
-            send(pid, signal.SIGSTOP)
+            send_signal(pid, signal.SIGSTOP)
         stopped.update(new)
-    ended: list[Ended] = []
+    ended: list[EndedProcess] = []
     deadline = time.monotonic() + MAX_KILL_S
     while True:
-        left = _others(spared)
+        left = _unspared(spared)
         for pid in left:
-            send(pid, signal.SIGKILL)
+            send_signal(pid, signal.SIGKILL)
         ended += reap() or ()
         if not left:
             return ended, 0
@@ -188,7 +188,7 @@ def kill_tree(spared: Iterable[int] = ()) -> tuple[list[Ended], int]:
         time.sleep(0.0005)
 
 
-def _others(spared: Iterable[int]) -> list[int]:
+def _unspared(spared: Iterable[int]) -> list[int]:
     """Descendants of this process without the spared children and what is beneath them."""
     kept = set(spared)
     if not kept:
@@ -201,7 +201,7 @@ def _children_of_this() -> list[int]:
     return _children(os.getpid()) if IS_LINUX else ps.children(os.getpid())
 
 
-def send(pid: int, number: signal.Signals) -> None:
+def send_signal(pid: int, number: signal.Signals) -> None:
     """A signal to a process that may be gone."""
     try:
         os.kill(pid, number)

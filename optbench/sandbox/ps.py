@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 @dataclass(frozen=True)
-class Usage:
+class ProcessUsage:
     """What one process uses. Memory is its own: neither files nor, unlike ``rss``, what it maps of libraries."""
 
     pid: int
@@ -61,11 +61,11 @@ def descendants(root: int) -> list[int]:
     return list(found)
 
 
-def usage(pid: int) -> Usage | None:
+def usage(pid: int) -> ProcessUsage | None:
     row = rows().get(pid)
     if row is None or row.state.startswith("Z"):
         return None
-    return Usage(pid, seconds(row.cpu), row.rss_kb / 1024, 1)
+    return ProcessUsage(pid, seconds(row.cpu), row.rss_kb / 1024, 1)
 
 
 def seconds(text: str) -> float:

@@ -43,7 +43,7 @@ def is_available() -> bool:
     return IS_LINUX and os.uname().machine in MACHINES
 
 
-def leave_attributes_alone() -> None:
+def install_filter() -> None:
     """From now on this process and its descendants cannot change attributes of any file, nor limits of another process."""
     architecture, number, prlimit, idle, refused = MACHINES[os.uname().machine]
     code = b"".join(_instructions(architecture, prlimit, idle, refused))

@@ -36,26 +36,26 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
-        output, manner = done.stdout, f"importing it ends the process ({_manner(done.returncode)})"
+        output, manner = done.stdout, f"importing it ends the process ({_exit_words(done.returncode)})"
     except subprocess.TimeoutExpired as error:
         output, manner = error.stdout or b"", f"importing it takes more than {patience_s:g} s"
     finished = output.splitlines()
     for kind, name in wanted:
-        if _told(kind, name) not in finished:
+        if _progress_line(kind, name) not in finished:
             raise PluginError(f"{kind} {name!r} is unavailable: {located(kind)[name][0]}: {manner}")
 
 
 def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
     """What the process of its own does."""
-    end_with(parent)
+    end_with_parent(parent)
     for kind, name in wanted:
         with contextlib.suppress(OptbenchError):
             load_class(kind, name)
-        sys.stdout.buffer.write(_told(kind, name) + b"\n")
+        sys.stdout.buffer.write(_progress_line(kind, name) + b"\n")
         sys.stdout.buffer.flush()
 
 
-def end_with(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """An import that hangs ends with the process that waits for it."""
     if IS_LINUX:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -63,7 +63,7 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
-def is_own(path: Path) -> bool:
+def is_part_of_optbench(path: Path) -> bool:
     """Whether a plug-in is part of optbench: of the package, or of the source tree."""
     root = checkout()
     return path.is_relative_to(Path(__file__).parents[1]) or (root is not None and path.is_relative_to(root / path.parent.name))
@@ -79,7 +79,7 @@ def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
             spec = entry.get(key) if isinstance(entry, Mapping) else entry
             name = str(spec).partition(":")[0].partition("[")[0].strip()
             paths = located(kind).get(name, [])
-            if paths and not is_own(paths[0]):
+            if paths and not is_part_of_optbench(paths[0]):
                 yield kind, name
 
 
@@ -87,9 +87,9 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _told(kind: str, name: str) -> bytes:
+def _progress_line(kind: str, name: str) -> bytes:
     return f"optbench imported {kind} {name}".encode()
 
 
-def _manner(code: int) -> str:
+def _exit_words(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"

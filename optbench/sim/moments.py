@@ -13,7 +13,18 @@ import numpy as np
 
 from optbench.errors import OptbenchError
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.sim.kernel.moments import LISTED, OPTIONS, REFUSED, Desk, end_run, new_desk, open_desk, take_up, wait, will_happen
+from optbench.sim.kernel.moments import (
+    LISTED,
+    OPTIONS,
+    REFUSED,
+    DecisionTable,
+    end_run,
+    first_moment,
+    new_decision_table,
+    start_option,
+    wait,
+    will_happen,
+)
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import NOW, RUNNING, State, last_moment, new_state, schedule_of
@@ -41,9 +52,9 @@ class Moment:
     Option k starts ``task[k]`` in ``mode[k]``; options are sorted by task in the order of ``ready``, then by mode.
     """
 
-    def __init__(self, instance: Instance, plant: Plant, state: State, desk: Desk) -> None:
+    def __init__(self, instance: Instance, plant: Plant, state: State, decisions: DecisionTable) -> None:
         self.instance, self.plant, self.state = instance, plant, state
-        self._desk = desk
+        self._decisions = decisions
 
     @property
     def now(self) -> float:
@@ -52,22 +63,22 @@ class Moment:
 
     @property
     def num_options(self) -> int:
-        return int(self._desk.held[OPTIONS])
+        return int(self._decisions.held[OPTIONS])
 
     @property
     def task(self) -> Ints:
         """Task of each option."""
-        return self._desk.option_task[: self.num_options]
+        return self._decisions.option_task[: self.num_options]
 
     @property
     def mode(self) -> Ints:
         """Mode of each option."""
-        return self._desk.option_mode[: self.num_options]
+        return self._decisions.option_mode[: self.num_options]
 
     @property
     def ready(self) -> Ints:
         """Every task that is released and whose predecessors have ended, in the order in which they became so."""
-        return self._desk.ready[: self._desk.held[LISTED]]
+        return self._decisions.ready[: self._decisions.held[LISTED]]
 
     @property
     def free(self) -> Ints:
@@ -127,20 +138,20 @@ class Moment:
 def run_decisions(instance: Instance, decide: Decide, faults: Sequence[Fault] = (), until: float = math.inf) -> TimedTrace:
     """Run from time 0 until everything has ended, nothing can be done any more, or nothing happens up to ``until``."""
     plant = plant_of(instance, faults)
-    state, desk = new_state(plant), new_desk(plant)
-    moment, until = Moment(instance, plant, state, desk), last_moment(instance, until)
-    rows = addresses(plant), addresses(state), addresses(desk)
+    state, decisions = new_state(plant), new_decision_table(plant)
+    moment, until = Moment(instance, plant, state, decisions), last_moment(instance, until)
+    rows = addresses(plant), addresses(state), addresses(decisions)
     spent: list[float] = []
-    options = open_desk(*rows, until)
+    options = first_moment(*rows, until)
     while options:
         began = time.perf_counter()
         decision = decide(moment)
         spent.append(time.perf_counter() - began)
         if decision is not None:
             pair = _pair(decision)
-            options = take_up(*rows, *pair, until)
+            options = start_option(*rows, *pair, until)
             if options == REFUSED:
-                raise DecisionError(f"{instance.name} at {moment.now:g}: {_why_not(moment, *pair)}")
+                raise DecisionError(f"{instance.name} at {moment.now:g}: {_why_impossible(moment, *pair)}")
         elif not moment.can_wait:
             raise DecisionError(
                 f"{instance.name} at {moment.now:g}: the policy waits, but nothing will happen until it starts one of "
@@ -160,7 +171,7 @@ def _pair(decision: Any) -> tuple[int, int]:
         raise DecisionError(f"a policy decided {decision!r}; a decision is a pair (task, mode), or None to wait") from None
 
 
-def _why_not(moment: Moment, task: int, mode: int) -> str:
+def _why_impossible(moment: Moment, task: int, mode: int) -> str:
     """What is wrong with a pair that cannot start."""
     instance = moment.instance
     if not 0 <= task < instance.num_tasks:

@@ -24,7 +24,7 @@ from optbench.sim.kernel.state import NONE, TROUBLE, State, last_moment, new_sta
 DEPTH = 100
 
 
-class TroubleError(OptbenchError):
+class NoRoomError(OptbenchError):
     """The kernel ran out of the room that was made for its events or for interrupted parts."""
 
 
@@ -60,7 +60,7 @@ def list_rule(
     return Rule(
         base=np.array(np.broadcast_to(base, n), dtype=np.float64),
         after=np.zeros(n),
-        home=homes(instance),
+        home=queue_of_tasks(instance),
         weight=np.array([ready_weight, end_weight, late_weight, energy_weight, load, patience, math.inf], dtype=np.float64),
         option=np.array([depth, strict, lookahead, (np.diff(instance.modes.req_ptr) == 0).any()], dtype=np.int64),
         mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
@@ -83,7 +83,7 @@ def within_caps(instance: Instance) -> Bools:
     return out
 
 
-def homes(instance: Instance) -> Ints:
+def queue_of_tasks(instance: Instance) -> Ints:
     """The queue of each task: that of its pool where it has one only, else that of the whole plant (the last).
 
     Where a mode takes several pools or a cap joins them, what frees one pool can unblock a task of another: one queue for all.
@@ -102,5 +102,5 @@ def run_rule(instance: Instance, rule: Rule, faults: Sequence[Fault] = (), until
     state = new_state(plant)
     run(addresses(plant), addresses(state), addresses(rule), last_moment(instance, until))
     if state.tally[TROUBLE]:
-        raise TroubleError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
+        raise NoRoomError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
     return Trace(plant, state, schedule_of(instance, plant, state))

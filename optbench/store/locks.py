@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from optbench.errors import OptbenchError
-from optbench.sandbox.job_folder import remove
+from optbench.sandbox.job_folder import remove_folder
 
 LOCK = "lock"
 
@@ -24,7 +24,7 @@ class StudyBusyError(OptbenchError):
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """Wait for the lock, and hold it."""
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -32,7 +32,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def only_runner(study: str, path: Path) -> Iterator[None]:
+def study_lock(study: str, path: Path) -> Iterator[None]:
     """Hold a study, or say who does."""
     with path.open("a+") as lock:
         if not _try(lock):
@@ -54,8 +54,8 @@ def work_folder(parent: Path, guard: Path) -> Iterator[Path]:
 
     Under the lock ``guard``, so that no folder is taken for a dead runner's between its making and its locking.
     """
-    with alone(guard):
-        sweep(parent)
+    with exclusive_lock(guard):
+        remove_dead_folders(parent)
         folder = parent / f"{os.getpid()}-{os.urandom(3).hex()}"
         folder.mkdir()
         lock = (folder / LOCK).open("a")
@@ -64,10 +64,10 @@ def work_folder(parent: Path, guard: Path) -> Iterator[Path]:
         with lock:
             yield folder
     finally:
-        remove(folder)
+        remove_folder(folder)
 
 
-def sweep(parent: Path) -> None:
+def remove_dead_folders(parent: Path) -> None:
     """Remove the folders whose runner is no longer alive."""
     for folder in parent.iterdir():
         try:
@@ -76,7 +76,7 @@ def sweep(parent: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):
             dead = True
         if dead:
-            remove(folder)
+            remove_folder(folder)
 
 
 def _try(lock: IO[str]) -> bool:

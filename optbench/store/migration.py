@@ -87,7 +87,7 @@ def migrate(folder: Path) -> Migrated:
         shutil.copy2(folder / "results.jsonl", folder / OLD_RECORDS)
     write_whole(folder / "results.jsonl", b"".join(lines))
     for old_key in old_records.keys() - new_keys:
-        _put_away(folder, old_key, moved=old_key in done.moved)
+        _move_files(folder, old_key, moved=old_key in done.moved)
     for old_hash, instance in new_hash.items():
         if old_hash != instance.hash:
             (folder / "instances" / f"{old_hash}.pickle").unlink(missing_ok=True)
@@ -95,7 +95,7 @@ def migrate(folder: Path) -> Migrated:
     return done
 
 
-def mark(folder: Path) -> None:
+def mark_current(folder: Path) -> None:
     """A new store is up to date."""
     if not (folder / MARKER).exists():
         write_whole(folder / MARKER, FORMAT.encode())
@@ -198,7 +198,7 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
     return record
 
 
-def _put_away(folder: Path, key: str, *, moved: bool) -> None:
+def _move_files(folder: Path, key: str, *, moved: bool) -> None:
     """The files of a cell under its old key: copied to the new one, else kept aside, since nothing can make them again."""
     files, kept = folder / "cells" / key, folder / OLD_CELLS / key
     if moved or kept.exists():

@@ -20,7 +20,7 @@ from optbench.store.records import FORMAT, Record
 HEAD = re.compile(rb'\{"format": "%s", "version": \d+, "key": "([^"\\]+)"' % FORMAT.encode())
 
 
-class DamagedRecord(UserWarning):
+class DamagedRecordWarning(UserWarning):
     """A line of the store that is no record."""
 
 
@@ -102,4 +102,4 @@ class Records(Mapping[str, Record]):
         with self.file.open("rb") as file:
             number = file.read(offset).count(b"\n") + 1
         what = f"{self.file}, line {number}: no record, passed ({type(error).__name__}: {error}): {line[:60]!r}"
-        warnings.warn(DamagedRecord(what), stacklevel=2)
+        warnings.warn(DamagedRecordWarning(what), stacklevel=2)

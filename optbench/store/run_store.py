@@ -24,9 +24,9 @@ from optbench.errors import OptbenchError
 from optbench.model.files.instance_json import instance_from_dict
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
-from optbench.sandbox.job_folder import read_left
-from optbench.store.locks import alone, only_runner, work_folder
-from optbench.store.migration import is_current, mark, migrate
+from optbench.sandbox.job_folder import read_bounded_file
+from optbench.store.locks import exclusive_lock, study_lock, work_folder
+from optbench.store.migration import is_current, mark_current, migrate
 from optbench.store.migration import write_whole as write_whole
 from optbench.store.record_index import Records
 from optbench.store.records import Record
@@ -58,8 +58,8 @@ class Store:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             self._bring_up_to_date()
             self.file.touch()
-            mark(self.folder)
-            with alone(self._lock):
+            mark_current(self.folder)
+            with exclusive_lock(self._lock):
                 self._repair()
         return self
 
@@ -74,7 +74,7 @@ class Store:
         if self._is_current:
             return
         if not is_current(self.folder):
-            with self.writing(), alone(self._lock):
+            with self.writing(), exclusive_lock(self._lock):
                 if not is_current(self.folder):
                     print(f"{self.folder}: written by an earlier optbench; bringing it up to date", file=sys.stderr)
                     print("\n".join(migrate(self.folder).lines()), file=sys.stderr)
@@ -87,7 +87,7 @@ class Store:
         ``replaces`` is the record that the cell is known to have. Where it has got another one in the meantime, by a runner
         at work at the same time, that one stays and is returned.
         """
-        with self.writing(), alone(self._lock):
+        with self.writing(), exclusive_lock(self._lock):
             known = self.records().get(record.key)
             if known is not None and (replaces is None or known.began_at != replaces.began_at):
                 return known
@@ -113,7 +113,7 @@ class Store:
 
     def only_runner(self, study: str) -> AbstractContextManager[None]:
         """Hold a study, or say which process does."""
-        return only_runner(study, self.study_folder(study) / "lock")
+        return study_lock(study, self.study_folder(study) / "lock")
 
     def work_folder(self) -> AbstractContextManager[Path]:
         """A folder for the jobs of one runner; those of dead runners are removed."""
@@ -200,7 +200,7 @@ def _load_instance(path: Path) -> Instance:
 
 def read_foreign_instance(path: Path) -> Instance:
     """An instance that a child wrote: data to be checked, never code to be run."""
-    return instance_from_dict(parse_json(read_left(path).decode("utf-8")))
+    return instance_from_dict(parse_json(read_bounded_file(path).decode("utf-8")))
 
 
 def _aside_name(key: str, began_at: str) -> str:

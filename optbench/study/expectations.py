@@ -12,7 +12,7 @@ from optbench.study.declared import BEST, Claim, SolverEntry, Study
 from optbench.study.fields import known_keys, real, refuse, tables, text
 from optbench.study.formula_binding import Formula, cell_number, condition, number
 from optbench.study.formula_errors import FormulaError
-from optbench.study.formula_names import Scope, slip_of
+from optbench.study.formula_names import Scope, probable_name
 from optbench.study.formula_syntax import Node, Number, Unary, parse
 
 CLAIM_KEYS = ("text", "source", "paper", "ours", "better", "tolerance", "bound")
@@ -92,7 +92,7 @@ def read_metrics(value: Any) -> tuple[str, ...]:
             refuse(field, name, "the name of a metric, such as energy_j")
         if name in value[:k]:
             raise FileFormatError(f"{field} is {name!r}, which is metrics[{value.index(name)}] again")
-        meant = slip_of(name)
+        meant = probable_name(name)
         if meant is not None:
             raise FileFormatError(f"{field} is {name!r}, which no family reports; did you mean {meant!r}?")
     return tuple(value)

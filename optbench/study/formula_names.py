@@ -48,7 +48,7 @@ KNOWN = (*CONDITIONS, *MEASURES, *OF_SCHEDULES, *OF_STREAMS, *OF_FLOORS)
 SLIP = 0.8
 
 
-def slip_of(name: str) -> str | None:
+def probable_name(name: str) -> str | None:
     """The known metric that a name was probably meant to be."""
     close = get_close_matches(name, [each for each in KNOWN if each != name], n=1, cutoff=SLIP)
     return close[0] if close and name not in KNOWN else None

@@ -17,7 +17,7 @@ from optbench.plugins import specs
 MOST = 10_000
 
 
-def spread(name: str, params: Mapping[str, str], cls: type | None) -> list[dict[str, str]]:
+def expand_grid(name: str, params: Mapping[str, str], cls: type | None) -> list[dict[str, str]]:
     """Every combination of the parameters' values, the last parameter varying fastest."""
     hints = {} if cls is None else specs.hints_of(cls, f"plug-in {name!r}")
     axes = []

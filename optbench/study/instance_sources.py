@@ -26,7 +26,7 @@ KEY_DIGITS = 32
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeInstance:
     """An instance of a study, or why there is none."""
 
     target: str
@@ -88,24 +88,24 @@ def is_public(target: str) -> bool:
     return "/" in target and target.partition("/")[0] in data_sets() and not Path(target).is_file()
 
 
-def recall(folder: Path, key: str) -> Made | None:
+def read_note(folder: Path, key: str) -> MadeInstance | None:
     """What was noted of a source; None where nothing was, or its instance is gone or, after a power cut, empty."""
     try:
-        made = known_fields(Made, json.loads(_note(folder, key).read_text(encoding="utf-8")))
+        made = known_fields(MadeInstance, json.loads(_note_file(folder, key).read_text(encoding="utf-8")))
         return made if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size else None
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 
-def note_made(folder: Path, key: str, made: Made) -> None:
+def write_note(folder: Path, key: str, made: MadeInstance) -> None:
     """Note what a source came to, once its instance is in the folder; failures are not noted, for they may pass."""
     if made.instance_hash is None:
         return
-    path = _note(folder, key)
+    path = _note_file(folder, key)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(json.dumps(asdict(made)), encoding="utf-8")
     os.replace(temporary, path)
 
 
-def _note(folder: Path, key: str) -> Path:
+def _note_file(folder: Path, key: str) -> Path:
     return folder / f"source-{key}.json"

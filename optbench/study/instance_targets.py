@@ -15,7 +15,7 @@ from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, load_problem, names
 from optbench.study.canonical import canonical
 from optbench.study.fields import elements, shown, text
-from optbench.study.grids import spec_text, spread
+from optbench.study.grids import expand_grid, spec_text
 from optbench.study.instance_sources import generator_of, is_public, problem_name
 
 EXAMPLE = '["gpu_dag:tasks=20", "jobshop/ft06", "mine/*.json"]'
@@ -91,7 +91,7 @@ def _public(spec: str, folder: Path) -> bool:
 
 def _specs(spec: str, name: str) -> list[str]:
     _, params = specs.parse(spec)
-    found = [spec_text(name, each) for each in spread(name, params, load_class("problem", name))]
+    found = [spec_text(name, each) for each in expand_grid(name, params, load_class("problem", name))]
     for each in found:
         load_problem(each)  # values outside what is allowed are found here, not after an hour
     return found

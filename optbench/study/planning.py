@@ -10,7 +10,7 @@ from optbench.model.files.strict_json import jsonable
 from optbench.study.cells import BOUNDS, Cell, derived_seed
 from optbench.study.code_version import code_hash, contents_of
 from optbench.study.declared import CellBudget, SolverEntry, Study, known_fields
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 
 FORMAT, VERSION = "optbench-plan", 1
 
@@ -23,7 +23,7 @@ class Plan:
     """
 
     study: Study
-    made: tuple[Made, ...]
+    made: tuple[MadeInstance, ...]
     cells: tuple[Cell, ...]
     changed: str | None = field(default=None, compare=False)
 
@@ -54,17 +54,17 @@ class Plan:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
         """As it was planned; no plug-in is looked at."""
-        made = tuple(known_fields(Made, each) for each in data["made"])
+        made = tuple(known_fields(MadeInstance, each) for each in data["made"])
         return cls(Study.from_dict(data["declared"]), made, tuple(Cell.from_dict(each) for each in data["cells"]))
 
 
-def plan(study: Study, made: tuple[Made, ...]) -> Plan:
+def plan(study: Study, made: tuple[MadeInstance, ...]) -> Plan:
     """Cells in the order in which they are run: all bounds, then instance by instance, so that partial results compare."""
     cells = [*_bounding(study, made), *_solving(study, made)]
     return Plan(study, made, tuple({cell.key: cell for cell in cells}.values()))
 
 
-def _bounding(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
+def _bounding(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
     """An objective in order is bounded by each solve, at its incumbents; anything else once per instance."""
     budget = CellBudget(time_limit_s=study.bound_limit_s)
     for each in made:
@@ -74,7 +74,7 @@ def _bounding(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
             )
 
 
-def _solving(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
+def _solving(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
     codes = {entry.label: code_of(entry) for entry in study.solvers}
     for each in made:
         for repetition in range(study.repetitions):
@@ -88,7 +88,7 @@ def code_of(entry: SolverEntry) -> str:
     return code_hash("solver", entry.name) + contents_of(entry.params)
 
 
-def _cell(made: Made, entry: SolverEntry, code: str, repetition: int) -> Cell:
+def _cell(made: MadeInstance, entry: SolverEntry, code: str, repetition: int) -> Cell:
     assert made.instance_hash is not None
     seed = derived_seed(made.seed, repetition)
     return Cell(

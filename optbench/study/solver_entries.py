@@ -15,7 +15,7 @@ from optbench.plugins.params import PARAMS
 from optbench.study.canonical import canonical
 from optbench.study.declared import BEST, CellBudget, SolverEntry
 from optbench.study.fields import duration, elements, is_none, known_keys, limit, memory, positive, refuse, text, whole
-from optbench.study.grids import spec_text, spread
+from optbench.study.grids import expand_grid, spec_text
 from optbench.workspace import activate
 
 EXAMPLE = '["cpsat:time_limit=10s", "heft"]'
@@ -69,7 +69,7 @@ def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_Draft]:
         refuse(f"{field}.name", label, f"a printable label other than {BEST!r}")
     try:
         name, params = specs.parse(spec)
-        grid = spread(name, params, load_class("solver", name))
+        grid = expand_grid(name, params, load_class("solver", name))
     except OptbenchError as error:
         raise FileFormatError(f"{where}: {error}") from None
     if label is not None and len(grid) > 1:

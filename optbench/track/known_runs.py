@@ -73,7 +73,7 @@ class KnownRuns:
         return changed or not set(self.metrics) <= set(run.all_metrics())
 
 
-def one_each(runs: Iterable[KnownRuns]) -> tuple[dict[str, KnownRuns], list[KnownRuns]]:
+def without_duplicates(runs: Iterable[KnownRuns]) -> tuple[dict[str, KnownRuns], list[KnownRuns]]:
     """By cell the run that stays, and the doubles: a complete run is kept before one that is not, then the oldest id."""
     kept: dict[str, KnownRuns] = {}
     doubles = []

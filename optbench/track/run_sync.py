@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
-from optbench.track.known_runs import PARENT, KnownRuns, one_each
+from optbench.track.known_runs import PARENT, KnownRuns, without_duplicates
 from optbench.track.runs import (
     CELL,
     CONTENT,
@@ -35,7 +35,7 @@ PAUSE_S = 0.5
 T = TypeVar("T")
 
 
-class Sender:
+class RunSender:
     """Use once, under the workspace's lock. ``known`` is what the store holds of the group, None where that must be asked."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Sender:
 
     def look(self) -> None:
         """Ask for all runs of the group, and remove doubles."""
-        self.known, doubles = one_each(self._search(f"tags.`{GROUP}` = '{self.group}'"))
+        self.known, doubles = without_duplicates(self._search(f"tags.`{GROUP}` = '{self.group}'"))
         for seen in doubles:
             self._delete(seen)
             self.counts["removed"] += 1
@@ -104,7 +104,7 @@ class Sender:
 
     def _look_up(self, cell: str) -> None:
         """A run whose creation was not answered may be there all the same."""
-        kept, _ = one_each(self._search(f"tags.`{CELL}` = '{cell}'"))
+        kept, _ = without_duplicates(self._search(f"tags.`{CELL}` = '{cell}'"))
         self.known.pop(cell, None)
         self.known.update(kept)
 

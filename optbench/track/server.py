@@ -76,7 +76,7 @@ def serving(
             _wait_for(child, url, log)
             yield child
         finally:
-            end(child)
+            end_session(child)
             guard.kill()
             guard.communicate()
 
@@ -86,13 +86,13 @@ def _wait_for(child: subprocess.Popen[bytes], url: str, log: Path) -> None:
     while time.monotonic() < deadline:
         if child.poll() is not None:
             raise TrackingError(f"the server ended with exit code {child.returncode}; {log} ends with: {_tail(log)}")
-        if answers(url):
+        if is_responding(url):
             return
         time.sleep(LOOK_S)
     raise TrackingError(f"the server does not answer at {url} after {START_S:g} s; {log} ends with: {_tail(log)}")
 
 
-def answers(url: str) -> bool:
+def is_responding(url: str) -> bool:
     """Whether a page comes back."""
     try:
         with urllib.request.urlopen(url, timeout=2) as reply:
@@ -101,7 +101,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
+def end_session(child: subprocess.Popen[bytes]) -> None:
     """Ask its whole session to leave, and then make it."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:

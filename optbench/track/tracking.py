@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.track.known_runs import KnownRuns
-from optbench.track.run_sync import Sender
+from optbench.track.run_sync import RunSender
 from optbench.track.runs import SyncReport, TrackedRun, TrackingError
 from optbench.track.tracking_address import VARIABLE, TrackingAddress, prepare, stamp
 
@@ -51,7 +51,7 @@ class Tracking:
     def client(self) -> MlflowClient:
         """MLflow's own, with which sent runs can be read."""
         if self._client is None:
-            with translated(self.place.uri):
+            with as_tracking_errors(self.place.uri):
                 from mlflow.tracking import MlflowClient
 
                 self.place.make()
@@ -72,7 +72,7 @@ class Tracking:
         ``on_sent(done, total)`` counts the children.
         """
         runs = list(children)
-        with self.place.locked() as lock, translated(self.place.uri):
+        with self.place.locked() as lock, as_tracking_errors(self.place.uri):
             if lock.read_text() != self._mark:  # another process has been here
                 self._known.clear()
             self._mark = stamp(lock)
@@ -90,7 +90,7 @@ class Tracking:
     ) -> SyncReport:
         number = self._experiment(experiment, restore)
         place = (number, parent.cell)
-        sender = Sender(self.client, number, parent.cell, self.attempts, self._known.get(place), restore)
+        sender = RunSender(self.client, number, parent.cell, self.attempts, self._known.get(place), restore)
         parent_run_id = sender.send(parent, None)
         if sender.counts["deleted"]:  # with the parent, its configuration was deleted
             sender.counts["deleted"] += len(children)
@@ -124,7 +124,7 @@ class Tracking:
 
 
 @contextmanager
-def translated(uri: str) -> Iterator[None]:
+def as_tracking_errors(uri: str) -> Iterator[None]:
     """What goes wrong in MLflow, in our words."""
     prepare()
     from mlflow.exceptions import MlflowException
@@ -136,10 +136,10 @@ def translated(uri: str) -> Iterator[None]:
         remedy = "`pip install 'optbench[server]'`, and postgresql+psycopg2://... as address"
         raise TrackingError(f"tracking store {uri} needs the package {error.name!r}, which is not installed: {remedy}") from error
     except (MlflowException, SQLAlchemyError, OSError) as error:
-        raise TrackingError(f"tracking store {uri}: {told(error)}; ${VARIABLE} names another store") from error
+        raise TrackingError(f"tracking store {uri}: {error_line(error)}; ${VARIABLE} names another store") from error
 
 
-def told(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """What went wrong in a line: the client wraps a refused connection in some 500 characters."""
     said = " ".join(str(error).split())
     for sign, words in SIGNS.items():

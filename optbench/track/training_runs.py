@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.track.runs import CELL, MAX_PARAM, PREFIX
-from optbench.track.tracking import EXPERIMENT_TAGS, Tracking, translated
+from optbench.track.tracking import EXPERIMENT_TAGS, Tracking, as_tracking_errors
 from optbench.track.tracking_address import prepare
 
 # MLflow takes so many metrics in a request, and these signs in a name.
@@ -23,7 +23,7 @@ def track_training(solver: str, about: Mapping[str, Any], history: Sequence[Mapp
     """Write one run to experiment ``optbench/train`` and return its id."""
     prepare()
     tracking = Tracking()
-    with translated(tracking.place.uri):
+    with as_tracking_errors(tracking.place.uri):
         from mlflow.entities import Metric, Param, RunTag
 
         client = tracking.client

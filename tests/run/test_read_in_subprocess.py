@@ -70,7 +70,7 @@ def start(root: Path, source: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=root, env=environment(), capture_output=True, text=True, timeout=100, check=False)
 
 
-@pytest.mark.skipif(not landlock.version(), reason="without Landlock an import may write where it likes")
+@pytest.mark.skipif(not landlock.landlock_version(), reason="without Landlock an import may write where it likes")
 def test_an_import_that_patches_the_verifier_is_not_believed(tmp_path: Path) -> None:
     done = start(tmp_path, FORGES.replace("{root!r}", repr(str(tmp_path))))
     assert done.returncode == 5, done.stderr

@@ -24,7 +24,7 @@ def can(work):
         return error.strerror
     return "done"
 """
-WITH_LANDLOCK = pytest.mark.skipif(landlock.version() < 1, reason="this kernel has no Landlock")
+WITH_LANDLOCK = pytest.mark.skipif(landlock.landlock_version() < 1, reason="this kernel has no Landlock")
 WITH_SECCOMP = pytest.mark.skipif(not seccomp.is_available(), reason="no filter for this machine")
 
 
@@ -63,7 +63,7 @@ def test_writing_ends_at_the_folder_and_reading_does_not(folders: tuple[Path, Pa
     assert (folders[1] / "file").read_text() == "content"
 
 
-@pytest.mark.skipif(landlock.version() < 6, reason="this kernel's Landlock knows nothing of signals")
+@pytest.mark.skipif(landlock.landlock_version() < 6, reason="this kernel's Landlock knows nothing of signals")
 def test_signals_stay_inside(folders: tuple[Path, Path]) -> None:
     said = run(
         folders,
@@ -127,7 +127,7 @@ def test_root_gives_up_its_rights_for_good(folders: tuple[Path, Path]) -> None:
 @WITH_LANDLOCK
 def test_older_versions_are_asked_for_what_they_know(folders: tuple[Path, Path]) -> None:
     """A kernel refuses rights that it does not know; one that knows more takes the fewer."""
-    for version in range(1, landlock.version() + 1):
+    for version in range(1, landlock.landlock_version() + 1):
         said = run(
             folders,
             f"landlock.version = lambda: {version}; landlock.write_only_beneath([inside])",
@@ -137,5 +137,5 @@ def test_older_versions_are_asked_for_what_they_know(folders: tuple[Path, Path])
 
 
 def test_the_version_is_a_number() -> None:
-    assert landlock.version() >= 0 and (sys.platform == "linux" or not landlock.version())
+    assert landlock.landlock_version() >= 0 and (sys.platform == "linux" or not landlock.landlock_version())
     assert os.path.exists(landlock.DEVICES[0])

@@ -9,7 +9,7 @@ import pytest
 from optbench.errors import OptbenchError
 from optbench.plugins.discovery import load_class
 from optbench.plugins.specs import parse
-from optbench.study.grids import spec_text, spread
+from optbench.study.grids import expand_grid, spec_text
 from optbench.study.instance_targets import natural, read_targets
 
 SHOP = "2 2\n0 3 1 2\n0 4 1 2\n"
@@ -23,7 +23,7 @@ def refusal(folder: Path, *specs: str) -> str:
 
 def combinations(spec: str) -> list[str]:
     name, params = parse(spec)
-    return [spec_text(name, each) for each in spread(name, params, load_class("problem", name))]
+    return [spec_text(name, each) for each in expand_grid(name, params, load_class("problem", name))]
 
 
 def test_grids_are_written_out_the_last_parameter_varying_fastest() -> None:

@@ -40,7 +40,7 @@ STAGES = ((False, False), (True, False), (False, True), (True, True))
 
 
 @dataclass(eq=False)
-class Trial:
+class TrialArrays:
     """Arrays of one instance in the layout of ``propagate``."""
 
     head: Ints
@@ -112,7 +112,7 @@ def _search(refutes: Callable[[int], bool], low: int, top: int, deadline: float)
     return low
 
 
-def _refutes(trial: Trial, makespan: int, partial: bool, shaved: bool, deadline: float) -> bool:
+def _refutes(trial: TrialArrays, makespan: int, partial: bool, shaved: bool, deadline: float) -> bool:
     from optbench.bounds.combinatorial.propagate import propagate, shave
 
     a, b, alive = trial.state(makespan)
@@ -148,12 +148,12 @@ def _refutes(trial: Trial, makespan: int, partial: bool, shaved: bool, deadline:
     return False
 
 
-def trial_of(relaxation: Relaxation) -> Trial:
+def trial_of(relaxation: Relaxation) -> TrialArrays:
     """The arrays of an instance."""
     instance, w = relaxation.instance, relaxation.windows
     order = np.asarray(by_source(instance), dtype=np.int64)
     latest = latest_ends(instance, w)
-    return Trial(
+    return TrialArrays(
         head=w.head.astype(np.int64),
         tail=w.tail.astype(np.int64),
         latest=np.where(np.isfinite(latest), latest, NEVER).astype(np.int64),

@@ -27,7 +27,7 @@ SMALL = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
+class MergedInstance:
     """The instance to bound, and the number there of each mode; the instance itself where nothing is gained."""
 
     instance: Instance
@@ -38,26 +38,26 @@ class Merged:
         return replace(schedule, mode=self.mode[schedule.mode])
 
 
-def merge_pools(instance: Instance) -> Merged:
+def merge_pools(instance: Instance) -> MergedInstance:
     """The instance with its alike pools merged where it is large and that at least halves their number.
 
     Merged pools may be alike in turn, so that it is repeated; what comes out is left as it is when it is merged again.
     """
-    found = Merged(instance, np.arange(instance.num_modes))
+    found = MergedInstance(instance, np.arange(instance.num_modes))
     while int(np.diff(found.instance.modes.kind_ptr)[instance.tasks.kind].sum()) > SMALL:
-        classes = alike(found.instance)
+        classes = alike_pools(found.instance)
         if 2 * (int(classes.max(initial=0)) + 1) > found.instance.num_pools:
             break
-        again = merged(found.instance, classes)
-        found = Merged(again.instance, again.mode[found.mode])
+        again = merge_classes(found.instance, classes)
+        found = MergedInstance(again.instance, again.mode[found.mode])
     return found
 
 
-def alike(instance: Instance) -> Ints:
+def alike_pools(instance: Instance) -> Ints:
     """Class of each pool, numbered by their first pools."""
     pools, modes, tariffs = instance.pools, instance.modes, instance.tariffs
     capped = instance.under[instance.limits.cap_place]
-    asked = _asked(modes, instance.num_pools)
+    asked = _usage_by_pool(modes, instance.num_pools)
     number: dict[tuple[object, ...], int] = {}
     out = []
     for p in range(instance.num_pools):
@@ -67,7 +67,7 @@ def alike(instance: Instance) -> Ints:
     return np.asarray(out, dtype=np.int64)
 
 
-def _asked(modes: Modes, num_pools: int) -> list[bytes]:
+def _usage_by_pool(modes: Modes, num_pools: int) -> list[bytes]:
     """What modes ask of each pool, as bytes to compare: a set of (physics of the mode, devices of this pool)."""
     size = np.diff(modes.req_ptr)
     devices = np.bincount(np.repeat(np.arange(len(size)), size), weights=modes.req_count, minlength=len(size))
@@ -80,7 +80,7 @@ def _asked(modes: Modes, num_pools: int) -> list[bytes]:
     return [table[cut[p] : cut[p + 1], 1:].tobytes() for p in range(num_pools)]
 
 
-def merged(instance: Instance, classes: Ints) -> Merged:
+def merge_classes(instance: Instance, classes: Ints) -> MergedInstance:
     """The instance with the pools of each class as one pool."""
     pools = instance.pools
     _, first, size = np.unique(classes, return_index=True, return_counts=True)
@@ -95,7 +95,7 @@ def merged(instance: Instance, classes: Ints) -> Merged:
         tariffs = replace(tariffs, price_usd_per_kwh=price, carbon_g_per_kwh=carbon)
     links = _merged_links(instance.links, classes)
     stream = None if instance.stream is None else _merged_stream(instance.stream, classes)
-    return Merged(replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream), number)
+    return MergedInstance(replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream), number)
 
 
 def _merged_stream(stream: Stream, classes: Ints) -> Stream:

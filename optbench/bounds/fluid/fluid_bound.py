@@ -86,7 +86,7 @@ def solve_fluid(
     fluid = fluid_model(instance, keep_edges)
     program = fluid.program()
     built = time.perf_counter()
-    dual = _duals(fluid, _told_apart(fluid, program), time_limit_s - (built - began), known)
+    dual = _duals(fluid, _with_rows_for_floors(fluid, program), time_limit_s - (built - began), known)
     solved = time.perf_counter()
     if dual is None:
         return None
@@ -112,7 +112,7 @@ def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Flo
     return solve_program(fluid, program, time_limit_s).dual
 
 
-def _told_apart(fluid: Fluid, program: LinearProgram) -> LinearProgram:
+def _with_rows_for_floors(fluid: Fluid, program: LinearProgram) -> LinearProgram:
     """The programme to solve: floors of metrics give way to rows that say the same, whose duals tell why it is so."""
     lower = program.lower.copy()
     floors = [fluid.makespan, *fluid.metric.values()]

@@ -48,7 +48,7 @@ def certificate(lp: LinearProgram, dual: Floats) -> Certificate:
     shift = max(0, DUAL_BITS - _exponent_of_terms(lp, dual))
     # Multiplying by a power of two is exact; rint gives integers that Python holds in full.
     numerator = [int(x) for x in np.rint(np.ldexp(dual, shift)).tolist()]
-    _spare_unbounded(lp, numerator, shift)
+    _lower_for_unbounded(lp, numerator, shift)
     return Certificate(tuple(numerator), shift)
 
 
@@ -144,7 +144,7 @@ def round_down(value: Fraction) -> float:
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
-def _spare_unbounded(lp: LinearProgram, numerator: list[int], shift: int) -> None:
+def _lower_for_unbounded(lp: LinearProgram, numerator: list[int], shift: int) -> None:
     """Lower the duals of rows until no column without upper bound has a negative reduced cost (all its entries are ≥ 0)."""
     row = lp.row
     for column in np.flatnonzero(np.isinf(lp.upper)).tolist():

@@ -83,7 +83,7 @@ def path_bound(
         return None
     wanted = offered if units is None or not instance.is_open else units
     energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
-    program = stream_program(energy, work, whole(instance, work), Demand(wanted, sojourn_s))
+    program = stream_program(energy, work, single_slot(instance, work), Demand(wanted, sojourn_s))
     if program.unbounded_waste:
         return None
     answer = solve_scaled(program.lp, TIME_LIMIT_S)
@@ -114,7 +114,7 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
     }
     floors = {name: floor.j_per_unit for name, floor in found.items() if floor is not None}
     if "offered" not in floors and instance.is_open:
-        least = _least(instance, stream_program(instance, work, whole(instance, work), Demand()), TIME_LIMIT_S)
+        least = _least(instance, stream_program(instance, work, single_slot(instance, work), Demand()), TIME_LIMIT_S)
         floors |= {"offered": least[0]} if least is not None else {}
     for name in set(floors) - {"offered"}:
         check_bound(reached, floors[name], f"the path bound ({name})", instance.name)
@@ -130,7 +130,7 @@ def stream_bound(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> Boun
 def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> list[Bound]:
     """The bound with one slot; and slot by slot where something changes with time, or waiting counts, and time suffices."""
     found = [stream_bound(instance, time_limit_s)]
-    if found[0] is not None and _slots_tell(instance) and time_limit_s > LEAST_SLOTTED_S:
+    if found[0] is not None and _slots_can_help(instance) and time_limit_s > LEAST_SLOTTED_S:
         slot_s = usual_slot_s(instance)
         if slot_s > 0:
             found.append(slotted_bound(instance, slot_s, time_limit_s=time_limit_s))
@@ -143,7 +143,7 @@ def usual_slot_s(instance: Instance) -> float:
     return float(max((last - first) / MOST_SLOTS, min(HOUR_S, (last - first) / FEWEST_SLOTS)))
 
 
-def _slots_tell(instance: Instance) -> bool:
+def _slots_can_help(instance: Instance) -> bool:
     """Whether slots can say more than the whole."""
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
     return bool(instance.features & {"tariffs", "outages", "deadlines"}) or "flow_time_s" in wanted
@@ -174,7 +174,7 @@ def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_
     work = traffic(instance)
     if not work.units.sum() > 0:
         return None
-    slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
+    slots = single_slot(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
     # Deadlines make prices of units fall, and errors of the duals that are repaired where prices rise are paid for there: what is
     # proved with them can be less than without. Both are bounds of all schedules that meet them.
     kinds = (True, False) if slots.count > 1 and _has_due(instance, demand) else (True,)
@@ -203,7 +203,7 @@ def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
     work = traffic(instance)
     if not work.units.sum() > 0:
         return None
-    slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
+    slots = single_slot(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
     # A bound on schedules without deadlines holds of those that meet them.
     asked = instance if deadlines else _without_deadlines(instance)
     program = stream_program(asked, work, slots, Demand())
@@ -234,7 +234,7 @@ def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
     None longer is needed once everything has come. What is a whole tick here is the same product there: two edges that differ
     by the rounding of it would make a slot of no length, and a deadline at an edge would count in the slot after it.
     """
-    one, (first, last) = whole(instance, work), _span(instance, work)
+    one, (first, last) = single_slot(instance, work), _span(instance, work)
     tick_s = instance.tick_s
     last = last if one.fixed else math.ceil((last + slot_s) / tick_s) * tick_s
     if (last - first) / slot_s > TOO_MANY_SLOTS:
@@ -247,7 +247,7 @@ def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
 
 def _span(instance: Instance, work: Traffic) -> tuple[float, float]:
     """From when the first task is there to the horizon, or until everything has come and nothing changes any more."""
-    first, last = whole(instance, work).edges.tolist()
+    first, last = single_slot(instance, work).edges.tolist()
     if math.isinf(last):
         last = max(float(work.there_s[work.here].max()), float(_changes(instance).max(initial=0.0)), first)
     return first, last
@@ -303,7 +303,7 @@ def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> t
     return max(found, key=lambda item: item[0], default=(None, None))
 
 
-def whole(instance: Instance, work: Traffic) -> Slots:
+def single_slot(instance: Instance, work: Traffic) -> Slots:
     """One slot from when the first task is there to the horizon, or to the end, whenever that is."""
     first = max(0.0, float(work.there_s[work.here].min()))
     if instance.horizon is None:

@@ -284,12 +284,12 @@ class _Builder:
                 rows.add("flow", 0.0, (0, total, 1.0), *heavy, of=0)
 
     def _ways(self, weight: Floats) -> float:
-        """Σ weight · min(way in, time left until the horizon): what is sure of the times in the system."""
-        way = self.work.way_s
+        """Σ weight · min(ingress in, time left until the horizon): what is sure of the times in the system."""
+        ingress = self.work.ingress_s
         if self.instance.is_open and self.instance.horizon is not None:
             left = (self.instance.horizon - np.asarray(self.instance.tasks.release, dtype=float)) * self.instance.tick_s
-            way = np.minimum(way, left)
-        return float((weight * way)[self.work.here].sum()) * (1 - MARGIN)
+            ingress = np.minimum(ingress, left)
+        return float((weight * ingress)[self.work.here].sum()) * (1 - MARGIN)
 
     def _constant(self) -> float:
         """Rest that is paid in any case, times that are sure, less what whole ticks can hide."""

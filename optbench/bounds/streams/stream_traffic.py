@@ -22,7 +22,7 @@ MAX_WEIGHTS = 16
 class Traffic:
     """``of[j]`` is the class of task j (-1: it comes after the horizon); ``allowed[c, k]`` says which modes a class may use.
 
-    ``way_s`` is each task's shortest way in, ``there_s`` when it is there, ``shortest_s`` its shortest running time.
+    ``ingress_s`` is each task's shortest way in, ``there_s`` when it is there, ``shortest_s`` its shortest running time.
     """
 
     of: Ints
@@ -30,7 +30,7 @@ class Traffic:
     allowed: Bools
     units: Floats
     weight: Floats
-    way_s: Floats
+    ingress_s: Floats
     there_s: Floats
     shortest_s: Floats
 
@@ -50,7 +50,7 @@ def traffic(instance: Instance) -> Traffic:
     release = np.asarray(tasks.release, dtype=float)
     end = float(instance.end_of_time) if instance.is_open else np.inf
     here = release < end
-    group, fits, way = _groups(instance)
+    group, fits, ingress = _groups(instance)
     few = len(np.unique(tasks.weight)) <= MAX_WEIGHTS
     weight = tasks.weight if few else np.full(len(group), tasks.weight.min())
     first, of = _codes(group[here], weight[here])
@@ -61,12 +61,12 @@ def traffic(instance: Instance) -> Traffic:
     units = np.asarray(np.bincount(of, weights=tasks.units[here], minlength=len(first)), dtype=float)
     return Traffic(
         of_all, tasks.kind[here][first], fits[chosen], units,
-        weight[here][first], way, (release + grid_up(way / instance.tick_s)) * instance.tick_s, shortest,
+        weight[here][first], ingress, (release + grid_up(ingress / instance.tick_s)) * instance.tick_s, shortest,
     )  # fmt: skip
 
 
 def _groups(instance: Instance) -> tuple[Ints, Bools, Floats]:
-    """Tasks that may use the same modes: group of each task, modes of each group, and each task's shortest way in."""
+    """Tasks that may use the same modes: group of each task, modes of each group, and each task's shortest ingress in."""
     tasks, modes, stream = instance.tasks, instance.modes, instance.stream
     ingress = np.zeros(instance.num_tasks, dtype=np.int64) if stream is None else stream.ingress
     # What fits the same devices is alike, however much memory it needs.
@@ -74,9 +74,9 @@ def _groups(instance: Instance) -> tuple[Ints, Bools, Floats]:
     fits = (modes.kind[None, :] == tasks.kind[first][:, None]) & (tasks.memory_gb[first][:, None] <= instance.mode_memory_gb)
     if stream is None:
         return of, fits, np.zeros(instance.num_tasks)
-    way = np.where(modes.primary >= 0, stream.latency_s[ingress[first]][:, modes.primary], 0.0)
-    reached = fits & np.isfinite(way)
-    shortest = np.where(reached, way, np.inf).min(axis=1, initial=np.inf)
+    ingress = np.where(modes.primary >= 0, stream.latency_s[ingress[first]][:, modes.primary], 0.0)
+    reached = fits & np.isfinite(ingress)
+    shortest = np.where(reached, ingress, np.inf).min(axis=1, initial=np.inf)
     same, group = _codes(tasks.kind[first], np.unique(reached, axis=0, return_inverse=True)[1].reshape(-1))
     return group[of], reached[same], shortest[of]
 

@@ -133,9 +133,9 @@ class Account:
 
     def _next(self) -> list[str]:
         """Commands that go on from here."""
-        from optbench.run.repeat_command import name_of
+        from optbench.run.repeat_command import study_argument
 
-        name = shlex.quote(name_of(self.run.plan.study))
+        name = shlex.quote(study_argument(self.run.plan.study))
         lines = [f"optbench run {name}  goes on with the rest"] if self.run.interrupted or not self.complete else []
         lines += [f"optbench run {name} --retry  runs again what failed"] if self.failures else []
         whole = "" if self.report is not None else f"optbench report {name}  the whole comparison; "
@@ -150,7 +150,7 @@ def _failures(run: StudyRun, rows: Table) -> list[Record]:
 
 def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """Failures by their reason, the most frequent first: how many, what it means, one example, the command that repeats it."""
-    from optbench.run.repeat_command import name_of, repeat
+    from optbench.run.repeat_command import failure_command, study_argument
     from optbench.store.records import REASONS
 
     grouped: dict[str, list[tuple[Record, Reason]]] = {}
@@ -166,7 +166,7 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
             "cell": record.key,
             "title": record.cell.title,
             "message": reason.message,
-            "command": repeat(record.cell, reason, name_of(run.plan.study)),
+            "command": failure_command(record.cell, reason, study_argument(run.plan.study)),
         }
     return out
 

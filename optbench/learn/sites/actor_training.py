@@ -23,8 +23,8 @@ from optbench.learn.duals import ProjectedDual, SignedDual
 from optbench.learn.replay import Replay
 from optbench.learn.sites.checkpoints import SiteCheckpoint
 from optbench.learn.sites.networks import theta_of
-from optbench.learn.sites.parallel_weeks import Rolled, SiteFleet
-from optbench.learn.sites.pilot import Pilot
+from optbench.learn.sites.parallel_weeks import Rollout, SiteFleet
+from optbench.learn.sites.pilot import RoutingNetwork
 from optbench.learn.sites.soft_actor_critic import SacSettings, SoftActorCritic
 from optbench.learn.sites.training_settings import SiteTraining
 from optbench.model.instance import Floats, Instance
@@ -50,7 +50,7 @@ LAST_RATE = 0.1
 
 
 @dataclass(eq=False)
-class Trained:
+class ActorTrainingResult:
     """A checkpoint, the curves (one dictionary per point), and whether training was stopped before its end."""
 
     checkpoint: SiteCheckpoint
@@ -95,9 +95,9 @@ class SiteTrainer:
         return np.asarray(spread[self.rng.permutation(full.envs)])
 
     @property
-    def pilot(self) -> Pilot:
+    def pilot(self) -> RoutingNetwork:
         full = self.settings
-        return Pilot(str(full.network), int(full.hidden or 32), theta_of(self.sac.actor), str(full.clock), seen=str(full.seen))
+        return RoutingNetwork(str(full.network), int(full.hidden or 32), theta_of(self.sac.actor), str(full.clock), seen=str(full.seen))
 
     def round(self) -> None:
         """One roll, its transitions to the replay, the duals, and steps of gradient."""
@@ -106,7 +106,7 @@ class SiteTrainer:
             self.fleet.set_price(b, float(self.prices[b]))
         rolled = self.fleet.roll(self.pilot, full.steps, self.rng)
         self._remember(rolled)
-        self._follow_duals(rolled.told)
+        self._follow_duals(rolled.measured)
         figures: dict[str, float] = {}
         if len(self.replay) >= min(WARM, full.envs * full.steps * 2):
             self.sac.set_rate(max(LAST_RATE, 1.0 - self.rolled / full.rolls))
@@ -116,13 +116,13 @@ class SiteTrainer:
         self.rolled += 1
         self.spent_s += time.perf_counter() - began
         if self.rolled % EVERY == 0 or self.rolled == full.rolls:
-            self.history.append(self._point(rolled.told, figures))
+            self.history.append(self._point(rolled.measured, figures))
 
-    def _remember(self, rolled: Rolled) -> None:
+    def _remember(self, rolled: Rollout) -> None:
         """Transitions that end an instance are left out: work goes on beyond it, unseen."""
         envs, steps = rolled.actions.shape
-        whole = (rolled.told[:, :, OVER] == 0.0).ravel()
-        reward = self.rewards(rolled.told).ravel()
+        whole = (rolled.measured[:, :, OVER] == 0.0).ravel()
+        reward = self.rewards(rolled.measured).ravel()
 
         def rows(values: Any) -> Any:
             return values.reshape(envs * steps, -1)[whole]
@@ -132,36 +132,36 @@ class SiteTrainer:
             rows(rolled.rows[:, 1:]), rows(rolled.masks[:, 1:]), np.zeros(int(whole.sum())),
         )  # fmt: skip
 
-    def rewards(self, told: Floats) -> Floats:
+    def rewards(self, measured: Floats) -> Floats:
         """The reward of each decision, by the switches; see ``site_settings``."""
         full = self.settings
         if full.reward == "regret":
-            cost = told[:, :, UNITS] * told[:, :, REGRET_J] + told[:, :, PRICE] * told[:, :, WAITED_S]
+            cost = measured[:, :, UNITS] * measured[:, :, REGRET_J] + measured[:, :, PRICE] * measured[:, :, WAITED_S]
             return np.asarray(-full.reward_scale * cost / (self.mean_units * self.least_j))
-        latency, queue = told[:, :, SERVICE_S] + told[:, :, WAITED_S], told[:, :, LONGEST]
+        latency, queue = measured[:, :, SERVICE_S] + measured[:, :, WAITED_S], measured[:, :, LONGEST]
         over = self.multipliers["latency"].value * np.maximum(0.0, latency - full.paper_budget_s)
         over += self.multipliers["queue"].value * np.maximum(0.0, queue - full.queue_max)
-        return np.asarray(-told[:, :, ENERGY_J] + full.alpha_n / told[:, :, DEVICES] - over)
+        return np.asarray(-measured[:, :, ENERGY_J] + full.alpha_n / measured[:, :, DEVICES] - over)
 
-    def _follow_duals(self, told: Floats) -> None:
+    def _follow_duals(self, measured: Floats) -> None:
         """Prices after a roll: those of environments that stand at a budget, or the paper's multipliers."""
-        latency = (told[:, :, SERVICE_S] + told[:, :, WAITED_S]).mean(axis=1)
+        latency = (measured[:, :, SERVICE_S] + measured[:, :, WAITED_S]).mean(axis=1)
         for b, dual in self.duals.items():
             self.prices[b] = dual.update(float(latency[b]), self.tied[b])
         if self.settings.dual != "signed":
             full = self.settings
             self.multipliers["latency"].update(float(latency.mean()), full.paper_budget_s)
-            self.multipliers["queue"].update(float(told[:, :, LONGEST].mean()), full.queue_max)
+            self.multipliers["queue"].update(float(measured[:, :, LONGEST].mean()), full.queue_max)
 
-    def _point(self, told: Floats, figures: dict[str, float]) -> dict[str, float]:
+    def _point(self, measured: Floats, figures: dict[str, float]) -> dict[str, float]:
         """One point of the curves."""
-        latency = told[:, :, SERVICE_S] + told[:, :, WAITED_S]
+        latency = measured[:, :, SERVICE_S] + measured[:, :, WAITED_S]
         prices = {f"price_w_{self.tied[b]:g}s": float(self.prices[b]) for b in self.duals}
         multipliers = {} if self.settings.dual == "signed" else self.multipliers
         lambdas = {f"lambda_{name}": dual.value for name, dual in multipliers.items()}
         return {
-            "decisions": float(self.rolled * told.shape[0] * told.shape[1]), "reward": float(self.rewards(told).mean()),
-            "energy_j_per_unit": float((told[:, :, ENERGY_J] * told[:, :, UNITS]).sum() / told[:, :, UNITS].sum()),
+            "decisions": float(self.rolled * measured.shape[0] * measured.shape[1]), "reward": float(self.rewards(measured).mean()),
+            "energy_j_per_unit": float((measured[:, :, ENERGY_J] * measured[:, :, UNITS]).sum() / measured[:, :, UNITS].sum()),
             "latency_s": float(latency.mean()), "spent_s": self.spent_s, **figures, **prices, **lambdas,
         }  # fmt: skip
 
@@ -192,8 +192,8 @@ class SiteTrainer:
         order = sorted({self.tied[b]: float(self.prices[b]) for b in self.duals}.items())
         return np.array([budget for budget, _ in order]), np.array([price for _, price in order])
 
-    def _latency(self, rolled: Rolled) -> Floats:
-        return np.asarray((rolled.told[:, :, SERVICE_S] + rolled.told[:, :, WAITED_S]).mean(axis=1))
+    def _latency(self, rolled: Rollout) -> Floats:
+        return np.asarray((rolled.measured[:, :, SERVICE_S] + rolled.measured[:, :, WAITED_S]).mean(axis=1))
 
     def save(self, path: Path) -> None:
         """Networks, optimisers, duals, generator and curves; the replay fills again."""
@@ -255,8 +255,8 @@ def train_sites(
     kept: Path | None = None,
     on_point: Callable[[int, int, dict[str, float]], None] | None = None,
     stop: threading.Event | None = None,
-) -> Trained:
-    """Train to the end, or until told to stop; ``kept`` is where the state is saved on the way, and is gone on from.
+) -> ActorTrainingResult:
+    """Train to the end, or until measured to stop; ``kept`` is where the state is saved on the way, and is gone on from.
 
     ``names`` says what the instances are of: a state of other problems is not gone on from.
     """
@@ -287,4 +287,4 @@ def train_sites(
     made = SiteCheckpoint(trainer.pilot, fleet.pools, fleet.widest, trainer.mean_units, budgets, prices, provenance)
     if not stopped and kept is not None:
         kept.unlink(missing_ok=True)
-    return Trained(made, trainer.history, stopped)
+    return ActorTrainingResult(made, trainer.history, stopped)

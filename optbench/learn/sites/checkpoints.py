@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.learn.sites.pilot import Float32, Pilot, layers
+from optbench.learn.sites.pilot import Float32, RoutingNetwork, layers
 from optbench.model.instance import Floats
 
 FORMAT = "optbench-site-pilot-1"
@@ -20,7 +20,7 @@ FORMAT = "optbench-site-pilot-1"
 class SiteCheckpoint:
     """``prices_w`` are the prices of latency at which the network keeps ``budgets_s``; ``provenance`` is for people."""
 
-    pilot: Pilot
+    pilot: RoutingNetwork
     pools: int
     widest: int
     mean_units: float
@@ -78,10 +78,10 @@ def read_checkpoint(path: Path) -> SiteCheckpoint:
         raise FileFormatError(f"{path}: no readable safetensors file ({error})") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise FileFormatError(f"{path}: a safetensors file, but not one that optbench train has written ({FORMAT})")
-    return _made(path, about, arrays)
+    return _checkpoint_from(path, about, arrays)
 
 
-def _made(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteCheckpoint:
+def _checkpoint_from(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteCheckpoint:
     kind, hidden, pools, widest = about["kind"], int(about["hidden"]), int(about["pools"]), int(about["widest"])
     wanted = layers(kind, hidden, pools, widest)
     parts: list[Float32] = []
@@ -94,7 +94,7 @@ def _made(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteChec
             raise FileFormatError(f"{path}: layer {name!r} holds a weight that is not finite")
         parts.append(found.ravel())
     theta, seen = np.concatenate(parts).astype(np.float32), str(about.get("seen", "regrets"))
-    pilot = Pilot(kind, hidden, theta, str(about["clock"]), seen=seen)
+    pilot = RoutingNetwork(kind, hidden, theta, str(about["clock"]), seen=seen)
     budgets, prices = arrays.get("budgets_s"), arrays.get("prices_w")
     if budgets is None or prices is None or budgets.shape != prices.shape or len(budgets) == 0:
         raise FileFormatError(f"{path}: budgets_s and prices_w must stand in it, as many of one as of the other")

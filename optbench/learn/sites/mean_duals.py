@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError
-from optbench.learn.sites.price_evolution import LATER_AND_ROOM, Day
-from optbench.learn.sites.prices import planned
+from optbench.learn.sites.price_evolution import LATER_AND_ROOM, TrainingDay
+from optbench.learn.sites.prices import plans_at_fees
 from optbench.model.instance import Floats
 from optbench.sim.kernel.sites.plans import Plans
-from optbench.sim.sites.plans import Board
+from optbench.sim.sites.plans import BookingTable
 
 # Logarithms of the price of waiting that are tried.
 WAITING = (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0, -2.5, -2.0)
@@ -40,19 +40,19 @@ class DualTable:
     duals: Floats
     extra: Floats
 
-    def fits(self, board: Board) -> bool:
+    def fits(self, board: BookingTable) -> bool:
         return self.pools == board.instance.pools.names and self.duals.shape[1] == board.slots
 
-    def plans(self, board: Board, unit: float) -> Plans:
-        return planned(board, unit * self.duals, unit, self.extra)
+    def plans(self, board: BookingTable, unit: float) -> Plans:
+        return plans_at_fees(board, unit * self.duals, unit, self.extra)
 
 
-def fitted(problem: str, days: Sequence[Day], slot_s: float) -> Floats:
+def mean_device_worth(problem: str, days: Sequence[TrainingDay], slot_s: float) -> Floats:
     """The mean worth of devices over these days, by pool and slot."""
     return np.asarray(np.mean([day.worth(slot_s) for day in days], axis=0), dtype=float)
 
 
-def chosen(table: DualTable, others: Floats, days: Sequence[Day]) -> DualTable:
+def with_best_extra(table: DualTable, others: Floats, days: Sequence[TrainingDay]) -> DualTable:
     """The table with the extra numbers of least loss on these days; ``others`` are what a network has for the last two."""
     pairs = (LATER_AND_ROOM, tuple(others.tolist()))
     tables = [replace(table, extra=np.array([w, *pair])) for pair in pairs for w in WAITING]

@@ -29,7 +29,7 @@ from optbench.sim.kernel.sites.view import (
 )
 from optbench.sim.kernel.state import last_moment, new_state
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import Grid, grid_of, inference_first, steering_of, trace_of
+from optbench.sim.sites.sites import ModeGrid, grid_of, inference_first, steering_of, trace_of
 
 Float32 = NDArray[np.float32]
 NETS = {"shared": SHARED, "flat": FLAT, "inputs": INPUTS}
@@ -39,7 +39,7 @@ SEEN = {"regrets": 0, "sites": 1}
 
 
 @dataclass(frozen=True, eq=False)
-class Pilot:
+class RoutingNetwork:
     """A network in compiled form: ``theta`` holds its arrays one after the other (``kernel.site_pilot``)."""
 
     kind: str
@@ -53,15 +53,15 @@ class Pilot:
     def net(self) -> Ints:
         return np.array([NETS[self.kind], self.hidden, self.greedy], dtype=np.int64)
 
-    def taking_best(self) -> Pilot:
+    def taking_best(self) -> RoutingNetwork:
         """The same network; it takes the best option instead of drawing one."""
         return replace(self, greedy=True)
 
-    def inputs_alone(self) -> Pilot:
+    def inputs_alone(self) -> RoutingNetwork:
         """No network: the option of least cost, by the costs that the network is fed."""
-        return Pilot("inputs", 1, np.zeros(1, dtype=np.float32), self.clock, greedy=True)
+        return RoutingNetwork("inputs", 1, np.zeros(1, dtype=np.float32), self.clock, greedy=True)
 
-    def check(self, grid: Grid) -> None:
+    def check(self, grid: ModeGrid) -> None:
         """Refuse weights of another shape than the grid needs."""
         if self.kind == "inputs":
             return
@@ -97,7 +97,7 @@ def row_size(pools: int, widest: int) -> int:
 
 
 def view_of(
-    grid: Grid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0, seen: str = "regrets"
+    grid: ModeGrid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0, seen: str = "regrets"
 ) -> SiteView:
     """What is seen of an instance, with its scales; ``price_w`` is the price of a second of latency.
 
@@ -107,8 +107,8 @@ def view_of(
     instance = grid.instance
     kinds, pools, widest, clocks = grid.mode_at.shape
     options = pools * widest
-    aim = _aim(instance)
-    leaves = _announced(instance)
+    aim = _weighed_by(instance)
+    leaves = _announced_losses(instance)
     least = np.where(np.isfinite(grid.net_j), grid.net_j, np.inf).reshape(kinds, pools, -1).min(axis=2)
     least_j = float(least[np.isfinite(least)].mean()) if np.isfinite(least).any() else 1.0
     times = grid.time_s[np.isfinite(grid.time_s)]
@@ -130,7 +130,7 @@ def view_of(
     )
 
 
-def _aim(instance: Instance) -> int:
+def _weighed_by(instance: Instance) -> int:
     """What the joules are weighed with: the price or the carbon of the hour where these are minimised."""
     names = {name for level in instance.objective.levels for name, _ in level}
     if "cost_usd" in names:
@@ -138,7 +138,7 @@ def _aim(instance: Instance) -> int:
     return FOR_CARBON if "carbon_g" in names else FOR_ENERGY
 
 
-def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
+def _announced_losses(instance: Instance) -> tuple[Floats, Ints, Ints]:
     if instance.stream is None:
         return np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     outages = instance.stream.outages
@@ -146,8 +146,8 @@ def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
     return outages.time[known].astype(float), outages.pool[known].copy(), outages.devices[known].copy()
 
 
-def fly(
-    instance: Instance, pilot: Pilot, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
+def run_network(
+    instance: Instance, pilot: RoutingNetwork, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
     until: float = math.inf, *, mean_units: float, budget_s: float = math.inf, gain: float = 0.0,
     range_w: tuple[float, float] = (0.0, math.inf), inf_priority: bool = True,
 ) -> tuple[Trace, int]:
@@ -170,10 +170,10 @@ def fly(
     return trace_of(instance, plant, state), int(asked)
 
 
-def random_pilot(grid: Grid, rng: np.random.Generator, kind: str = "shared", hidden: int = 32) -> Pilot:
+def random_network(grid: ModeGrid, rng: np.random.Generator, kind: str = "shared", hidden: int = 32) -> RoutingNetwork:
     """A network that has learned nothing."""
     parts: list[Any] = []
     for shape in layers(kind, hidden, grid.mode_at.shape[1], grid.widest).values():
         spread = 1.0 / math.sqrt(shape[0]) if len(shape) > 1 else 0.1
         parts.append(rng.uniform(-spread, spread, math.prod(shape)))
-    return Pilot(kind, hidden, np.concatenate(parts).astype(np.float32))
+    return RoutingNetwork(kind, hidden, np.concatenate(parts).astype(np.float32))

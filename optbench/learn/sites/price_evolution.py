@@ -28,7 +28,7 @@ from optbench.bounds.streams.stream_program import Demand, stream_program
 from optbench.bounds.streams.stream_traffic import traffic
 from optbench.errors import FileFormatError, ParameterError
 from optbench.learn.sites.price_settings import PriceTraining
-from optbench.learn.sites.prices import EXTRA, FEATURES, HIDDEN, SIZE, features, plans_by
+from optbench.learn.sites.prices import EXTRA, FEATURES, HIDDEN, SIZE, features, plans_from_parameters
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.sites.plans import Plans
 from optbench.sim.sites.plans import SLOT_S, board_of, plans_of, play_plans
@@ -43,7 +43,7 @@ MOMENTUM = 0.8
 LP_LIMIT_S, J_PER_KWH = 60.0, 3.6e6
 
 
-class Day:
+class TrainingDay:
     """An instance to play on: its cost, the mean time in the system and missed deadlines of any parameters."""
 
     def __init__(self, instance: Instance) -> None:
@@ -72,7 +72,7 @@ class Day:
 
     def play(self, theta: Floats) -> tuple[float, float, float]:
         """Cost, mean time in the system, tasks that were late."""
-        return self._figures(plans_by(theta, self.board, self.x, self.unit))
+        return self._figures(plans_from_parameters(theta, self.board, self.x, self.unit))
 
     def _figures(self, plans: Plans) -> tuple[float, float, float]:
         instance, schedule = self.instance, play_plans(self.board, plans).schedule
@@ -90,7 +90,7 @@ class Day:
         return float(cost), float((left - instance.tasks.release).mean()) * step, float(late)
 
     def loss(self, theta: Floats) -> float:
-        return self.loss_of(plans_by(theta, self.board, self.x, self.unit))
+        return self.loss_of(plans_from_parameters(theta, self.board, self.x, self.unit))
 
     def loss_of(self, plans: Plans) -> float:
         cost, sojourn_s, late = self._figures(plans)
@@ -110,7 +110,7 @@ class Day:
         return np.asarray(dual[:, k] / self.unit, dtype=float)
 
 
-def imitated(days: Sequence[Day], settings: PriceTraining, seed: int) -> tuple[Floats, float]:
+def fit_by_imitation(days: Sequence[TrainingDay], settings: PriceTraining, seed: int) -> tuple[Floats, float]:
     """Parameters fitted to what devices were worth, and the share of the variance that they leave."""
     import torch
 
@@ -139,7 +139,7 @@ def imitated(days: Sequence[Day], settings: PriceTraining, seed: int) -> tuple[F
 
 
 @dataclass(eq=False)
-class Evolved:
+class EvolutionResult:
     """The best parameters on validation, the curves (one dictionary per generation), and whether it was stopped."""
 
     theta: Floats
@@ -152,7 +152,7 @@ class Evolution:
     """Everything that changes while prices are trained; ``train`` and ``check`` hold the days of each problem."""
 
     def __init__(
-        self, train: Sequence[Sequence[Day]], check: Sequence[Sequence[Day]], settings: PriceTraining, seed: int,
+        self, train: Sequence[Sequence[TrainingDay]], check: Sequence[Sequence[TrainingDay]], settings: PriceTraining, seed: int,
         names: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.train, self.check, self.settings, self.seed, self.names = train, check, settings, seed, list(names)
@@ -166,7 +166,7 @@ class Evolution:
         """Begin with what the imitation gives, at the best price of waiting of the grid."""
         began = time.perf_counter()
         some = [day for days in self.train for day in days[: self.settings.imitate_on]]
-        theta, self.left = imitated(some, self.settings, self.seed)
+        theta, self.left = fit_by_imitation(some, self.settings, self.seed)
         grid = [np.concatenate((theta[:SIZE], [waiting, *LATER_AND_ROOM])) for waiting in WAITING]
         few = [day for days in self.train for day in days[:2]]
         self.theta = min(grid, key=lambda each: sum(day.loss(each) for day in few))
@@ -235,7 +235,7 @@ def evolve(
     kept: Path | None = None,
     on_point: Callable[[int, int, dict[str, float]], None] | None = None,
     stop: threading.Event | None = None,
-) -> Evolved:
+) -> EvolutionResult:
     """Train to the end, or until told to stop; ``kept`` is where the state is saved on the way, and is gone on from."""
     settings = evolution.settings
     if kept is not None and kept.exists():
@@ -258,4 +258,4 @@ def evolve(
         "plays": 2 * settings.pairs * len(evolution.train) * evolution.generation, "imitation_left": evolution.left,
         "validation_loss": evolution.least, "training_s": round(evolution.spent_s, 1), "complete": not interrupted,
     }  # fmt: skip
-    return Evolved(evolution.best, evolution.history, interrupted, about)
+    return EvolutionResult(evolution.best, evolution.history, interrupted, about)

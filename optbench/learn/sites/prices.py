@@ -19,7 +19,7 @@ import numpy as np
 from optbench.errors import FileFormatError
 from optbench.model.instance import Floats
 from optbench.sim.kernel.sites.plans import Plans
-from optbench.sim.sites.plans import HOUR_S, SLOT_S, Board, plans_of
+from optbench.sim.sites.plans import HOUR_S, SLOT_S, BookingTable, plans_of
 
 HIDDEN, FEATURES = 12, 14
 SIZE = FEATURES * HIDDEN + 2 * HIDDEN + 1
@@ -29,7 +29,7 @@ PATIENCE_H = 9.0
 LOAD = -0.23
 
 
-def features(board: Board) -> tuple[Floats, float]:
+def features(board: BookingTable) -> tuple[Floats, float]:
     """x[pool, slot, :], and the unit of fees."""
     instance, rate = board.instance, board.rate
     modes, count = instance.modes, instance.pools.count.astype(float)
@@ -70,12 +70,12 @@ def fees(theta: Floats, x: Floats, unit: float) -> Floats:
     return np.asarray(unit * np.logaddexp(0.0, np.tanh(x @ a + b) @ v + c[0]))
 
 
-def plans_by(theta: Floats, board: Board, x: Floats, unit: float) -> Plans:
+def plans_from_parameters(theta: Floats, board: BookingTable, x: Floats, unit: float) -> Plans:
     """Numbers of a run from all that is learned."""
-    return planned(board, fees(theta, x, unit), unit, theta[SIZE:])
+    return plans_at_fees(board, fees(theta, x, unit), unit, theta[SIZE:])
 
 
-def planned(board: Board, fee: Floats, unit: float, extra: Floats) -> Plans:
+def plans_at_fees(board: BookingTable, fee: Floats, unit: float, extra: Floats) -> Plans:
     """Numbers of a run at these fees; ``extra``: logarithms of the prices of waiting and of working on, and the room."""
     mu, kappa, room = extra
     return plans_of(

@@ -20,7 +20,7 @@ from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.ties import tie_ranks
 
 # Entries of ``size`` and ``scalar``.
-TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, WAYS = range(9)
+TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS = range(9)
 TICK_S, HORIZON = range(2)
 
 
@@ -87,7 +87,7 @@ class Plant(NamedTuple):
     fault_devices: Ints
     device_ptr: Ints
     ingress: Ints
-    way: Floats
+    ingress_ticks: Floats
 
 
 plant_at = table_at(Plant)
@@ -96,8 +96,8 @@ plant_at = table_at(Plant)
 def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     """Compile an instance, with the faults of one scenario, for the kernel."""
     tasks, edges, modes, pools, links = instance.tasks, instance.edges, instance.modes, instance.pools, instance.links
-    n, ways = instance.num_tasks, "access" in instance.features
-    sends = ways or (bool((edges.data_gb > 0).any()) and instance.num_pools > 1)
+    n, has_ingress = instance.num_tasks, "access" in instance.features
+    sends = has_ingress or (bool((edges.data_gb > 0).any()) and instance.num_pools > 1)
     by_target, by_source = np.argsort(edges.target, kind="stable"), np.argsort(edges.source, kind="stable")
     release = np.asarray(tasks.release, dtype=float)
     tie = tie_ranks(instance)
@@ -107,7 +107,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     rates = _rates(instance)
     size = (n, instance.num_pools, instance.num_modes, len(room_w), len(rates["period"]), len(broken))
     return Plant(
-        size=np.array([*size, sends, instance.preemptive, ways], dtype=np.int64),
+        size=np.array([*size, sends, instance.preemptive, has_ingress], dtype=np.int64),
         scalar=np.array([instance.tick_s, horizon]),
         kind=_ints(tasks.kind),
         units=_floats(tasks.units),
@@ -147,8 +147,8 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
         fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
         device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
-        ingress=_ints(instance.stream.ingress) if instance.stream is not None and ways else np.zeros(0, dtype=np.int64),
-        way=_ways(instance) if ways else np.zeros(0),
+        ingress=_ints(instance.stream.ingress) if instance.stream is not None and has_ingress else np.zeros(0, dtype=np.int64),
+        ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
         **rates,
     )
 
@@ -185,7 +185,7 @@ def _outages(instance: Instance) -> list[Fault]:
     return [Fault(time, pool, devices) for time, pool, devices in rows]
 
 
-def _ways(instance: Instance) -> Floats:
+def _ingress_latencies(instance: Instance) -> Floats:
     """Time from each ingress to each pool, row by row, in ticks; inf where there is no way."""
     assert instance.stream is not None
     return _floats(grid_up(instance.stream.latency_s.ravel() / instance.tick_s))

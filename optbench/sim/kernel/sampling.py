@@ -95,7 +95,7 @@ def uniform(search: Search) -> float:
 
 
 @njit(cache=True)
-def bell(search: Search) -> float:
+def roughly_normal(search: Search) -> float:
     """Roughly normal, variance 1: three uniform numbers."""
     return 2.0 * (uniform(search) + uniform(search) + uniform(search) - 1.5)
 
@@ -185,10 +185,10 @@ def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
         return
     slow, noise = LENGTH_COST * uniform(search) ** 2, MODE_NOISE * uniform(search) ** 2
     for mode in range(plant.size[MODES]):
-        rule.mode_cost[mode] = plant.time_s[mode] / plant.scalar[TICK_S] * (slow + noise * bell(search))
+        rule.mode_cost[mode] = plant.time_s[mode] / plant.scalar[TICK_S] * (slow + noise * roughly_normal(search))
     crowded, noise = LOAD_COST * uniform(search) ** 2, POOL_NOISE * uniform(search) ** 2
     for pool in range(plant.size[POOLS]):
-        rule.pool_cost[pool] = crowded * search.load[pool] + noise * bell(search)
+        rule.pool_cost[pool] = crowded * search.load[pool] + noise * roughly_normal(search)
     weight[ENERGY_WEIGHT] = weight[LATE_WEIGHT] = 0.0
     if tally[HAS_ENERGY] and uniform(search) < 0.8:
         weight[ENERGY_WEIGHT] = length / search.joule[0] * math.exp(WEIGHT_RANGE * (2.0 * uniform(search) - 1.0))
@@ -202,10 +202,10 @@ def draw_fresh(plant: Plant, rule: Rule, search: Search) -> None:
     n, features = plant.size[TASKS], search.tally[FEATURES]
     spread = 1.0 if search.tally[SAMPLES] < 10 or uniform(search) < 0.3 else 0.3
     for f in range(features):
-        search.drawn[f] = search.centre[f] + spread * bell(search)
+        search.drawn[f] = search.centre[f] + spread * roughly_normal(search)
     noise = 0.5 * uniform(search) ** 3
     for task in range(n):
-        key = noise * bell(search)
+        key = noise * roughly_normal(search)
         for f in range(features):
             key += search.drawn[f] * search.feature[f * n + task]
         rule.base[task], rule.fixed[task], rule.home[task] = key, NONE, search.home[task]
@@ -223,11 +223,11 @@ def draw_near(plant: Plant, rule: Rule, search: Search) -> None:
         rule.base[task] = search.start[task]
     if uniform(search) < PATHS:
         for _ in range(1 + int(3.0 * share)):
-            disturb_path(plant, rule, search, 2.0 * sigma * bell(search))
+            disturb_path(plant, rule, search, 2.0 * sigma * roughly_normal(search))
     else:
         for task in range(n):
             if uniform(search) < share:
-                rule.base[task] += sigma * bell(search)
+                rule.base[task] += sigma * roughly_normal(search)
     if search.tally[HAS_CHOICE]:
         redraw = uniform(search) < REDRAWN
         let_go = LET_GO * uniform(search) ** 2
@@ -235,9 +235,9 @@ def draw_near(plant: Plant, rule: Rule, search: Search) -> None:
             let_go, redraw = 1.0, False
         for task in range(n):
             if uniform(search) >= let_go:
-                fix(plant, rule, search, task, search.mode[task])
+                fix_mode(plant, rule, search, task, search.mode[task])
             elif redraw:
-                fix(plant, rule, search, task, faster_of_two(plant, search, task))
+                fix_mode(plant, rule, search, task, faster_of_two(plant, search, task))
             else:
                 rule.fixed[task], rule.home[task] = NONE, search.home[task]
 
@@ -267,7 +267,7 @@ def faster_of_two(plant: Plant, search: Search, task: int) -> int:
 
 
 @njit(cache=True)
-def fix(plant: Plant, rule: Rule, search: Search, task: int, mode: int) -> None:
+def fix_mode(plant: Plant, rule: Rule, search: Search, task: int, mode: int) -> None:
     """One mode for a task, which stands in the queue of its pool if no other pool or cap matters to it."""
     rule.fixed[task] = mode
     rule.home[task] = plant.primary[mode] if search.single[0] else plant.size[POOLS]
@@ -280,7 +280,7 @@ def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: Search) ->
     for task in range(n):
         flip.base[task] = -rule.base[task] - (search.end[task] - search.start[task])
         mode = rule.fixed[task] if rule.fixed[task] != NONE else search.mode[task]
-        fix(back, flip, search, task, mode)
+        fix_mode(back, flip, search, task, mode)
     flip.weight[PATIENCE], flip.option[LOOKAHEAD] = rule.weight[PATIENCE], rule.option[LOOKAHEAD]
     flip.weight[CUTOFF] = cutoff(search, BACK_CUTOFF * search.value[CURRENT])
     if not make(back, state, flip, math.inf) or state.tally[NUM_DONE] < n:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from optbench.compiling.compiled import njit
-from optbench.sim.kernel.plant import POOLS, TICK_S, WAYS, Plant
+from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, TICK_S, Plant
 from optbench.sim.kernel.state import NONE, State
 
 # The constants of ``model.timegrid``; a test compares both sides.
@@ -60,8 +60,8 @@ def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
     What has begun takes its data along, unless it came from elsewhere or others wait for it: then it keeps its pool.
     """
     there = plant.release[task]
-    if plant.size[WAYS] and pool >= 0:
-        there += plant.way[plant.ingress[task] * plant.size[POOLS] + pool]
+    if plant.size[HAS_INGRESS] and pool >= 0:
+        there += plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool]
     part = state.last_part[task]
     if part != NONE:
         return math.inf if plant.keeps_pool[task] and plant.primary[state.part_mode[part]] != pool else there

@@ -15,16 +15,16 @@ from optbench.sim.kernel.sites.plans import Plans, run_plans
 from optbench.sim.kernel.sites.sites import WISHED
 from optbench.sim.kernel.state import NONE, last_moment, new_state
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import Grid, grid_of, steering_of, trace_of
+from optbench.sim.sites.sites import ModeGrid, grid_of, steering_of, trace_of
 
 SLOT_S, HOUR_S, DAY_S = 900.0, 3600.0, 86_400.0
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
+class BookingTable:
     """What can be booked: slots, tariffs per joule in each (``rate[pool, slot]``), and the modes worth a thought."""
 
-    grid: Grid
+    grid: ModeGrid
     end_s: float
     rate: Floats
     first: Ints
@@ -48,11 +48,11 @@ def expected_end_s(instance: Instance) -> float:
     return max(float(instance.tariffs.times[-1]) * instance.tick_s - DAY_S, 0.0)
 
 
-def board_of(instance: Instance) -> Board:
+def board_of(instance: Instance) -> BookingTable:
     """Slots until a day after the last job is expected."""
     grid, end_s = grid_of(instance), expected_end_s(instance)
     slots = int((end_s + DAY_S) / SLOT_S)
-    return Board(grid, end_s, rate_of(instance, slots), *worth(grid))
+    return BookingTable(grid, end_s, rate_of(instance, slots), *cheapest_modes(grid))
 
 
 def rate_of(instance: Instance, slots: int) -> Floats:
@@ -66,7 +66,7 @@ def rate_of(instance: Instance, slots: int) -> Floats:
     return np.asarray(base + per_kwh[:, period] / 3.6e6, dtype=float)
 
 
-def worth(grid: Grid) -> tuple[Ints, Ints]:
+def cheapest_modes(grid: ModeGrid) -> tuple[Ints, Ints]:
     """By kind and pool the modes of least energy above rest on one device, three at most; where each group begins."""
     modes, instance = grid.instance.modes, grid.instance
     net = modes.energy_per_unit_j - instance.mode_rest_w * modes.time_per_unit_s
@@ -84,7 +84,7 @@ def worth(grid: Grid) -> tuple[Ints, Ints]:
     return np.array(first, dtype=np.int64), np.array(kept, dtype=np.int64)
 
 
-def plans_of(board: Board, fee: Floats, *, mu: float, kappa: float, patience_h: float, room: float) -> Plans:
+def plans_of(board: BookingTable, fee: Floats, *, mu: float, kappa: float, patience_h: float, room: float) -> Plans:
     """``fee[pool, slot]`` is what a device costs per second, ``mu`` a second of a job, ``kappa`` one after the last arrival."""
     instance, modes = board.instance, board.instance.modes
     net_w = modes.energy_per_unit_j / modes.time_per_unit_s - instance.mode_rest_w
@@ -103,7 +103,7 @@ def plans_of(board: Board, fee: Floats, *, mu: float, kappa: float, patience_h: 
     )  # fmt: skip
 
 
-def play_plans(board: Board, plans: Plans, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+def play_plans(board: BookingTable, plans: Plans, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
     """Run planned starts from time 0."""
     instance = board.instance
     plant = plant_of(instance, faults)

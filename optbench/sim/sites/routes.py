@@ -15,7 +15,7 @@ from optbench.sim.kernel.sites import routes as kernel
 from optbench.sim.kernel.sites.routes import Routes, run_routes
 from optbench.sim.kernel.state import NONE, State, last_moment, new_state
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import Grid, steering_of, trace_of
+from optbench.sim.sites.sites import ModeGrid, steering_of, trace_of
 
 # Changes of what runs that a run has room for.
 MOVES_PER_TASK = 8
@@ -24,7 +24,7 @@ Update = Callable[[float, State, Routes], None]
 
 
 def routes_of(
-    grid: Grid,
+    grid: ModeGrid,
     *,
     rates: tuple[float, float, float] = (1.0, 0.0, 0.0),
     load: float = 0.0,
@@ -70,7 +70,7 @@ def routes_of(
 
 
 def play_routes(
-    grid: Grid,
+    grid: ModeGrid,
     routes: Routes,
     faults: Sequence[Fault] = (),
     until: float = math.inf,

@@ -27,11 +27,11 @@ from optbench.sim.kernel.sites.sites import (
     send_to,
 )
 from optbench.sim.kernel.state import NONE, NOW, TROUBLE, State, last_moment, new_state, schedule_of
-from optbench.sim.rules import Trace, TroubleError
+from optbench.sim.rules import NoRoomError, Trace
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class ModeGrid:
     """Modes of an instance by (kind, pool, devices, clock): ``mode_at[k, p, n - 1, c]``, NONE where there is none.
 
     ``clocks[k, p, c]`` is the clock of column c there, NaN beyond the last; ``column`` is the column of each mode.
@@ -103,29 +103,29 @@ class Grid:
         return np.take_along_axis(self.mode_at, np.where(lower < 0, first, lower), axis=3)
 
 
-def why_no_grid(instance: Instance, capped: bool = False) -> str | None:
+def why_unsupported(instance: Instance, capped: bool = False) -> str | None:
     """Why site policies cannot run an instance; None where they can. ``capped`` policies keep power caps."""
     if len(instance.edges.source):
         return "tasks wait for each other; site policies take independent jobs as they arrive"
     if (np.diff(instance.modes.req_ptr) != 1).any():
         return "modes take devices of several pools, or of none; site policies place a job in one pool"
-    if _kind_does_not_say_what_fits(instance):
+    if _fit_varies_within_kind(instance):
         return "tasks of one kind fit the memory of different pools; site policies look modes up by kind"
     if len(instance.limits.cap_w) and not capped:
         return "power caps are not kept by this policy; cap_by_site and cap_by_job keep one"
     return None
 
 
-def _kind_does_not_say_what_fits(instance: Instance) -> bool:
+def _fit_varies_within_kind(instance: Instance) -> bool:
     """Whether some task of a kind does not fit in some mode of its kind."""
     most = np.zeros(len(instance.modes.kind_names))
     np.maximum.at(most, instance.tasks.kind, instance.tasks.memory_gb)
     return bool((most[instance.modes.kind] > instance.mode_memory_gb).any())
 
 
-def grid_of(instance: Instance, capped: bool = False) -> Grid:
+def grid_of(instance: Instance, capped: bool = False) -> ModeGrid:
     """Modes by kind, pool, devices and clock; where two modes share a place, the first counts."""
-    reason = why_no_grid(instance, capped)
+    reason = why_unsupported(instance, capped)
     if reason is not None:
         raise UnsupportedError(f"{instance.name}: {reason}")
     modes, kinds, pools = instance.modes, len(instance.modes.kind_names), instance.num_pools
@@ -142,11 +142,11 @@ def grid_of(instance: Instance, capped: bool = False) -> Grid:
     backwards = np.arange(instance.num_modes)[::-1]
     mode_column = column[level_of.ravel()]
     mode_at[at[backwards], modes.devices[backwards] - 1, mode_column[backwards]] = backwards
-    return Grid(instance, mode_at.reshape(kinds, pools, widest, most), clocks.reshape(kinds, pools, most), mode_column)
+    return ModeGrid(instance, mode_at.reshape(kinds, pools, widest, most), clocks.reshape(kinds, pools, most), mode_column)
 
 
 def steering_of(
-    grid: Grid,
+    grid: ModeGrid,
     *,
     pick_by: int = TABLE,
     pick: Ints | None = None,
@@ -271,5 +271,5 @@ def play_sites(instance: Instance, steering: Steering, faults: Sequence[Fault] =
 
 def trace_of(instance: Instance, plant: Plant, state: State) -> Trace:
     if state.tally[TROUBLE]:
-        raise TroubleError(f"{instance.name}: faults interrupted more work than there was room to record")
+        raise NoRoomError(f"{instance.name}: faults interrupted more work than there was room to record")
     return Trace(plant, state, schedule_of(instance, plant, state))

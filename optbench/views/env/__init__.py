@@ -2,8 +2,8 @@
 
 from optbench.views.env.batch import Batch
 from optbench.views.env.layout import Layout, layout_of
-from optbench.views.env.play import Played, play_batch
+from optbench.views.env.play import PlayedEpisode, play_batch
 from optbench.views.env.single import SchedulingEnv
 from optbench.views.env.vector import FleetEnv
 
-__all__ = ["Batch", "FleetEnv", "Layout", "Played", "SchedulingEnv", "layout_of", "play_batch"]
+__all__ = ["Batch", "FleetEnv", "Layout", "PlayedEpisode", "SchedulingEnv", "layout_of", "play_batch"]

@@ -13,7 +13,7 @@ from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 from optbench.sim.kernel.fleet import COST_STEP, DEAD_END, FINISHED, ILLEGAL, REWARD, STATUS, TIME, open_all, step_all
-from optbench.sim.kernel.moments import Desk, new_desk
+from optbench.sim.kernel.moments import DecisionTable, new_decision_table
 from optbench.sim.kernel.observe import View
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
@@ -29,7 +29,7 @@ class Seat:
     faults: tuple[Fault, ...]
     plant: Plant
     state: State
-    desk: Desk
+    decisions: DecisionTable
     view: View
 
     def schedule(self) -> Schedule | None:
@@ -58,7 +58,7 @@ class Batch:
         self.layout, self.level = layout, level
         self.seats: list[Seat | None] = [None] * num
         self._rows: list[NDArray[np.int64]] = [
-            np.zeros((num, len(table._fields)), dtype=np.int64) for table in (Plant, State, Desk, View)
+            np.zeros((num, len(table._fields)), dtype=np.int64) for table in (Plant, State, DecisionTable, View)
         ]
         self._numbers = np.zeros((num, layout.width), dtype=np.float32)
         self.masks: Bools = np.zeros((num, layout.actions), dtype=np.bool_)
@@ -75,7 +75,7 @@ class Batch:
                 self._address(b, seat)
 
     def _address(self, b: int, seat: Seat) -> None:
-        for rows, table in zip(self._rows, (seat.plant, seat.state, seat.desk, seat.view), strict=True):
+        for rows, table in zip(self._rows, (seat.plant, seat.state, seat.decisions, seat.view), strict=True):
             rows[b] = addresses(table)
 
     def seat(self, b: int, instance: Instance, faults: Sequence[Fault] = ()) -> Seat:
@@ -86,7 +86,7 @@ class Batch:
         self.layout.check(instance)
         plant = plant_of(instance, faults)
         view = new_view(instance, plant, self.layout, self.level)
-        seat = Seat(instance, tuple(faults), plant, new_state(plant), new_desk(plant, options=False), view)
+        seat = Seat(instance, tuple(faults), plant, new_state(plant), new_decision_table(plant, options=False), view)
         self._address(b, seat)
         self.seats[b] = seat
         return seat

@@ -13,13 +13,13 @@ from optbench.views.env.layout import EnvError, Layout, layout_of
 
 
 @runtime_checkable
-class Makes(Protocol):
+class InstanceSource(Protocol):
     """A problem: anything with ``instance(seed)``."""
 
     def instance(self, seed: int = 0) -> Instance: ...
 
 
-Source = Instance | Makes | Callable[[int], Instance]
+Source = Instance | InstanceSource | Callable[[int], Instance]
 # Seeds of instances drawn by an environment's own generator.
 SEEDS = 2**31
 
@@ -29,7 +29,7 @@ def draw(source: Source, seed: int | None, rng: np.random.Generator) -> Instance
     if isinstance(source, Instance):
         return source
     number = int(rng.integers(SEEDS)) if seed is None else seed
-    return source.instance(number) if isinstance(source, Makes) else source(number)
+    return source.instance(number) if isinstance(source, InstanceSource) else source(number)
 
 
 def layout_for(source: Source, slots: int | None, modes: int | None, pools: int | None) -> Layout:

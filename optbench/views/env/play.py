@@ -20,7 +20,7 @@ DecideBatch = Callable[[Observation, Bools], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
+class PlayedEpisode:
     """One instance played to its end; without a schedule where the policy ran into a dead end."""
 
     schedule: Schedule | None
@@ -37,7 +37,7 @@ def play_batch(
     layout: Layout | None = None,
     level: int = 0,
     faults: Sequence[Sequence[Fault]] | None = None,
-) -> list[Played]:
+) -> list[PlayedEpisode]:
     """Play every instance to its end, all of them in lockstep, with one call of the policy per step."""
     batch = Batch(layout_of(*instances) if layout is None else layout, len(instances), level)
     for b, instance in enumerate(instances):
@@ -65,6 +65,6 @@ def play_batch(
         costs[live] += batch.costs[live]
         live = live[~batch.over[live]]
     return [
-        Played(seat.schedule(), seat.verdict(), float(rewards[b]), float(costs[b]), np.asarray(taken[b], dtype=np.int64))
+        PlayedEpisode(seat.schedule(), seat.verdict(), float(rewards[b]), float(costs[b]), np.asarray(taken[b], dtype=np.int64))
         for b, seat in enumerate(batch[b] for b in range(len(instances)))
     ]

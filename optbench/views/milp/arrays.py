@@ -141,7 +141,7 @@ class BuildStoppedError(OptbenchError):
     """A model was given up before it was complete."""
 
 
-class Sheet:
+class BlockCollector:
     """Collects the blocks of a model in the making; between two of them, it raises BuildStoppedError once it should stop."""
 
     def __init__(self, name: str, should_stop: Callable[[], bool] | None = None) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.views.milp.arrays import Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, ragged
 from optbench.views.milp.frame import Frame
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def outlast_coefficients(base: Frame, begin: Ints, size: Ints) -> tuple[float, f
     return float(max(0.0, written)) + cells, 4.0 * cells + 2.0 * float(count.sum())
 
 
-def add_makespan(sheet: Sheet, base: Frame, x: Starts) -> int:
+def add_makespan(sheet: BlockCollector, base: Frame, x: Starts) -> int:
     """The column ``makespan`` and its rows ``finish``."""
     last, row, mine = _ends_of(base, x)
     low = min(base.windows.critical_path, base.end)
@@ -61,7 +61,7 @@ def add_makespan(sheet: Sheet, base: Frame, x: Starts) -> int:
     return column
 
 
-def add_unfinished(sheet: Sheet, base: Frame, x: Starts) -> int:
+def add_unfinished(sheet: BlockCollector, base: Frame, x: Starts) -> int:
     """The columns ``unfinished`` and their rows ``outlast``; returns the first column."""
     last, row, mine = _ends_of(base, x)
     first = first_tick(base)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Floats, Ints
-from optbench.views.milp.arrays import Entries, Sheet
+from optbench.views.milp.arrays import BlockCollector, Entries
 from optbench.views.milp.event_points import Events
 
 
@@ -82,7 +82,7 @@ def _largest(event: Ints, amount: Floats) -> tuple[Ints, Floats]:
     return known, most
 
 
-def add_flows(sheet: Sheet, events: Events, flows: list[Flow], mode: int, before: dict[tuple[int, int], int]) -> None:
+def add_flows(sheet: BlockCollector, events: Events, flows: list[Flow], mode: int, before: dict[tuple[int, int], int]) -> None:
     """The block ``flow`` and its rows; ``before`` has the column of each undecided pair of events."""
     if not flows:
         return

@@ -39,7 +39,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
-from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
 from optbench.views.milp.event_points import Events, events_of, least_times
 from optbench.views.milp.frame import ENERGETIC, Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
@@ -119,7 +119,7 @@ class Disjunctive:
 
     @cached_property
     def arrays(self) -> MilpArrays:
-        sheet, base = Sheet(self.instance.name, self.should_stop), self.frame
+        sheet, base = BlockCollector(self.instance.name, self.should_stop), self.frame
         n, pairs = self.instance.num_tasks, self.instance.pairs
         low, high = self.events.earliest[::2], self.events.latest[::2]
         sheet.add_columns("start", np.arange(n), low, np.maximum(low, high))
@@ -152,7 +152,7 @@ class Disjunctive:
     def _time(self, row: Ints, event: Ints, sign: float) -> list[tuple[Ints, Ints, Floats]]:
         return self.events.terms(row, event, sign, 0, self.instance.num_tasks)
 
-    def _add_precedence(self, sheet: Sheet) -> Transfers:
+    def _add_precedence(self, sheet: BlockCollector) -> Transfers:
         base, pairs, edges = self.frame, self.instance.pairs, self.instance.edges
         uniform, lagged, costly = edges_by_lag(base)
         pool = self.instance.modes.primary[pairs.mode]
@@ -166,7 +166,7 @@ class Disjunctive:
         sheet.add_rows("precede", rows, entries, np.where(np.isnan(uniform), 0.0, uniform), np.inf)
         return sent
 
-    def _add_ends(self, sheet: Sheet) -> tuple[int | None, int | None]:
+    def _add_ends(self, sheet: BlockCollector) -> tuple[int | None, int | None]:
         """The columns ``makespan`` and ``tardy`` with their rows, where a metric needs them; returns their first columns."""
         base, makespan, tardy = self.frame, None, None
         if base.needs_makespan:
@@ -186,7 +186,7 @@ class Disjunctive:
             sheet.add_rows("late", late, [own, *self._time(rows, 2 * late + 1, -1.0)], -due, np.inf)
         return makespan, tardy
 
-    def _add_work(self, sheet: Sheet, makespan: int) -> None:
+    def _add_work(self, sheet: BlockCollector, makespan: int) -> None:
         base, pairs = self.frame, self.instance.pairs
         pair, pool, count = pool_demand(base)
         pools = np.unique(pool)
@@ -198,7 +198,7 @@ class Disjunctive:
         own = (np.arange(len(pools)), np.full(len(pools), makespan), room)
         sheet.add_rows("work", pools, [own, work], room * (head + tail), np.inf)
 
-    def _add_order(self, sheet: Sheet) -> None:
+    def _add_order(self, sheet: BlockCollector) -> None:
         """The block ``before``, its big-M rows, unary pools and flows."""
         events, label, n = self.events, self.undecided, self.instance.num_tasks
         first = sheet.add_columns("before", label, 0.0, 1.0, integer=True)

@@ -18,7 +18,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import J_PER_KWH
 from optbench.model.objective import MAKESPANS
 from optbench.model.windows import Windows, latest_ends, time_horizon, windows
-from optbench.views.milp.arrays import Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, ragged
 
 PRICED = frozenset({"cost_usd", "carbon_g"})
 ENERGETIC = PRICED | {"energy_j"}
@@ -148,7 +148,7 @@ def edges_by_lag(frame: Frame) -> tuple[Floats, list[int], list[int]]:
     return uniform, lagged, costly
 
 
-def add_transfers(sheet: Sheet, frame: Frame, edges: Sequence[int], carriers: Carriers) -> Transfers:
+def add_transfers(sheet: BlockCollector, frame: Frame, edges: Sequence[int], carriers: Carriers) -> Transfers:
     """The variables w of these edges, with their rows ``send`` and ``receive``."""
     instance = frame.instance
     labels: list[Ints] = [np.zeros((0, 4), dtype=np.int64)]
@@ -170,7 +170,7 @@ def add_transfers(sheet: Sheet, frame: Frame, edges: Sequence[int], carriers: Ca
 
 
 def _link(
-    sheet: Sheet, name: str, edges: Sequence[int], tasks: Ints, carriers: Carriers, parts: tuple[Ints, ...],
+    sheet: BlockCollector, name: str, edges: Sequence[int], tasks: Ints, carriers: Carriers, parts: tuple[Ints, ...],
     block: Transfers, own: tuple[Ints, ...],
 ) -> None:
     """Σ w = Σ of the carriers of the edge's task, for each edge and each value of ``parts``."""

@@ -9,7 +9,7 @@ import numpy as np
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Floats, Ints
 from optbench.model.timegrid import widened
-from optbench.views.milp.arrays import Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, ragged
 from optbench.views.milp.frame import Frame
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def power_limits(base: Frame) -> list[tuple[int, Ints, Floats, float]]:
     return out
 
 
-def add_occupancy(sheet: Sheet, base: Frame, x: Starts) -> None:
+def add_occupancy(sheet: BlockCollector, base: Frame, x: Starts) -> None:
     pair, pool, count = pool_demand(base)
     room = base.instance.pools.count.astype(float)
     _per_tick(sheet, "busy", base, x, pair, pool, count, room, np.arange(len(room)))
@@ -59,7 +59,7 @@ def add_occupancy(sheet: Sheet, base: Frame, x: Starts) -> None:
 
 
 def _per_tick(
-    sheet: Sheet, name: str, base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, room: Floats, label: Ints
+    sheet: BlockCollector, name: str, base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, room: Floats, label: Ints
 ) -> None:
     """Σ of the demands of the pairs running at t <= room, for each kind of demand and each tick at which it can be exceeded.
 

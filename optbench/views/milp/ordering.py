@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optbench.model.instance import Floats, Ints
-from optbench.views.milp.arrays import Entries, Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, Entries, ragged
 from optbench.views.milp.frame import Frame, Transfers
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def disaggregated_nonzeros(base: Frame, x: Starts) -> float:
     return float((ticks[j] * (columns[i] + columns[j]) / 2).sum())
 
 
-def add_aggregated(sheet: Sheet, base: Frame, x: Starts, uniform: Floats, sent: Transfers) -> None:
+def add_aggregated(sheet: BlockCollector, base: Frame, x: Starts, uniform: Floats, sent: Transfers) -> None:
     """S_j − E_i − Σ l send >= 0, the lag on the right where it does not depend on the pools (not NaN in ``uniform``)."""
     edges, first = base.instance.edges, x.ptr[base.instance.pairs.ptr]
     size = np.diff(first)
@@ -38,7 +38,7 @@ def add_aggregated(sheet: Sheet, base: Frame, x: Starts, uniform: Floats, sent: 
     sheet.add_rows("precede", np.arange(len(edges.source)), entries, np.where(np.isnan(uniform), 0.0, uniform), np.inf)
 
 
-def add_disaggregated(sheet: Sheet, base: Frame, x: Starts) -> None:
+def add_disaggregated(sheet: BlockCollector, base: Frame, x: Starts) -> None:
     labels, entries, rows = [np.zeros((0, 3), dtype=np.int64)], [], 0
     for e in range(len(base.instance.edges.source)):
         sheet.check()

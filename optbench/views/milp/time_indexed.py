@@ -37,7 +37,7 @@ import numpy as np
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
-from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
 from optbench.views.milp.completion import add_makespan, add_unfinished, first_tick, running_values
 from optbench.views.milp.frame import Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
 from optbench.views.milp.occupancy_rows import add_occupancy
@@ -111,7 +111,7 @@ class TimeIndexed:
 
     @cached_property
     def arrays(self) -> MilpArrays:
-        sheet, base, x = Sheet(self.instance.name, self.should_stop), self.frame, self.starts
+        sheet, base, x = BlockCollector(self.instance.name, self.should_stop), self.frame, self.starts
         pairs = self.instance.pairs
         label = np.stack((pairs.task[x.pair], pairs.mode[x.pair], x.tick), axis=1)
         sheet.add_columns("start", label, 0.0, 1.0, integer=True)
@@ -129,7 +129,7 @@ class TimeIndexed:
             total, constant = total + weight * vector, constant + weight * fixed
         return sheet.finish(total, constant)
 
-    def _add_precedence(self, sheet: Sheet) -> Transfers:
+    def _add_precedence(self, sheet: BlockCollector) -> Transfers:
         base, x = self.frame, self.starts
         uniform, lagged, costly = edges_by_lag(base)
         split = disaggregated_nonzeros(base, x) <= DISAGGREGATED_NONZEROS
@@ -143,14 +143,14 @@ class TimeIndexed:
             add_aggregated(sheet, base, x, uniform, sent)
         return sent
 
-    def _add_makespan(self, sheet: Sheet) -> int | None:
+    def _add_makespan(self, sheet: BlockCollector) -> int | None:
         """The columns ``unfinished`` or ``makespan``, where a metric needs them; returns the first."""
         base, x = self.frame, self.starts
         if not base.needs_makespan:
             return None
         return add_unfinished(sheet, base, x) if self.priced_end else add_makespan(sheet, base, x)
 
-    def _add_limit(self, sheet: Sheet, name: str, limit: float, terms: PricedTerms) -> None:
+    def _add_limit(self, sheet: BlockCollector, name: str, limit: float, terms: PricedTerms) -> None:
         fixed, vector = terms.of(name, sheet.num_columns)
         at = np.flatnonzero(vector)
         sheet.add_rows(f"limit_{name}", np.zeros((1, 0)), [(np.zeros(len(at)), at, vector[at])], -np.inf, limit - fixed)

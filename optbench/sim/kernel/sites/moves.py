@@ -146,7 +146,7 @@ def saving(plant: Plant, mode: int, lower: int) -> float:
 
 
 @njit(cache=True)
-def alone(plant: Plant, state: State, steering: Steering, task: int, mode: int) -> int:
+def fastest_alone(plant: Plant, state: State, steering: Steering, task: int, mode: int) -> int:
     """Where nothing runs that could end: as fast as the caps allow, on as few devices as it takes, whatever clock is wanted."""
     widest, clocks, place = steering.shape[WIDEST], steering.shape[CLOCKS], place_of(plant, mode, task)
     for devices in range(plant.devices[mode], 0, -1):
@@ -161,7 +161,7 @@ def alone(plant: Plant, state: State, steering: Steering, task: int, mode: int) 
 def under_cap(plant: Plant, state: State, steering: Steering, task: int, mode: int) -> int:
     """A mode in which a job can begin under the caps, others slowed down where that helps; NONE where it has to wait."""
     if state.tally[NUM_RUNNING] == 0:
-        return alone(plant, state, steering, task, mode)
+        return fastest_alone(plant, state, steering, task, mode)
     if steering.moves[HOW] & UNIFORM:
         return under_ceilings(plant, state, steering, task, mode)
     while mode != NONE and not has_room(plant, state, mode):
@@ -216,7 +216,7 @@ def under_ceilings(plant: Plant, state: State, steering: Steering, task: int, mo
                 return NONE
             best = pool  # what is there runs at lower clocks still: the ceiling comes down to them
         steering.clock_of[best] -= 1
-        keep_ceiling(plant, state, steering, best)
+        apply_ceiling(plant, state, steering, best)
 
 
 @njit(cache=True)
@@ -243,7 +243,7 @@ def watts_at_ceiling(plant: Plant, state: State, steering: Steering, site: int, 
 
 
 @njit(cache=True)
-def keep_ceiling(plant: Plant, state: State, steering: Steering, site: int) -> None:
+def apply_ceiling(plant: Plant, state: State, steering: Steering, site: int) -> None:
     """Every job at a site goes to the clock it wants, or to the ceiling."""
     found = 0
     for event in range(state.tally[EVENTS]):
@@ -267,7 +267,7 @@ def headroom(plant: Plant, state: State, watts: float) -> bool:
 
 
 @njit(cache=True)
-def relax(plant: Plant, state: State, steering: Steering) -> None:
+def raise_clocks(plant: Plant, state: State, steering: Steering) -> None:
     """After an end: one step up, where it fits."""
     if steering.moves[HOW] & UNIFORM:
         lowest = NONE
@@ -279,7 +279,7 @@ def relax(plant: Plant, state: State, steering: Steering) -> None:
             more = -watts_at_ceiling(plant, state, steering, lowest, steering.clock_of[lowest] + 1)
             if headroom(plant, state, more):
                 steering.clock_of[lowest] += 1
-                keep_ceiling(plant, state, steering, lowest)
+                apply_ceiling(plant, state, steering, lowest)
     elif steering.moves[HOW] & SINGLY:
         slowest, most = NONE, 0
         for event in range(state.tally[EVENTS]):

@@ -25,17 +25,17 @@ import numpy as np
 from optbench.compiling.compiled import inner, njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.plant import POOLS, TICK_S, Plant, plant_at
-from optbench.sim.kernel.sites.sites import Steering, go_on, open_sites, send, steering_at
-from optbench.sim.kernel.sites.view import PRICE_W, WIDEST, G, O, S, SiteView, look_around, site_view_at
+from optbench.sim.kernel.sites.sites import Steering, open_sites, run_until_choice, send, steering_at
+from optbench.sim.kernel.sites.view import PRICE_W, WIDEST, G, O, S, SiteView, observe_sites, site_view_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
 SHARED, FLAT, INPUTS = range(3)
 # Entries of ``net``.
 KIND, HIDDEN, GREEDY = range(3)
-# Columns of ``told``: what an option costs and does, as it was when it was chosen; PASSED and WAITED are of the time until the
+# Columns of ``measured``: what an option costs and does, as it was when it was chosen; PASSED and WAITED are of the time until the
 # next question: seconds, and seconds times jobs that wait.
 REGRET_J, NET_J, ENERGY_J, UNITS, DEVICES, SERVICE_S, PASSED_S, WAITED_S, LONGEST, PRICE, OVER = range(11)
-TOLD = 11
+NUM_MEASURED = 11
 # Entries of ``dual``: the budget in seconds (inf: none), the step of log price per relative error, the range of the price.
 BUDGET_S, GAIN, LEAST_W, MOST_W = range(4)
 # A lower limit would cut long jobs off more than short ones, and the mean would settle above the budget.
@@ -60,14 +60,14 @@ def run_pilot(
     open_sites(plant, state, steering)
     asked, since, before, served_s = 0, 0.0, 0, 0.0
     while True:
-        task = go_on(plant, state, steering, until)
+        task = run_until_choice(plant, state, steering, until)
         if task == NONE:
             return asked
         if asked > 0 and dual[BUDGET_S] < math.inf:
             queued = waiting(steering, pools)
             latency_s = served_s + 0.5 * (before + queued) * (state.total[NOW] - since) * plant.scalar[TICK_S]
-            follow(view, dual, latency_s)
-        look_around(plant, state, steering, view, task, row, mask)
+            update_price(view, dual, latency_s)
+        observe_sites(plant, state, steering, view, task, row, mask)
         a = choose_option(plant, view, net, theta, row, mask, work, score, draws[asked % len(draws)])
         asked += 1
         since, before, served_s = state.total[NOW], waiting(steering, pools), view.time[a] * state.remaining[task]
@@ -75,7 +75,7 @@ def run_pilot(
 
 
 @inner()
-def follow(view: SiteView, dual: Floats, latency_s: float) -> None:
+def update_price(view: SiteView, dual: Floats, latency_s: float) -> None:
     """One step of the signed dual on the logarithm of the price; one job moves it by a few gains at most."""
     error = max(-1.0, min(MOST_ERROR, (latency_s - dual[BUDGET_S]) / dual[BUDGET_S]))
     price_w = view.scale[PRICE_W] * math.exp(dual[GAIN] * error)
@@ -247,7 +247,7 @@ def open_fleet(plants: Ints, states: Ints, steerings: Ints, chosen: Ints) -> Non
 @njit(cache=True)
 def roll(
     plants: Ints, states: Ints, steerings: Ints, views: Ints, net: Ints, theta: Any, draws: Floats, until: Floats,
-    asked: Ints, rows: Any, masks: Any, actions: Ints, told: Floats,
+    asked: Ints, rows: Any, masks: Any, actions: Ints, measured: Floats,
 ) -> None:
     """Many environments in lockstep: each takes as many decisions as ``draws`` has columns, and begins again at its end.
 
@@ -261,40 +261,40 @@ def roll(
         work, score = np.zeros(work_size(pools, widest, net), dtype=np.float32), np.zeros(pools * widest)
         if asked[b] == NONE:
             open_sites(plant, state, steering)
-            asked[b] = go_on(plant, state, steering, until[b])
-        look_around(plant, state, steering, view, asked[b], rows[b, 0], masks[b, 0])
+            asked[b] = run_until_choice(plant, state, steering, until[b])
+        observe_sites(plant, state, steering, view, asked[b], rows[b, 0], masks[b, 0])
         for t in range(steps):
             a = choose_option(plant, view, net, theta, rows[b, t], masks[b, t], work, score, draws[b, t])
             actions[b, t] = a
-            take_step(plant, state, steering, view, asked, b, a, until[b], told[b, t])
-            look_around(plant, state, steering, view, asked[b], rows[b, t + 1], masks[b, t + 1])
+            take_step(plant, state, steering, view, asked, b, a, until[b], measured[b, t])
+            observe_sites(plant, state, steering, view, asked[b], rows[b, t + 1], masks[b, t + 1])
 
 
 @inner()
 def take_step(
-    plant: Plant, state: State, steering: Steering, view: SiteView, asked: Ints, b: int, a: int, until: float, told: Floats
+    plant: Plant, state: State, steering: Steering, view: SiteView, asked: Ints, b: int, a: int, until: float, measured: Floats
 ) -> None:
     """Send the job of environment b to an option, and go on to its next question."""
     task, since, pools, widest = asked[b], state.total[NOW], plant.size[POOLS], view.shape[WIDEST]
     least = math.inf
     for other in range(pools * widest):
         least = min(least, view.cost[other])
-    told[REGRET_J], told[NET_J], told[UNITS] = view.cost[a] - least, view.net[a], state.remaining[task]
-    told[DEVICES], told[SERVICE_S] = a % widest + 1, view.time[a] * state.remaining[task]
+    measured[REGRET_J], measured[NET_J], measured[UNITS] = view.cost[a] - least, view.net[a], state.remaining[task]
+    measured[DEVICES], measured[SERVICE_S] = a % widest + 1, view.time[a] * state.remaining[task]
     mode = steering.mode_at[((plant.kind[task] * pools + a // widest) * widest + a % widest) * view.shape[1] + view.clock[a]]
-    told[ENERGY_J], told[PRICE] = plant.energy_j[mode], view.scale[0]
+    measured[ENERGY_J], measured[PRICE] = plant.energy_j[mode], view.scale[0]
     send(plant, state, steering, task, a // widest, a % widest + 1, view.clock[a])
     before = waiting(steering, pools)
-    asked[b] = go_on(plant, state, steering, until)
-    told[OVER] = 0.0
-    told[PASSED_S] = (state.total[NOW] - since) * plant.scalar[TICK_S]
+    asked[b] = run_until_choice(plant, state, steering, until)
+    measured[OVER] = 0.0
+    measured[PASSED_S] = (state.total[NOW] - since) * plant.scalar[TICK_S]
     # Jobs that wait are counted at both ends of the interval: it is a few seconds long, a wait thousands.
-    told[WAITED_S] = 0.5 * (before + waiting(steering, pools)) * told[PASSED_S]
-    told[LONGEST] = longest(steering, pools)
+    measured[WAITED_S] = 0.5 * (before + waiting(steering, pools)) * measured[PASSED_S]
+    measured[LONGEST] = longest(steering, pools)
     if asked[b] == NONE:
-        told[OVER] = 1.0
+        measured[OVER] = 1.0
         open_sites(plant, state, steering)
-        asked[b] = go_on(plant, state, steering, until)
+        asked[b] = run_until_choice(plant, state, steering, until)
 
 
 @njit(cache=True)

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.plant import POOLS, TICK_S, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import go_on, hold, open_sites, send, steering_at
+from optbench.sim.kernel.sites.sites import hold, open_sites, run_until_choice, send, steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
 # Entries of ``shape``, of ``weight``.
@@ -55,7 +55,7 @@ def run_plans(plant_row: Ints, state_row: Ints, steering_row: Ints, plans_row: I
     plant, state, steering, plans = plant_at(plant_row), state_at(state_row), steering_at(steering_row), plans_at(plans_row)
     open_sites(plant, state, steering)
     while True:
-        task = go_on(plant, state, steering, until)
+        task = run_until_choice(plant, state, steering, until)
         if task == NONE:
             return
         if plans.to_pool[task] == NONE:
@@ -86,16 +86,16 @@ def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
     urgent = due < math.inf
     least, at_pool, at_option, at_s = math.inf, NONE, NONE, now
     for pool in range(pools):
-        way = plant.way[plant.ingress[task] * pools + pool] * step if plant.size[WAYS] else 0.0
-        if way == math.inf:
+        ingress = plant.ingress_ticks[plant.ingress[task] * pools + pool] * step if plant.size[HAS_INGRESS] else 0.0
+        if ingress == math.inf:
             continue
         for option in range(plans.first[kind * (pools + 1) + pool], plans.first[kind * (pools + 1) + pool + 1]):
             n, lasts = plans.devices[option], units * plans.unit_s[option]
-            if urgent and (now + way + lasts > due or state.free[pool] < n):
+            if urgent and (now + ingress + lasts > due or state.free[pool] < n):
                 continue
             last = here if urgent else here + plans.shape[PATIENCE]
             for slot in range(here, min(last, slots - 1) + 1):
-                begin = max(now + way, slot * slot_s)
+                begin = max(now + ingress, slot * slot_s)
                 end = begin + lasts
                 price = weight[MU] * (end - now) + weight[KAPPA] * max(0.0, end - weight[END_S])
                 if price >= least:
@@ -104,7 +104,7 @@ def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
                 price += plans.watts[option] * (summed(plans.tariff, slots, pool, b) - summed(plans.tariff, slots, pool, a))
                 price += n * (summed(plans.fee, slots, pool, b) - summed(plans.fee, slots, pool, a))
                 if price < least and (urgent or has_room(plans, plant, pool, a, b, n)):
-                    least, at_pool, at_option, at_s = price, pool, option, begin - way
+                    least, at_pool, at_option, at_s = price, pool, option, begin - ingress
     if at_pool == NONE:  # nowhere is room, or the plan is over
         at_pool, at_option = soonest(plant, state, plans, task)
         at_s = now
@@ -118,9 +118,9 @@ def soonest(plant: Plant, state: State, plans: Plans, task: int) -> tuple[int, i
     """Where a job that fits nowhere would end first, if it began at once or after what is busy there by half."""
     pools, kind, best, pool_of, option_of = plant.size[POOLS], plant.kind[task], math.inf, NONE, NONE
     for pool in range(pools):
-        way = plant.way[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[WAYS] else 0.0
+        ingress = plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[HAS_INGRESS] else 0.0
         for option in range(plans.first[kind * (pools + 1) + pool], plans.first[kind * (pools + 1) + pool + 1]):
-            lasts = way + state.remaining[task] * plans.unit_s[option]
+            lasts = ingress + state.remaining[task] * plans.unit_s[option]
             if state.free[pool] < plans.devices[option]:
                 lasts += 1e6 / max(1, plant.pool_count[pool])
             if lasts < best:

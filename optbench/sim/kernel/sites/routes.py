@@ -7,13 +7,13 @@ A unit of kind k in mode m (n devices, T seconds, e joules above the rest of its
 where μ_k is the weight of a second in the system and w the price of a device in watts. Of the modes on at most ``free`` devices
 the cheapest allowed one counts; if none is allowed, the cheapest of the widest. A job of u units goes to the pool of least
 
-    u c + μ_k (way + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
+    u c + μ_k (ingress + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
 
 of those with a free device, or (QUEUES) of all, with the expected wait (units waiting + u) n T / devices; where no device is free
-anywhere and jobs do not queue for what is cheap, to the pool of least way + wait + u T. The level of a pool (WHOLE: of the
+anywhere and jobs do not queue for what is cheap, to the pool of least ingress + wait + u T. The level of a pool (WHOLE: of the
 plant) is the number of thresholds that its busy share exceeds.
 
-With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (way + wait + u T − BUDGET) after each job: what was
+With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (ingress + wait + u T − BUDGET) after each job: what was
 spent too much is paid back. With HOLD seconds of patience a job waits for a period in which it costs less, by more than the share
 MARGIN and by more than μ for the time; with RESERVE it begins only where it costs at most 1 + RESERVE times the least of all
 pools and periods within patience, until that is over.
@@ -27,9 +27,20 @@ from typing import NamedTuple
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import J_PER_KWH, period_of
-from optbench.sim.kernel.plant import MODES, PERIODS, POOLS, TICK_S, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import HAS_INGRESS, MODES, PERIODS, POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import CLASSES, CLOCKS, WIDEST, Steering, go_on, hold, open_sites, rank_of, send, steering_at
+from optbench.sim.kernel.sites.sites import (
+    CLASSES,
+    CLOCKS,
+    WIDEST,
+    Steering,
+    hold,
+    open_sites,
+    rank_of,
+    run_until_choice,
+    send,
+    steering_at,
+)
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
 # Entries of ``option``, of ``weight``, of ``memory``.
@@ -78,7 +89,7 @@ def run_routes(plant_row: Ints, state_row: Ints, steering_row: Ints, routes_row:
         open_sites(plant, state, steering)
     refresh(plant, steering, routes, state.total[NOW])
     while True:
-        task = go_on(plant, state, steering, until)
+        task = run_until_choice(plant, state, steering, until)
         if task == NONE:
             return
         route(plant, state, steering, routes, task)
@@ -114,10 +125,10 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
         for k in range(routes.option[KINDS]):
             highest = max(highest, routes.time_w[k])
         routes.memory[DEBT] = max(-highest / weight[GAIN], routes.memory[DEBT] + seconds - weight[BUDGET])
-    way = way_to(plant, task, pool)
-    if way > 0.0 and routes.option[NUM_COMING] < MOST_COMING:
+    ingress = ingress_latency(plant, task, pool)
+    if ingress > 0.0 and routes.option[NUM_COMING] < MOST_COMING:
         k = routes.option[NUM_COMING]
-        routes.coming[k], routes.coming_at[k], routes.coming_to[k] = plant.devices[mode], now + way, pool
+        routes.coming[k], routes.coming_at[k], routes.coming_to[k] = plant.devices[mode], now + ingress, pool
         routes.option[NUM_COMING] = k + 1
     send(plant, state, steering, task, pool, plant.devices[mode], NONE)
 
@@ -138,8 +149,8 @@ def time_weight(routes: Routes, kind: int) -> float:
 
 
 @njit(cache=True)
-def way_to(plant: Plant, task: int, pool: int) -> float:
-    return plant.way[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[WAYS] else 0.0
+def ingress_latency(plant: Plant, task: int, pool: int) -> float:
+    return plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[HAS_INGRESS] else 0.0
 
 
 @njit(cache=True)
@@ -177,18 +188,18 @@ def best_pool(
             break
         for pool in range(pools):
             there = plant.pool_count[pool] - state.gone[pool]
-            way, free = way_to(plant, task, pool) * plant.scalar[TICK_S], free_at(state, routes, pool)
+            ingress, free = ingress_latency(plant, task, pool) * plant.scalar[TICK_S], free_at(state, routes, pool)
             at = ((routes.level[pool] * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
             queues = free == 0 or routes.choice[at + min(free, widest)] == NONE
-            if way == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
+            if ingress == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
                 continue
             at += widest if queues else min(free, widest)
             mode = routes.choice[at]
             if mode == NONE:
                 continue
             wait = expected_wait(plant, state, steering, kind, units, pool, mode) if queues else 0.0
-            seconds = way + wait + units * plant.time_s[mode]
-            price = units * routes.cost[at] + mu * (way + wait)
+            seconds = ingress + wait + units * plant.time_s[mode]
+            price = units * routes.cost[at] + mu * (ingress + wait)
             price += weight[LOAD] * (there - free + steering.waiting[pool]) / max(1, there)
             if state.total[NOW] + seconds / plant.scalar[TICK_S] > plant.deadline[task]:
                 price += weight[LATE]

@@ -27,10 +27,10 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import accrue
 from optbench.sim.kernel.events import begin, break_down, expect_at, finish, start
-from optbench.sim.kernel.plant import CAPS, FAULTS, POOLS, TASKS, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import CAPS, FAULTS, HAS_INGRESS, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import is_awaited, pop_event
-from optbench.sim.kernel.sites.moves import ELASTIC, HOW, URGENT, grow, latest_of_others, relax, shrink, stop, under_cap
+from optbench.sim.kernel.sites.moves import ELASTIC, HOW, URGENT, grow, latest_of_others, raise_clocks, shrink, stop, under_cap
 from optbench.sim.kernel.state import (
     BROKEN,
     EVENTS,
@@ -101,7 +101,7 @@ def run_sites(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float
     """From time 0 until nothing happens any more, or nothing up to ``until``; every pool is given."""
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     open_sites(plant, state, steering)
-    while go_on(plant, state, steering, until) != NONE:
+    while run_until_choice(plant, state, steering, until) != NONE:
         pass
 
 
@@ -126,7 +126,7 @@ def open_sites(plant: Plant, state: State, steering: Steering) -> None:
 
 
 @njit(cache=True)
-def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
+def run_until_choice(plant: Plant, state: State, steering: Steering, until: float) -> int:
     """Until a job has to be sent somewhere: that job; NONE at the end. Where pools are given, nobody is asked."""
     n, tally, given = plant.size[TASKS], state.tally, steering.shape[ROUTE] == GIVEN
     while True:
@@ -143,7 +143,7 @@ def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
             return NONE
         accrue(plant, state, t)
         if ends <= t:
-            asked = happen(plant, state, steering)
+            asked = handle_event(plant, state, steering)
             if asked != NONE:
                 return asked
         elif comes <= t:
@@ -160,7 +160,7 @@ def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
         else:
             break_down(plant, state, tally[BROKEN])
             tally[BROKEN] += 1
-            settle(plant, state, steering)
+            requeue_stopped(plant, state, steering)
 
 
 @njit(cache=True)
@@ -188,7 +188,7 @@ def rank_of(steering: Steering, of_class: int) -> int:
 
 
 @njit(cache=True)
-def happen(plant: Plant, state: State, steering: Steering) -> int:
+def handle_event(plant: Plant, state: State, steering: Steering) -> int:
     """The first event: an end, a job that reaches its pool, or one that was held; the last is to be asked about again."""
     n, time = plant.size[TASKS], state.event_time[0]
     code = pop_event(state)
@@ -217,17 +217,17 @@ def after_end(plant: Plant, state: State, steering: Steering, pool: int) -> None
     if plant.size[CAPS]:
         for other in range(plant.size[POOLS]):
             serve_site(plant, state, steering, other)
-        relax(plant, state, steering)
+        raise_clocks(plant, state, steering)
     if steering.moves[HOW] & ELASTIC:
         grow(plant, state, steering, pool)
 
 
 @njit(cache=True)
-def settle(plant: Plant, state: State, steering: Steering) -> None:
+def requeue_stopped(plant: Plant, state: State, steering: Steering) -> None:
     """After an outage: what it stopped goes back to the head of its queue, the one that began last first of all."""
     for f in range(state.tally[NUM_FRESH]):
         task = state.fresh[f]
-        stand(plant, state, steering, task, plant.primary[state.mode[task]], True)
+        join_queue(plant, state, steering, task, plant.primary[state.mode[task]], True)
     state.tally[NUM_FRESH], state.tally[NUM_TOUCHED] = 0, 0
     for pool in range(plant.size[POOLS]):
         serve_site(plant, state, steering, pool)
@@ -241,11 +241,11 @@ def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, d
     while steering.fit[row + devices] == 0 and devices < steering.shape[WIDEST]:
         devices += 1
     steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = pool, devices, clock
-    way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[WAYS] else 0.0
-    if way > 0.0:
+    latency = plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[HAS_INGRESS] else 0.0
+    if latency > 0.0:
         state.queue[task] = pool
         steering.coming[pool] += devices
-        expect_at(plant, state, task, state.total[NOW] + way)
+        expect_at(plant, state, task, state.total[NOW] + latency)
     else:
         reach_pool(plant, state, steering, task, pool)
 
@@ -263,26 +263,26 @@ def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: 
     of_class = steering.class_of[plant.kind[task]]
     rank, first = rank_of(steering, of_class), steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
     if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
-        make_way(plant, state, steering, pool, rank)
+        free_devices_for(plant, state, steering, pool, rank)
     if not (first and begin_job(plant, state, steering, task, pool)):
-        stand(plant, state, steering, task, pool, False)
+        join_queue(plant, state, steering, task, pool, False)
     if steering.moves[HOW] & (URGENT | ELASTIC):
         serve_site(plant, state, steering, pool)
 
 
 @njit(cache=True)
-def make_way(plant: Plant, state: State, steering: Steering, pool: int, rank: int) -> None:
+def free_devices_for(plant: Plant, state: State, steering: Steering, pool: int, rank: int) -> None:
     """Devices for a job that finds none: other work shrinks, or is interrupted where it is less urgent."""
     if steering.moves[HOW] & ELASTIC and shrink(plant, state, steering, pool):
         return
     if steering.moves[HOW] & URGENT and rank == 0:
         task = latest_of_others(plant, state, steering, pool, rank)
         if task != NONE and stop(plant, state, steering, task):
-            stand(plant, state, steering, task, pool, True)
+            join_queue(plant, state, steering, task, pool, True)
 
 
 @njit(cache=True)
-def stand(plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool) -> None:
+def join_queue(plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool) -> None:
     """Join the queue of a pool, at its end or at its head."""
     queue = pool * steering.shape[CLASSES] + steering.class_of[plant.kind[task]]
     state.queue[task], state.end[task] = pool, NONE
@@ -379,7 +379,7 @@ def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: flo
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     if first:
         open_sites(plant, state, steering)
-    return int(go_on(plant, state, steering, until))
+    return int(run_until_choice(plant, state, steering, until))
 
 
 @njit(cache=True)

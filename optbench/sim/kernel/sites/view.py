@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
-from optbench.sim.kernel.plant import PERIODS, POOLS, TICK_S, WAYS, Plant
+from optbench.sim.kernel.plant import HAS_INGRESS, PERIODS, POOLS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites.sites import Steering
 from optbench.sim.kernel.state import NOW, State
@@ -68,7 +68,7 @@ site_view_at = table_at(SiteView)
 
 
 @njit(cache=True)
-def look_around(plant: Plant, state: State, steering: Steering, view: SiteView, task: int, row: Any, mask: Any) -> None:
+def observe_sites(plant: Plant, state: State, steering: Steering, view: SiteView, task: int, row: Any, mask: Any) -> None:
     """Fill a row of features and the mask of legal options for one job."""
     row[:] = 0.0
     pools, widest = plant.size[POOLS], view.shape[WIDEST]
@@ -76,16 +76,16 @@ def look_around(plant: Plant, state: State, steering: Steering, view: SiteView, 
     least, legal_least = math.inf, math.inf
     for pool in range(pools):
         for a in range(pool * widest, (pool + 1) * widest):
-            here = view.cost[a] < math.inf and (not anywhere or left_at(state, steering, pool) > a - pool * widest)
+            here = view.cost[a] < math.inf and (not anywhere or uncommitted_devices(state, steering, pool) > a - pool * widest)
             mask[a] = here
             least = min(least, view.cost[a])
             if here:
                 legal_least = min(legal_least, view.cost[a])
-    see_whole(plant, state, steering, view, task, row)
+    write_whole(plant, state, steering, view, task, row)
     for pool in range(pools):
-        see_site(plant, state, steering, view, task, pool, least, row)
+        write_site(plant, state, steering, view, task, pool, least, row)
         for n in range(1, widest + 1):
-            see_option(plant, state, view, pool, n, least, legal_least, mask, row)
+            write_option(plant, state, view, pool, n, least, legal_least, mask, row)
 
 
 @njit(cache=True)
@@ -97,7 +97,7 @@ def price_options(plant: Plant, state: State, steering: Steering, view: SiteView
     for pool in range(pools):
         view.tariff[pool] = tariff_of(plant, state, view, pool)
         view.least[pool] = math.inf
-        way = plant.way[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[WAYS] else 0.0
+        ingress = plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[HAS_INGRESS] else 0.0
         for n in range(widest):
             a, at = pool * widest + n, ((kind * pools + pool) * widest + n) * clocks
             best, chosen = math.inf, 0
@@ -110,21 +110,21 @@ def price_options(plant: Plant, state: State, steering: Steering, view: SiteView
             if slack < math.inf:
                 while (
                     chosen + 1 < clocks and view.time_s[at + chosen + 1] < math.inf
-                    and state.remaining[task] * view.time_s[at + chosen] > slack - way
+                    and state.remaining[task] * view.time_s[at + chosen] > slack - ingress
                 ):  # fmt: skip
                     chosen += 1
-            if best == math.inf or way == math.inf:
+            if best == math.inf or ingress == math.inf:
                 view.cost[a], view.clock[a], view.net[a], view.time[a] = math.inf, 0, 0.0, 0.0
                 continue
             view.clock[a], view.net[a], view.time[a] = chosen, view.net_j[at + chosen], view.time_s[at + chosen]
             view.cost[a] = view.tariff[pool] * view.net[a] + price_w * view.time[a]
             view.least[pool] = min(view.least[pool], view.cost[a])
-            anywhere = anywhere or left_at(state, steering, pool) > n
+            anywhere = anywhere or uncommitted_devices(state, steering, pool) > n
     return anywhere
 
 
 @njit(cache=True)
-def left_at(state: State, steering: Steering, pool: int) -> int:
+def uncommitted_devices(state: State, steering: Steering, pool: int) -> int:
     """Devices free at a pool, less those that jobs on their way want."""
     return int(state.free[pool] - steering.coming[pool])
 
@@ -139,12 +139,12 @@ def tariff_of(plant: Plant, state: State, view: SiteView, pool: int) -> float:
 
 
 @njit(cache=True)
-def bounded(value: float) -> float:
+def clipped_feature(value: float) -> float:
     return min(max(value, -LIMIT), LIMIT)
 
 
 @njit(cache=True)
-def see_whole(plant: Plant, state: State, steering: Steering, view: SiteView, task: int, row: Any) -> None:
+def write_whole(plant: Plant, state: State, steering: Steering, view: SiteView, task: int, row: Any) -> None:
     """GLOBAL_FEATURES."""
     free, waiting, count = 0, 0, 0
     for pool in range(plant.size[POOLS]):
@@ -152,23 +152,23 @@ def see_whole(plant: Plant, state: State, steering: Steering, view: SiteView, ta
         waiting += steering.waiting[pool]
         count += plant.pool_count[pool]
     hour = 2.0 * math.pi * (state.total[NOW] * plant.scalar[TICK_S] / DAY_S)
-    row[0] = bounded(0.5 * math.log((view.scale[PRICE_W] + 0.1) / view.scale[CALM_W]))
-    row[1] = bounded(math.log(max(state.remaining[task] / view.scale[MEAN_UNITS], 1e-9)))
+    row[0] = clipped_feature(0.5 * math.log((view.scale[PRICE_W] + 0.1) / view.scale[CALM_W]))
+    row[1] = clipped_feature(math.log(max(state.remaining[task] / view.scale[MEAN_UNITS], 1e-9)))
     row[2] = plant.kind[task]
     row[3] = math.sin(hour)
     row[4] = math.cos(hour)
     row[5] = free / count
-    row[6] = bounded(math.log1p(waiting) / 4.0)
+    row[6] = clipped_feature(math.log1p(waiting) / 4.0)
     row[7] = plant.deadline[task] < math.inf
 
 
 @njit(cache=True)
-def see_site(
+def write_site(
     plant: Plant, state: State, steering: Steering, view: SiteView, task: int, pool: int, least: float, row: Any
 ) -> None:
     """SITE_FEATURES of one pool."""
     at, count, free, now = G + pool * S, plant.pool_count[pool], state.free[pool], state.total[NOW]
-    way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool] * plant.scalar[TICK_S] if plant.size[WAYS] else 0.0
+    ingress = plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] * plant.scalar[TICK_S] if plant.size[HAS_INGRESS] else 0.0
     leaving, soon = 0, now + SOON_S / plant.scalar[TICK_S]
     for i in range(view.shape[LEAVES]):
         if view.leave_pool[i] == pool and now < view.leave_time[i] <= soon:
@@ -178,18 +178,18 @@ def see_site(
     row[at + 2] = min(free, FEW) / FEW
     row[at + 3] = state.gone[pool] / count
     row[at + 4] = max(leaving, 0) / count
-    row[at + 5] = bounded(steering.waiting[pool] / count)
-    row[at + 6] = bounded(steering.waiting_units[pool] / (count * view.scale[MEAN_UNITS]))
+    row[at + 5] = clipped_feature(steering.waiting[pool] / count)
+    row[at + 6] = clipped_feature(steering.waiting_units[pool] / (count * view.scale[MEAN_UNITS]))
     if not view.shape[PLAIN]:
-        row[at + 7] = bounded(4.0 * (view.least[pool] - least) / view.scale[LEAST_J])
-    row[at + 8] = bounded(way)
-    row[at + 9] = bounded(view.tariff[pool] - 1.0)
+        row[at + 7] = clipped_feature(4.0 * (view.least[pool] - least) / view.scale[LEAST_J])
+    row[at + 8] = clipped_feature(ingress)
+    row[at + 9] = clipped_feature(view.tariff[pool] - 1.0)
     row[at + 10] = math.log1p(count) / 5.0
     row[at + 11] = view.shape[WIDEST] / count
 
 
 @njit(cache=True)
-def see_option(
+def write_option(
     plant: Plant, state: State, view: SiteView, pool: int, n: int, least: float, legal_least: float, mask: Any, row: Any
 ) -> None:
     """OPTION_FEATURES of one option; zeros where there is none."""
@@ -199,11 +199,11 @@ def see_option(
         return
     row[at] = mask[a]
     if not view.shape[PLAIN]:
-        row[at + 1] = bounded(4.0 * (view.cost[a] - least) / view.scale[LEAST_J])
-        row[at + 2] = bounded(4.0 * (view.cost[a] - legal_least) / view.scale[LEAST_J])
-    row[at + 3] = bounded(2.0 * (view.net[a] / view.scale[LEAST_J] - 1.0))
-    row[at + 4] = bounded(math.log(view.time[a] / view.scale[MEAN_TIME]))
+        row[at + 1] = clipped_feature(4.0 * (view.cost[a] - least) / view.scale[LEAST_J])
+        row[at + 2] = clipped_feature(4.0 * (view.cost[a] - legal_least) / view.scale[LEAST_J])
+    row[at + 3] = clipped_feature(2.0 * (view.net[a] / view.scale[LEAST_J] - 1.0))
+    row[at + 4] = clipped_feature(math.log(view.time[a] / view.scale[MEAN_TIME]))
     row[at + 5] = n / view.shape[WIDEST]
-    row[at + 6] = bounded(n * view.time[a] / view.scale[MEAN_TIME])
-    row[at + 7] = bounded((state.free[pool] - n) / plant.pool_count[pool])
+    row[at + 6] = clipped_feature(n * view.time[a] / view.scale[MEAN_TIME])
+    row[at + 7] = clipped_feature((state.free[pool] - n) / plant.pool_count[pool])
 

@@ -1,4 +1,6 @@
-"""Claims: a published figure, ours with its interval, what the certified bounds allow, and an honest word on both."""
+"""Claims: a published figure, the study's figure with its interval, and what the certified bounds
+allow.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,17 @@ from optbench.study.expectations import claim_formulas
 from optbench.study.formula_binding import Formula
 
 Verdict = Literal["holds", "not reproduced", "no data"]
-# Room for rounding in figures that are printed with few digits.
+# Tolerance for rounding in figures that are printed with few digits.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """``bound`` is what the certified bounds allow (no schedules give less); ``mean_gap`` the mean study gap of the solvers that
-    ours reads."""
+    """The result of checking a claim.
+
+    ``bound`` is the figure that the certified bounds allow (no schedules give a lower one);
+    ``mean_gap`` is the mean study gap of the solvers that the study's figure reads.
+    """
 
     study: str
     claim: Claim
@@ -61,7 +66,9 @@ class ClaimResult:
 
 
 def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult:
-    """Ours beside the paper's figure. It holds when ours is as good, within the tolerance; the interval does not decide."""
+    """Compare the study's figure with the paper's. The claim holds if it is as good within the
+    tolerance; the interval does not decide.
+    """
     formula, asked_bound = claim_formulas(study, claim)
     found = evaluate(formula, columns)
     gap = mean_gap(formula, columns)
@@ -85,19 +92,23 @@ def is_as_good(claim: Claim, ours: float) -> bool:
 
 
 def margin(claim: Claim) -> float:
-    """What ours may miss: a share of the paper's figure, or the tolerance itself where that is 0."""
+    """Return the allowed deviation: a share of the paper's figure, or the tolerance itself where
+    the figure is 0.
+    """
     return claim.tolerance * (abs(claim.paper) if claim.paper else 1.0)
 
 
 def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
-    """What the interval says against the verdict."""
+    """Return a remark if the interval disagrees with the verdict."""
     held = is_as_good(claim, ours)
     if all(is_as_good(claim, end) is held for end in spread):
         return ""
-    return "the interval reaches both sides: more seeds or instances would tell"
+    return "the interval contains the threshold: more seeds or instances would decide"
 
 
 def mean_gap(formula: Formula, columns: CellColumns) -> float | None:
-    """Mean study gap over all cells of the solvers that a formula reads; None where one has not been run."""
+    """Return the mean study gap over all cells of the solvers that a formula reads; None where a
+    cell has not been run.
+    """
     gaps = [columns.measure(row, "study_gap") for label in formula.solvers for row in columns.rows(label)]
     return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None

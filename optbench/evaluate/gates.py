@@ -1,4 +1,4 @@
-"""Gates: conditions over a study that hold, fail, or cannot be told."""
+"""Gates: conditions over a study that hold, fail, or are unknown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Verdict = Literal["holds", "fails", "unknown"]
 
 @dataclass(frozen=True)
 class GateResult:
-    """``parts`` are the numbers it reads; ``why`` says what is unknown, ``worst`` which cells to see where it does not hold."""
+    """``parts`` are the numbers that the gate reads; ``why`` explains what is unknown, ``worst``
+    are the cells to look at where it does not hold.
+    """
 
     name: str
     expression: str
@@ -54,7 +56,7 @@ class GateResult:
 
 
 def judge_gate(study: Study, name: str, columns: CellColumns) -> GateResult:
-    """Whether a gate holds; what cannot be told does not hold."""
+    """Evaluate a gate; an unknown gate does not hold."""
     formula = gate_formula(study, name)
     found = evaluate(formula, columns)
     verdict: Verdict = "unknown" if found.value is None else "holds" if found.value else "fails"

@@ -1,4 +1,6 @@
-"""The cells to look at when a condition does not hold: for each number read from cells, those that pull it the wrong way."""
+"""The cells to look at when a condition does not hold: of each number read from cells, those that
+move it most in the failing direction.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,19 @@ from optbench.study.formula_terms import (
 )
 
 SHOWN = 5
-# Which way a comparison wants its left side: down is -1.
+# The direction in which the left side of a comparison must move for it to hold: down is -1.
 WANTED = {"<": -1, "<=": -1, ">": 1, ">=": 1, "==": 0, "!=": 0}
-# Metrics that may be below zero.
+# Metrics that may be negative.
 DIFFERENCES = ("rpd", "regret", "cost_usd")
-# Sums, whose mean over the cells is what a cell is held against.
+# Functions that are sums; a cell is compared with their mean over the cells.
 OVER_ALL = ("sum", "count")
 
 
 @dataclass(frozen=True)
 class WorstCell:
-    """``value`` is the cell's own, None where it has none, and ``why`` then says why; ``text`` is what was read."""
+    """``value`` is the cell's value, None where it has none, and ``why`` is then the reason;
+    ``text`` is the part of the formula that was read.
+    """
 
     cell: Cell
     text: str
@@ -47,7 +51,7 @@ class WorstCell:
 
 
 def worst_cells(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tuple[WorstCell, ...]:
-    """Cells without a value first, then those that are worst."""
+    """Return the cells without a value first, then the worst ones."""
     term = formula.term
     if not isinstance(term, (Comparison, Logic, Negation)):
         return ()
@@ -60,7 +64,7 @@ def worst_cells(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tu
 
 
 def _failing_leaves(term: ConditionTerm, sample: Sample, asked: bool) -> Iterator[tuple[Leaf, int]]:
-    """What is read in comparisons that are not as asked, and which way it should go."""
+    """Yield what is read in comparisons that fail, with the direction in which it should move."""
     if isinstance(term, Negation):
         yield from _failing_leaves(term.operand, sample, not asked)
     elif isinstance(term, Logic):
@@ -77,7 +81,9 @@ def _sides(term: Comparison, asked: bool) -> Iterator[tuple[Leaf, int]]:
 
 
 def _leaves_with_direction(term: NumberTerm, wanted: int) -> Iterator[tuple[Leaf, int]]:
-    """Everything read from cells, and which way each should go; 0 where that cannot be told."""
+    """Yield everything read from cells with the direction in which it should move; 0 where that is
+    unknown.
+    """
     if isinstance(term, (Aggregate, Paired)):
         yield term, wanted
     elif isinstance(term, Negative):
@@ -91,7 +97,9 @@ def _leaves_with_direction(term: NumberTerm, wanted: int) -> Iterator[tuple[Leaf
 
 
 def direction(term: Arithmetic) -> tuple[int, int]:
-    """Whether a result rises (1) or falls (-1) with its left and its right side; 0 where that depends."""
+    """Return whether a result rises (1) or falls (-1) with its left and its right side; 0 where
+    that depends on the values.
+    """
     if term.op in "+-":
         return 1, 1 if term.op == "+" else -1
     left, right = _sign(term.left), _sign(term.right)
@@ -99,7 +107,7 @@ def direction(term: Arithmetic) -> tuple[int, int]:
 
 
 def _sign(term: NumberTerm) -> int:
-    """The sign of a number, 0 where that hangs on the cells."""
+    """Return the sign of a number; 0 where it depends on the cells."""
     if isinstance(term, Constant):
         return int(np.sign(term.value))
     if isinstance(term, Negative):
@@ -118,7 +126,7 @@ def _sign(term: NumberTerm) -> int:
 
 
 def _never_negative(node: Node) -> bool:
-    """Whether what is computed for each cell is no less than zero, whatever the cells came to."""
+    """Whether the value computed for each cell is never negative."""
     if isinstance(node, Binary) and node.op in "+*/":
         return _never_negative(node.left) and _never_negative(node.right)
     return not isinstance(node, (Unary, Binary)) and not (isinstance(node, Name) and node.text in DIFFERENCES)
@@ -143,7 +151,9 @@ def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator
 
 
 def _value(leaf: Leaf, columns: CellColumns) -> float | None:
-    """What cells are held against: those that are better pull a mean the right way."""
+    """Return the value that cells are compared with: better cells move a mean in the required
+    direction.
+    """
     try:
         value = float(Sample.whole(columns).leaf(leaf)[0])
     except UnknownValueError:
@@ -154,11 +164,11 @@ def _value(leaf: Leaf, columns: CellColumns) -> float | None:
 
 
 def _why(leaf: Leaf, columns: CellColumns, unit: int) -> str:
-    """Why a cell or a pair has no value."""
+    """Explain why a cell or a pair has no value."""
     if isinstance(leaf, Aggregate):
         return columns.missing(leaf.label, unit, leaf.of_cell)
     for label, node in ((leaf.a, leaf.x), (leaf.b, leaf.y)):
         if np.isnan(columns.vector(label, node)[unit]):
             return f"{label} {columns.missing(label, unit, node)}"
-    return f"{leaf.b} has 0"
+    return f"{leaf.b} is 0"
 

@@ -1,6 +1,7 @@
-"""The processes beneath this one: which there are, what they use, and ending all of them.
+"""The processes below this one: list them, measure what they use, and end all of them.
 
-With this process a subreaper, whatever a child starts stays its descendant: in its own session, orphaned, or both.
+With this process a subreaper, every process that a child starts remains its descendant, whether it
+starts a new session or is orphaned.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from optbench.sandbox import ps
 
 IS_LINUX = sys.platform == "linux"
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-# Processes that could not be killed in so long are stuck in the kernel; nobody can do more about them.
+# A process that cannot be killed within this many seconds is stuck in the kernel and is left.
 MAX_KILL_S = 10.0
 KB_PER_MB = 1024
 
 
 @dataclass(frozen=True)
 class EndedProcess:
-    """A child that is gone: ``status`` as of ``waitpid``, and the most it ever had in memory, files included."""
+    """A child that has ended: ``status`` as of ``waitpid``, and its peak memory, files included."""
 
     pid: int
     status: int
@@ -33,7 +34,7 @@ class EndedProcess:
 
 
 def descendants(root: int) -> list[int]:
-    """Every process beneath one, dead ones that nobody has reaped included."""
+    """Return every process below one, including dead ones that were not reaped."""
     if not IS_LINUX:
         return ps.descendants(root)
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):
@@ -49,18 +50,20 @@ def descendants(root: int) -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """Children of a process; each of its threads has its own."""
+    """Return the children of all threads of a process."""
     out: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             out += map(int, read_proc(f"/proc/{pid}/task/{thread}/children").split())
-    except OSError:  # gone; its children are the subreaper's now
+    except OSError:  # it has ended; its children now belong to the subreaper
         return out
     return out
 
 
 def _by_parents(root: int) -> list[int]:
-    """For kernels that do not list children: from the parent that every process names."""
+    """Return the descendants by the parent that every process names, for kernels that do not list
+    children.
+    """
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (fields := _stat(int(name))) is not None:
@@ -74,7 +77,7 @@ def _by_parents(root: int) -> list[int]:
 
 
 def read_proc(path: str) -> str:
-    """A file of /proc."""
+    """Read a file of /proc."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []
@@ -86,7 +89,9 @@ def read_proc(path: str) -> str:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/pid/stat from the state on: the name before it may hold blanks and brackets."""
+    """Return the fields of /proc/pid/stat from the state on: the name before it may contain blanks
+    and brackets.
+    """
     try:
         return read_proc(f"/proc/{pid}/stat").rpartition(")")[2].split()
     except OSError:
@@ -94,7 +99,9 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def usage(pid: int) -> ps.ProcessUsage | None:
-    """What a process uses, None when it is gone or dead; its processor time includes children that it has reaped."""
+    """Return what a process uses, None when it has ended; its processor time includes reaped
+    children.
+    """
     if not IS_LINUX:
         return ps.usage(pid)
     fields = _stat(pid)
@@ -105,22 +112,27 @@ def usage(pid: int) -> ps.ProcessUsage | None:
 
 
 def own_memory_mb(pid: int) -> float:
-    """Memory of a process that no file stands behind, shared or not; 0 when it is gone."""
+    """Return the memory of a process that is not backed by a file, shared or not; 0 when it has
+    ended.
+    """
     return _sum_mb(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
 
 
 def shared_out_mb(pid: int) -> float:
-    """The same with every page divided among the processes that share it: exact over a tree, and slow for gigabytes."""
+    """Return the same memory with every page divided among the processes that share it: exact over
+    a tree, and slow for gigabytes.
+    """
     return _sum_mb(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:"))
 
 
 def data_size_mb(pid: int) -> float:
-    """Private memory that a process has asked for, used or not; this is what RLIMIT_DATA limits."""
+    """Return the private memory that a process has allocated, used or not; RLIMIT_DATA limits it.
+    """
     return _sum_mb(f"/proc/{pid}/status", ("VmData:",))
 
 
 def rss_mb(pid: int) -> float:
-    """What of a process is in memory, shared libraries included."""
+    """Return the resident memory of a process, shared libraries included."""
     return _sum_mb(f"/proc/{pid}/status", ("VmRSS:",))
 
 
@@ -138,7 +150,7 @@ def _sum_mb(path: str, names: tuple[str, ...]) -> float:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it is there and no zombie."""
+    """Whether the process exists and is not a zombie."""
     if not IS_LINUX:
         return ps.usage(pid) is not None
     fields = _stat(pid)
@@ -146,7 +158,7 @@ def is_alive(pid: int) -> bool:
 
 
 def reap() -> list[EndedProcess] | None:
-    """Children that have ended since the last call; None when there is no child at all."""
+    """Return the children that have ended since the last call; None when there is no child."""
     out: list[EndedProcess] = []
     while True:
         try:
@@ -164,10 +176,11 @@ def _ended(pid: int, status: int, used: resource.struct_rusage) -> EndedProcess:
 
 
 def kill_tree(spared: Iterable[int] = ()) -> tuple[list[EndedProcess], int]:
-    """End every descendant of this process but the ``spared`` children's: who ended, and how many could not be killed.
+    """End every descendant of this process except those of the ``spared`` children; return those
+    that ended and the number that could not be killed.
 
-    They are all stopped first, until no new one appears: nobody forks faster than it is killed. Then they are killed, and
-    reaped until there is no child left.
+    All are stopped first, until no new process appears, so that none can fork while being killed.
+    Then they are killed and reaped until no child is left.
     """
     stopped: set[int] = set()
     while new := [pid for pid in _unspared(spared) if pid not in stopped]:
@@ -189,7 +202,7 @@ def kill_tree(spared: Iterable[int] = ()) -> tuple[list[EndedProcess], int]:
 
 
 def _unspared(spared: Iterable[int]) -> list[int]:
-    """Descendants of this process without the spared children and what is beneath them."""
+    """Return the descendants of this process without the spared children and their descendants."""
     kept = set(spared)
     if not kept:
         return descendants(os.getpid())
@@ -202,7 +215,7 @@ def _children_of_this() -> list[int]:
 
 
 def send_signal(pid: int, number: signal.Signals) -> None:
-    """A signal to a process that may be gone."""
+    """Send a signal to a process that may have ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

@@ -1,4 +1,6 @@
-"""Importing a user's plug-ins in a process of its own first, since one may end the process that does, or never come back."""
+"""Import a user's plug-ins first in a subprocess, because an import may end the process or never
+return.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,16 @@ from optbench.workspace import FOLDERS, checkout
 
 TRIAL = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
 from optbench.sandbox.trial_import import import_all; import_all(json.loads(sys.argv[2]), int(sys.argv[3]))"
-# For all of them together: libraries that they import take seconds, on a busy machine tens of them.
+# Seconds for all plug-ins together: the libraries that they import take seconds, on a busy machine
+# tens of seconds.
 PATIENCE_S = 120.0
 FIELDS: tuple[tuple[Kind, str, str], ...] = (("problem", "problems", ""), ("solver", "solvers", "solver"))
 
 
 def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> None:
-    """Raise for the first plug-in of a study file that no process survives. Other errors are the import's own to tell."""
+    """Raise for the first plug-in of a study file whose import ends the process or hangs. Other
+    errors are raised by the import itself.
+    """
     wanted = [
         (kind, name)
         for kind, name in dict.fromkeys(users_plugins(table))
@@ -46,7 +51,7 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
 
 
 def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
-    """What the process of its own does."""
+    """Import the plug-ins in the subprocess."""
     end_with_parent(parent)
     for kind, name in wanted:
         with contextlib.suppress(OptbenchError):
@@ -56,7 +61,9 @@ def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """An import that hangs ends with the process that waits for it."""
+    """End this process with its parent, so that an import that hangs does not outlive the process
+    that waits for it.
+    """
     if IS_LINUX:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -70,7 +77,7 @@ def is_part_of_optbench(path: Path) -> bool:
 
 
 def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
-    """Plug-ins of the user's that a study file names."""
+    """Yield the user's plug-ins that a study file names."""
     tune = table.get("tune")
     search = tune if isinstance(tune, Mapping) else {}
     for kind, field, key in FIELDS:

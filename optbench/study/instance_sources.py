@@ -1,7 +1,9 @@
-"""Where instances come from, and a note of what each source came to, so that nothing is made twice.
+"""Sources of instances, and a stored note of the instance of each source, so that none is made
+twice.
 
-The note of a source lies in the store's folder of instances under a key of all that decides the instance: for a problem its
-name, typed parameters, the hash of its code and of the files that its parameters name, and the seed; for a file its content.
+The note of a source is stored in the store's folder of instances under a key of everything that
+determines the instance: for a problem its name, typed parameters, the hashes of its code and of the
+files that its parameters name, and the seed; for a file its content.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ KEY_DIGITS = 32
 
 @dataclass(frozen=True)
 class MadeInstance:
-    """An instance of a study, or why there is none."""
+    """An instance of a study, or the reason why it could not be made."""
 
     target: str
     seed: int
@@ -40,20 +42,24 @@ class MadeInstance:
 def source_keys(
     targets: Iterable[str], seeds: Sequence[int], known: Mapping[str, str] | None = None
 ) -> dict[tuple[str, int], str]:
-    """A key per target and seed: the same key, the same instance. ``known`` are digests that another process has made."""
+    """Return a key per target and seed; equal keys mean equal instances. ``known`` are digests
+    computed by another process.
+    """
     generated, known = set(names("problem")), known or {}
     out: dict[tuple[str, int], str] = {}
     for target in targets:
         base = known[target] if target in known else source_digest(target)
         for seed in seeds:
-            # A file is the same whatever the seed.
+            # A file does not depend on the seed.
             key = digest([base, seed]) if problem_name(target) in generated else base
             out[target, seed] = key[:KEY_DIGITS]
     return out
 
 
 def source_digest(target: str) -> str:
-    """Of what decides a target's instances but the seed. What is no target gets one too; making it will explain."""
+    """Return a digest of what determines a target's instances except the seed. An invalid target
+    gets one too; making it raises the error.
+    """
     name = generator_of(target)
     try:
         content = _of_file(target) if name is None else _of_problem(target, name)
@@ -73,13 +79,14 @@ def _of_file(target: str) -> dict[str, Any]:
 
 
 def generator_of(target: str) -> str | None:
-    """The problem that makes instances of a target; None for files and public instances."""
+    """Return the problem that generates instances of a target; None for files and public instances.
+    """
     name = problem_name(target)
     return name if name in names("problem") else None
 
 
 def problem_name(target: str) -> str:
-    """``gpu_dag`` of ``gpu_dag:tasks=20``."""
+    """Return the name in a spec: ``gpu_dag`` of ``gpu_dag:tasks=20``."""
     return target.partition(":")[0].partition("[")[0].strip()
 
 
@@ -89,7 +96,9 @@ def is_public(target: str) -> bool:
 
 
 def read_note(folder: Path, key: str) -> MadeInstance | None:
-    """What was noted of a source; None where nothing was, or its instance is gone or, after a power cut, empty."""
+    """Return the instance noted for a source; None without a note, or if the instance is missing
+    or, after a power cut, empty.
+    """
     try:
         made = known_fields(MadeInstance, json.loads(_note_file(folder, key).read_text(encoding="utf-8")))
         return made if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size else None
@@ -98,7 +107,9 @@ def read_note(folder: Path, key: str) -> MadeInstance | None:
 
 
 def write_note(folder: Path, key: str, made: MadeInstance) -> None:
-    """Note what a source came to, once its instance is in the folder; failures are not noted, for they may pass."""
+    """Note the instance of a source once it is in the folder; failures are not noted because they
+    may be temporary.
+    """
     if made.instance_hash is None:
         return
     path = _note_file(folder, key)

@@ -1,4 +1,6 @@
-"""From a study to its cells: the instances, made once in processes of their own, then one cell per configuration."""
+"""Plan the cells of a study: the instances, made once in subprocesses, then one cell per
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ FORMAT, VERSION = "optbench-plan", 1
 class Plan:
     """The cells of a study, those that bound an instance first.
 
-    ``changed`` says how the study file differs by now from what was run; None for a plan that is fresh or still the same.
+    ``changed`` describes how the study file now differs from what was run; None for a new plan or
+    an unchanged file.
     """
 
     study: Study
@@ -37,7 +40,7 @@ class Plan:
         return tuple(cell for cell in self.cells if cell.kind == "solve")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; the particulars of the study stand beside what readers look for first."""
+        """Return plain JSON; details of the study follow the fields that readers look for first."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -53,19 +56,23 @@ class Plan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """As it was planned; no plug-in is looked at."""
+        """Read a plan; no plug-in is loaded."""
         made = tuple(known_fields(MadeInstance, each) for each in data["made"])
         return cls(Study.from_dict(data["declared"]), made, tuple(Cell.from_dict(each) for each in data["cells"]))
 
 
 def plan(study: Study, made: tuple[MadeInstance, ...]) -> Plan:
-    """Cells in the order in which they are run: all bounds, then instance by instance, so that partial results compare."""
+    """Return the cells in the order in which they are run: all bounds, then instance by instance,
+    so that partial results can be compared.
+    """
     cells = [*_bounding(study, made), *_solving(study, made)]
     return Plan(study, made, tuple({cell.key: cell for cell in cells}.values()))
 
 
 def _bounding(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
-    """An objective in order is bounded by each solve, at its incumbents; anything else once per instance."""
+    """Yield one bounding cell per instance. A lexicographic objective is bounded by each solve
+    instead, at its incumbent values.
+    """
     budget = CellBudget(time_limit_s=study.bound_limit_s)
     for each in made:
         if each.instance_hash is not None and each.levels == 1:
@@ -84,7 +91,7 @@ def _solving(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
 
 
 def code_of(entry: SolverEntry) -> str:
-    """Hash of the solver's files, and of those that its parameters name."""
+    """Return the hash of the solver's files and of those that its parameters name."""
     return code_hash("solver", entry.name) + contents_of(entry.params)
 
 

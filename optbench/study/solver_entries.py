@@ -1,4 +1,6 @@
-"""The solvers of a study: specs with grids, parameters and budgets apart, each configuration under a short label."""
+"""The solvers of a study: specs with grids, separated into parameters and budgets, each
+configuration with a short label.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from optbench.study.grids import expand_grid, spec_text
 from optbench.workspace import activate
 
 EXAMPLE = '["cpsat:time_limit=10s", "heft"]'
-# Keys of a solver's spec that are its budget, not its parameters.
+# Keys of a solver's spec that belong to its budget and not to its parameters.
 BUDGET_KEYS = ("time_limit", "work_limit", "wall_limit", "cpu_limit", "memory_limit", "threads")
 TABLE_KEYS = ("name", "solver", *BUDGET_KEYS)
 Budgets = Mapping[str, Any]
@@ -27,7 +29,7 @@ Budgets = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Draft:
-    """A configuration before its label is known to be the only one of its kind."""
+    """A configuration before its label is known to be unique."""
 
     field: str
     short: str
@@ -39,8 +41,8 @@ class _Draft:
 
 
 def read_entries(value: Any, defaults: Budgets) -> tuple[SolverEntry, ...]:
-    """Every configuration of ``solvers``; ``defaults`` are the budget keys of the study."""
-    budget_of(defaults, {}, "")  # a mistake among the study's own keys is named as such
+    """Return every configuration of ``solvers``; ``defaults`` are the budget keys of the study."""
+    budget_of(defaults, {}, "")  # a mistake in the study's own keys is reported as such
     drafts = [
         draft
         for k, entry in enumerate(elements(value, "solvers", EXAMPLE))
@@ -51,7 +53,7 @@ def read_entries(value: Any, defaults: Budgets) -> tuple[SolverEntry, ...]:
 
 
 def entries_of(spec: str, defaults: Budgets | None = None) -> list[SolverEntry]:
-    """The configurations of one spec, its grids written out."""
+    """Return the configurations of one spec, its grids expanded."""
     return list(read_entries([spec], defaults or {}))
 
 
@@ -74,7 +76,7 @@ def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_Draft]:
         raise FileFormatError(f"{where}: {error}") from None
     if label is not None and len(grid) > 1:
         many = f"the solver's lists make {len(grid)} configurations"
-        raise FileFormatError(f"{field}.name is {label!r}, but {many}; a name is for one")
+        raise FileFormatError(f"{field}.name is {label!r}, but {many}; a name is for one configuration")
     return [_draft(field, where, name, each, label, given, defaults) for each in grid]
 
 
@@ -97,7 +99,7 @@ def _draft(
 
 
 def _known(name: str, given: Iterable[str]) -> None:
-    """A key that is neither a parameter nor of the budget, with the nearest of both."""
+    """Refuse a key that is neither a parameter nor a budget key, with the nearest name of both."""
     fields = [entry.name for entry in specs.parameters(load_class("solver", name))]
     for key in given:
         if key not in fields and f"{key}_s" not in fields and key != PARAMS:
@@ -105,7 +107,7 @@ def _known(name: str, given: Iterable[str]) -> None:
 
 
 def _placed(value: Any) -> Any:
-    """A path as the cells' processes find it: in the current folder or in the workspace."""
+    """Resolve a path as the cells' processes will: in the current folder or in the workspace."""
     if not isinstance(value, Path) or value.is_absolute():
         return value
     places = [Path.cwd() / value, *(root / value for root in (activate(),) if root is not None)]
@@ -113,8 +115,10 @@ def _placed(value: Any) -> Any:
 
 
 def budget_of(defaults: Budgets, own: Budgets, where: str) -> CellBudget:
-    """The budget of a solver: its own keys before those of the study. A work limit stands instead of a time limit, unless one
-    of the two gives that too: then whichever is spent first ends the solve."""
+    """Return the budget of a solver: its own keys take precedence over those of the study. A work
+    limit replaces a time limit unless one of the two sets both: then the first one reached ends
+    the solve.
+    """
     fields = {**dict.fromkeys(defaults, ""), **dict.fromkeys(own, where)}
     given = {**defaults, **own}
     values: dict[str, Any] = {}
@@ -153,11 +157,13 @@ def _refuse_twice(drafts: list[_Draft]) -> None:
 
 
 def _labelled(drafts: list[_Draft]) -> list[tuple[_Draft, str]]:
-    """Short labels where they tell configurations apart, those with the budget where only that does."""
+    """Return short labels where they are unique, and labels with the budget where only that
+    differs.
+    """
     shorts = Counter(each.short for each in drafts)
     labels = [each.short if shorts[each.short] == 1 else each.full for each in drafts]
     for k, label in enumerate(labels):
         if label in labels[:k]:
             other = drafts[labels.index(label)].field
-            raise FileFormatError(f"{drafts[k].field} and {other} both have the label {label!r}; give one a name of its own")
+            raise FileFormatError(f"{drafts[k].field} and {other} both have the label {label!r}; set the name of one of them")
     return list(zip(drafts, labels, strict=True))

@@ -1,4 +1,4 @@
-"""What a tracking store holds already: runs as they were found or left there."""
+"""Runs that a tracking store already holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARENT = "mlflow.parentRunId"
 
 @dataclass
 class KnownRuns:
-    """A run of the store. ``gone``: in MLflow's bin."""
+    """A run of the store; ``gone`` means that it is deleted in MLflow."""
 
     run_id: str
     name: str
@@ -63,18 +63,22 @@ class KnownRuns:
         return SUPERSEDED in self.tags
 
     def holds(self, run: TrackedRun, parent_run_id: str | None) -> bool:
-        """Everything of ``run`` has arrived."""
+        """Whether everything of ``run`` has arrived."""
         return self.content == run.content and self.status == run.status and self.tags.get(PARENT) == parent_run_id
 
     def contradicts(self, run: TrackedRun) -> bool:
-        """MLflow changes no parameter and removes no metric: a new run has to take its place."""
+        """Whether a new run has to replace this one: MLflow changes no parameter and removes no
+        metric.
+        """
         params = run.all_params()
         changed = any(params.get(key, value) != value for key, value in self.params.items())
         return changed or not set(self.metrics) <= set(run.all_metrics())
 
 
 def without_duplicates(runs: Iterable[KnownRuns]) -> tuple[dict[str, KnownRuns], list[KnownRuns]]:
-    """By cell the run that stays, and the doubles: a complete run is kept before one that is not, then the oldest id."""
+    """Return, by cell, the run that stays, and the duplicates: a complete run is kept before an
+    incomplete one, then the one with the lowest id.
+    """
     kept: dict[str, KnownRuns] = {}
     doubles = []
     for seen in sorted(runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)):

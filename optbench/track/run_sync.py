@@ -1,4 +1,6 @@
-"""One synchronisation: the runs of one parent, compared with what the store holds, and sent where they differ."""
+"""One synchronisation: the runs of one parent are compared with what the store holds and sent where
+they differ.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,18 @@ from optbench.track.runs import (
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-# What one request takes.
+# Limits of one request.
 MAX_METRICS, MAX_PARAMS, MAX_TAGS, PAGE = 800, 100, 100, 5000
-# Answers that another attempt would only repeat.
+# Status codes for which a repeated request would fail again.
 FINAL = ("INVALID_PARAMETER_VALUE", "PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED", "ENDPOINT_NOT_FOUND")
 PAUSE_S = 0.5
 T = TypeVar("T")
 
 
 class RunSender:
-    """Use once, under the workspace's lock. ``known`` is what the store holds of the group, None where that must be asked."""
+    """Synchronises one group; use it once, under the workspace's lock. ``known`` is what the store
+    holds of the group, None if that must be queried.
+    """
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class RunSender:
         return SyncReport(self.experiment_id, parent_run_id, **self.counts)
 
     def look(self) -> None:
-        """Ask for all runs of the group, and remove doubles."""
+        """Query all runs of the group and remove duplicates."""
         self.known, doubles = without_duplicates(self._search(f"tags.`{GROUP}` = '{self.group}'"))
         for seen in doubles:
             self._delete(seen)
@@ -84,7 +88,9 @@ class RunSender:
         self.client.delete_run(seen.run_id)
 
     def send(self, run: TrackedRun, parent_run_id: str | None) -> str:
-        """Make the store hold ``run``; its id there. What fails is looked up and tried again."""
+        """Make the store hold ``run`` and return its id there. A failed request is looked up and
+        tried again.
+        """
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -103,13 +109,13 @@ class RunSender:
         raise TrackingError("no attempt at all was allowed")
 
     def _look_up(self, cell: str) -> None:
-        """A run whose creation was not answered may be there all the same."""
+        """Look for a run whose creation was not answered: it may exist."""
         kept, _ = without_duplicates(self._search(f"tags.`{CELL}` = '{cell}'"))
         self.known.pop(cell, None)
         self.known.update(kept)
 
     def _send(self, run: TrackedRun, parent_run_id: str | None) -> tuple[str, str]:
-        """What was done, and the run's id."""
+        """Return what was done, and the run's id."""
         seen = self.known.get(run.cell)
         if seen is not None and seen.gone:
             if not self.restore:
@@ -132,7 +138,9 @@ class RunSender:
         return what, seen.run_id
 
     def _leftover(self, seen: KnownRuns, files: Path) -> bool:
-        """Files of an earlier state that the new one does not have: MLflow's client cannot remove them."""
+        """Whether files of an earlier state exist that the new one does not have: MLflow's client
+        cannot remove them.
+        """
         names = {path.name for path in files.iterdir()}
         if not names or not seen.files:
             return False
@@ -148,7 +156,9 @@ class RunSender:
         return seen
 
     def _fill(self, seen: KnownRuns, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
-        """Everything that is missing or different; the content's hash after all else, the status at the end."""
+        """Send everything that is missing or different; the hash of the content after all else, the
+        status at the end.
+        """
         from mlflow.entities import Metric, Param, RunTag
 
         if any(files.iterdir()):
@@ -195,7 +205,7 @@ class RunSender:
 
 
 def parts(things: Sequence[T], size: int) -> list[Sequence[T]]:
-    """Cut into parts of at most ``size``; the last one holds the end, or nothing when there is nothing."""
+    """Cut a sequence into parts of at most ``size``; the last part may be empty."""
     return [things[k : k + size] for k in range(0, max(len(things), 1), size)]
 
 

@@ -259,10 +259,10 @@ class _Builder:
         asked = []
         if self.demand.sojourn_s is not None:
             limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + MARGIN)
-            asked.append(("sojourn", False, limit - self._ways(np.ones(len(work.of)))))
+            asked.append(("sojourn", False, limit - self._ingress_times(np.ones(len(work.of)))))
         weight, limit_s = instance.tasks.weight, instance.limits.metric_max.get("flow_time_s", np.inf)
         if np.isfinite(limit_s):
-            asked.append(("flow_time", True, limit_s * (1 + MARGIN) - self._ways(weight)))
+            asked.append(("flow_time", True, limit_s * (1 + MARGIN) - self._ingress_times(weight)))
         flow = dict(instance.objective.levels[0]).get("flow_time_s", 0.0)
         if not asked and not flow:
             return
@@ -283,7 +283,7 @@ class _Builder:
             if total is not None:
                 rows.add("flow", 0.0, (0, total, 1.0), *heavy, of=0)
 
-    def _ways(self, weight: Floats) -> float:
+    def _ingress_times(self, weight: Floats) -> float:
         """Σ weight · min(ingress in, time left until the horizon): what is sure of the times in the system."""
         ingress = self.work.ingress_s
         if self.instance.is_open and self.instance.horizon is not None:
@@ -297,7 +297,7 @@ class _Builder:
         flow = level.get("flow_time_s", 0.0)
         found = self.rates.rest_constant
         if flow:
-            found += flow * self._ways(self.instance.tasks.weight)
+            found += flow * self._ingress_times(self.instance.tasks.weight)
         if not self.slots.fixed:
             found += self._second() * float(self.slots.edges[0]) * (1 - MARGIN)
         return found - self.rates.hidden

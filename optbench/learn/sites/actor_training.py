@@ -1,8 +1,10 @@
-"""Training a policy for sites: rolls of a fleet, soft actor-critic on their replay, multipliers, then prices for the budgets.
+"""Train a policy for sites: rollouts of a fleet, soft actor-critic on their replay, multipliers,
+then prices for the budgets.
 
-In the corrected way one network learns all budgets: half of the environments stand at a budget each, whose price of latency a
-signed dual finds while the policy changes; the others at prices spread over the whole range. Afterwards the network is frozen
-and the duals go on with falling gains: what they come to is stored.
+In the corrected mode one network learns all budgets: half of the environments have a budget each,
+for which a signed dual finds the price of latency while the policy changes; the others have prices
+spread over the whole range. Afterwards the network is frozen and the duals continue with falling
+gains: their final prices are stored.
 """
 
 from __future__ import annotations
@@ -41,17 +43,19 @@ from optbench.sim.kernel.sites.pilot import (
 )
 from optbench.sim.kernel.sites.view import LEAST_J
 
-# Rolls between two points of the curves; transitions before the first step of gradient; decisions in a roll of calibration.
+# Rollouts between two points of the curves; transitions before the first gradient step; decisions
+# in a calibration rollout.
 EVERY, WARM, CALIBRATION_STEPS = 10, 4_000, 400
-# Where the multipliers are not seen, networks learn at a price of nothing, and are run at it; a table of prices is logarithmic.
+# Networks that do not see the multipliers are trained and run at price 0; the price axis is
+# logarithmic.
 NO_PRICE_W = 1e-9
-# The learning rate falls in a line to this share of itself.
+# The learning rate falls linearly to this share of its first value.
 LAST_RATE = 0.1
 
 
 @dataclass(eq=False)
 class ActorTrainingResult:
-    """A checkpoint, the curves (one dictionary per point), and whether training was stopped before its end."""
+    """A checkpoint, the curves (one dictionary per point), and whether training was interrupted."""
 
     checkpoint: SiteCheckpoint
     history: list[dict[str, float]] = field(default_factory=list)
@@ -59,7 +63,7 @@ class ActorTrainingResult:
 
 
 class SiteTrainer:
-    """Everything that changes while a policy is trained; ``save`` and ``load`` keep it in a file."""
+    """The state of a training; ``save`` and ``load`` store it in a file."""
 
     def __init__(self, instances: Sequence[Instance], settings: SiteTraining, seed: int = 0, names: Sequence[str] = ()) -> None:
         self.settings = full = settings.full
@@ -87,7 +91,9 @@ class SiteTrainer:
         self.multipliers = {name: ProjectedDual(0.0, full.dual_rate, full.dual == "clipped") for name in ("latency", "queue")}
 
     def _first_prices(self) -> Floats:
-        """Spread evenly, in ratio, over the range; in the paper's way there is one multiplier, which begins at nothing."""
+        """Return prices spread evenly over the logarithmic range; in the paper's mode there is one
+        multiplier, which starts at 0.
+        """
         full = self.settings
         if full.dual != "signed":
             return np.zeros(full.envs)
@@ -100,7 +106,9 @@ class SiteTrainer:
         return RoutingNetwork(str(full.network), int(full.hidden or 32), theta_of(self.sac.actor), str(full.clock), seen=str(full.seen))
 
     def round(self) -> None:
-        """One roll, its transitions to the replay, the duals, and steps of gradient."""
+        """Run one rollout, add its transitions to the replay, update the duals and take gradient
+        steps.
+        """
         full, began = self.settings, time.perf_counter()
         for b in range(full.envs):
             self.fleet.set_price(b, float(self.prices[b]))
@@ -119,7 +127,9 @@ class SiteTrainer:
             self.history.append(self._point(rolled.measured, figures))
 
     def _remember(self, rolled: Rollout) -> None:
-        """Transitions that end an instance are left out: work goes on beyond it, unseen."""
+        """Add transitions to the replay, except those that end an instance: work continues beyond
+        it, unseen.
+        """
         envs, steps = rolled.actions.shape
         whole = (rolled.measured[:, :, OVER] == 0.0).ravel()
         reward = self.rewards(rolled.measured).ravel()
@@ -133,7 +143,8 @@ class SiteTrainer:
         )  # fmt: skip
 
     def rewards(self, measured: Floats) -> Floats:
-        """The reward of each decision, by the switches; see ``site_settings``."""
+        """Return the reward of each decision according to the settings; see ``training_settings``.
+        """
         full = self.settings
         if full.reward == "regret":
             cost = measured[:, :, UNITS] * measured[:, :, REGRET_J] + measured[:, :, PRICE] * measured[:, :, WAITED_S]
@@ -144,7 +155,9 @@ class SiteTrainer:
         return np.asarray(-measured[:, :, ENERGY_J] + full.alpha_n / measured[:, :, DEVICES] - over)
 
     def _follow_duals(self, measured: Floats) -> None:
-        """Prices after a roll: those of environments that stand at a budget, or the paper's multipliers."""
+        """Update prices after a rollout: those of environments with a budget, or the paper's
+        multipliers.
+        """
         latency = (measured[:, :, SERVICE_S] + measured[:, :, WAITED_S]).mean(axis=1)
         for b, dual in self.duals.items():
             self.prices[b] = dual.update(float(latency[b]), self.tied[b])
@@ -154,7 +167,7 @@ class SiteTrainer:
             self.multipliers["queue"].update(float(measured[:, :, LONGEST].mean()), full.queue_max)
 
     def _point(self, measured: Floats, figures: dict[str, float]) -> dict[str, float]:
-        """One point of the curves."""
+        """Return one point of the curves."""
         latency = measured[:, :, SERVICE_S] + measured[:, :, WAITED_S]
         prices = {f"price_w_{self.tied[b]:g}s": float(self.prices[b]) for b in self.duals}
         multipliers = {} if self.settings.dual == "signed" else self.multipliers
@@ -166,7 +179,9 @@ class SiteTrainer:
         }  # fmt: skip
 
     def calibrated(self, instances: Sequence[Instance]) -> tuple[Floats, Floats]:
-        """Budgets and their prices for the network as it is: own environments, duals with falling gains, their late mean."""
+        """Return budgets and their prices for the current network: separate environments, duals
+        with falling gains, and the mean of their last values.
+        """
         full = self.settings
         if full.dual != "signed":
             return np.array([full.paper_budget_s]), np.array([NO_PRICE_W])
@@ -196,7 +211,7 @@ class SiteTrainer:
         return np.asarray((rolled.measured[:, :, SERVICE_S] + rolled.measured[:, :, WAITED_S]).mean(axis=1))
 
     def save(self, path: Path) -> None:
-        """Networks, optimisers, duals, generator and curves; the replay fills again."""
+        """Save networks, optimisers, duals, generator and curves; the replay is filled again."""
         fresh = path.with_name(f".{path.name}.new")
         torch.save(self._state(), fresh)
         fresh.replace(path)
@@ -213,18 +228,18 @@ class SiteTrainer:
         }  # fmt: skip
 
     def load(self, path: Path) -> None:
-        """Go on from a file; one of another training is left alone, and said."""
+        """Continue from a file; the state of another training is refused."""
         try:
             kept = torch.load(path, weights_only=True)
         except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
             said = str(error).partition("\n")[0][:80]
-            raise FileFormatError(f"{path}: no readable state of a training ({said}). --fresh begins again without it") from None
+            raise FileFormatError(f"{path}: the state of a training cannot be read ({said}). --fresh starts again without it") from None
         mine = {"seed": self.seed, "trained on": self.names, "settings": repr(self.settings)}
         for name, value in mine.items():
             if kept.get(name) != value:
                 raise ParameterError(
                     f"{path} is the state of a training with another {name}:\n  there: {kept.get(name)}\n  here:  {value}\n"
-                    f"Go on with its own, write to another file, or begin again with --fresh, which deletes it"
+                    f"Use its settings, write to another file, or start again with --fresh, which deletes it"
                 )
         sac = self.sac
         sac.actor.load_state_dict(kept["actor"])
@@ -256,9 +271,11 @@ def train_sites(
     on_point: Callable[[int, int, dict[str, float]], None] | None = None,
     stop: threading.Event | None = None,
 ) -> ActorTrainingResult:
-    """Train to the end, or until measured to stop; ``kept`` is where the state is saved on the way, and is gone on from.
+    """Train to the end or until ``stop``; the state is saved to ``kept`` regularly, and training
+    continues from it.
 
-    ``names`` says what the instances are of: a state of other problems is not gone on from.
+    ``names`` are the problems of the instances: the state of a training on other problems is
+    refused.
     """
     torch.set_num_threads(1)
     trainer = SiteTrainer(instances, settings, seed, names)

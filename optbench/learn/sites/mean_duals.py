@@ -1,9 +1,13 @@
-"""What devices were worth in hindsight, on the average of some days, as a table of fees for planned starts: no network.
+"""The mean worth of devices in hindsight over some days, as a table of fees for planned starts,
+without a network.
 
-    fee[p, s] = unit · mean over days of π[p, s] / unit        π: duals of the slotted programme, as in ``site_evolution``
+    fee[p, s] = unit · mean over days of π[p, s] / unit
 
-The prices of waiting and of working on and the room are the best of a small grid on validation days, as the network's were chosen
-there. Such a table, and the same planner where devices cost nothing, are what a network of prices has to beat.
+with π the duals of the slotted LP, as in ``price_evolution``.
+
+The prices of waiting and of working on and the room are the best of a small grid on validation
+days, as for the network. Such a table, and the same planner with free devices, are the baselines
+for a network of prices.
 """
 
 from __future__ import annotations
@@ -48,12 +52,14 @@ class DualTable:
 
 
 def mean_device_worth(problem: str, days: Sequence[TrainingDay], slot_s: float) -> Floats:
-    """The mean worth of devices over these days, by pool and slot."""
+    """Return the mean worth of devices over these days, by pool and slot."""
     return np.asarray(np.mean([day.worth(slot_s) for day in days], axis=0), dtype=float)
 
 
 def with_best_extra(table: DualTable, others: Floats, days: Sequence[TrainingDay]) -> DualTable:
-    """The table with the extra numbers of least loss on these days; ``others`` are what a network has for the last two."""
+    """Return the table with the extra numbers of least loss on these days; ``others`` are the
+    network's values for the last two.
+    """
     pairs = (LATER_AND_ROOM, tuple(others.tolist()))
     tables = [replace(table, extra=np.array([w, *pair])) for pair in pairs for w in WAITING]
     return min(
@@ -62,7 +68,7 @@ def with_best_extra(table: DualTable, others: Floats, days: Sequence[TrainingDay
 
 
 def write_tables(path: Path, tables: Sequence[DualTable], about: Mapping[str, Any]) -> None:
-    """Tables as JSON, after where they come from."""
+    """Write tables as JSON, preceded by their provenance."""
     rows = [
         {
             "name": table.name, "problem": table.problem, "pools": list(table.pools), "extra": table.extra.tolist(),
@@ -88,5 +94,5 @@ def read_tables(path: Path) -> list[DualTable]:
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileFormatError(
-            f"{path}: no tables of mean duals ({error}); benchmarks/geo_room.py --tables writes them"
+            f"{path}: not a file of mean duals ({error}); benchmarks/geo_room.py --tables writes them"
         ) from None

@@ -1,4 +1,4 @@
-"""Many site environments in lockstep, each with its own price of latency: what a pilot does in them."""
+"""Many site environments in lockstep, each with its own price of latency, run by one network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from optbench.sim.sites.sites import grid_of, inference_first, steering_of
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """Arrays of (environments, steps, ...); ``rows`` and ``masks`` have one more step. Columns of ``measured``: kernel.site_pilot."""
+    """Arrays of (environments, steps, ...); ``rows`` and ``masks`` have one more step. The columns
+    of ``measured`` are those of ``sim.kernel.sites.pilot``.
+    """
 
     rows: Float32
     masks: Bools
@@ -29,7 +31,8 @@ class Rollout:
 
 
 class SiteFleet:
-    """Environments that go on from roll to roll, and begin again at the end of their instance."""
+    """Environments that continue from rollout to rollout and restart at the end of their instance.
+    """
 
     def __init__(
         self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float = 1.0, seen: str = "regrets"
@@ -52,11 +55,11 @@ class SiteFleet:
         return len(self.plants)
 
     def set_price(self, env: int, price_w: float) -> None:
-        """The price of a second of latency in one environment, from its next decision on."""
+        """Set the price of a second of latency in one environment, from its next decision on."""
         self.views[env].scale[PRICE_W] = price_w
 
     def roll(self, pilot: RoutingNetwork, steps: int, rng: np.random.Generator) -> Rollout:
-        """So many decisions in each environment."""
+        """Take ``steps`` decisions in each environment."""
         envs, options = len(self), self.pools * self.widest
         out = Rollout(
             np.zeros((envs, steps + 1, self.width), dtype=np.float32), np.zeros((envs, steps + 1, options), dtype=np.bool_),

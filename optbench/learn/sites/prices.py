@@ -25,12 +25,13 @@ HIDDEN, FEATURES = 12, 14
 SIZE = FEATURES * HIDDEN + 2 * HIDDEN + 1
 EXTRA = 3
 PATIENCE_H = 9.0
-# What was seen of the load in the training, where it did not vary: a constant, so that no run looks at work that is to come.
+# The load that the network saw in training, where it did not vary: a constant, so that no run uses
+# information on future work.
 LOAD = -0.23
 
 
 def features(board: BookingTable) -> tuple[Floats, float]:
-    """x[pool, slot, :], and the unit of fees."""
+    """Return x[pool, slot, :] and the unit of fees."""
     instance, rate = board.instance, board.rate
     modes, count = instance.modes, instance.pools.count.astype(float)
     net = modes.energy_per_unit_j - instance.mode_rest_w * modes.time_per_unit_s
@@ -71,12 +72,14 @@ def fees(theta: Floats, x: Floats, unit: float) -> Floats:
 
 
 def plans_from_parameters(theta: Floats, board: BookingTable, x: Floats, unit: float) -> Plans:
-    """Numbers of a run from all that is learned."""
+    """Return the numbers of a run from all learned parameters."""
     return plans_at_fees(board, fees(theta, x, unit), unit, theta[SIZE:])
 
 
 def plans_at_fees(board: BookingTable, fee: Floats, unit: float, extra: Floats) -> Plans:
-    """Numbers of a run at these fees; ``extra``: logarithms of the prices of waiting and of working on, and the room."""
+    """Return the numbers of a run at these fees; ``extra``: logarithms of the prices of waiting and
+    of working on, and the room.
+    """
     mu, kappa, room = extra
     return plans_of(
         board, fee, mu=unit * float(np.exp(mu)), kappa=unit * float(np.exp(kappa)), patience_h=PATIENCE_H,
@@ -85,24 +88,24 @@ def plans_at_fees(board: BookingTable, fee: Floats, unit: float, extra: Floats) 
 
 
 def write_prices(path: Path, theta: Floats, about: Mapping[str, Any]) -> None:
-    """Parameters as JSON, after what they were trained on and how."""
+    """Write parameters as JSON, preceded by their provenance."""
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_text(json.dumps({**about, "theta": [round(float(each), 5) for each in theta]}) + "\n", encoding="utf-8")
     fresh.replace(path)
 
 
 def read_prices(path: Path) -> tuple[Floats, dict[str, Any]]:
-    """Parameters, and what stands beside them; what is wrong with the file is named."""
+    """Read parameters and their provenance; an error names what is wrong with the file."""
     make = f"`optbench train learned_prices --on PROBLEM -o {path}` makes one"
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileFormatError(f"{path}: there is no such checkpoint; {make}") from None
     except (OSError, ValueError) as error:
-        raise FileFormatError(f"{path}: no readable JSON file ({error}); {make}") from None
+        raise FileFormatError(f"{path}: not a readable JSON file ({error}); {make}") from None
     theta = about.pop("theta", None) if isinstance(about, dict) else None
     if not isinstance(theta, list) or not all(type(each) in (int, float) for each in theta):
-        raise FileFormatError(f"{path}: 'theta' is no list of numbers; {make}")
+        raise FileFormatError(f"{path}: 'theta' is not a list of numbers; {make}")
     if len(theta) != SIZE + EXTRA or not np.isfinite(theta).all():
         raise FileFormatError(f"{path}: 'theta' has {len(theta)} numbers; it must have {SIZE + EXTRA}, all finite; {make}")
     return np.asarray(theta, dtype=float), about

@@ -1,4 +1,4 @@
-"""List rules by name of what they weigh, and running one of them: the Python side of ``kernel.dispatch``."""
+"""List rules by named weights, and running one of them: the Python side of ``kernel.dispatch``."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import NONE, TROUBLE, State, last_moment, new_state, schedule_of
 
-# Tasks looked at in a queue before giving up, unless a rule says otherwise: what keeps a long queue from costing its length.
+# Tasks of a queue that are tried before giving up, unless a rule sets another number: this bounds
+# the cost of a long queue.
 DEPTH = 100
 
 
 class NoRoomError(OptbenchError):
-    """The kernel ran out of the room that was made for its events or for interrupted parts."""
+    """The kernel ran out of room for its events or for interrupted parts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a run left behind; ``schedule`` is None where tasks are left over."""
+    """The result of a run; ``schedule`` is None if tasks have not ended."""
 
     plant: Plant
     state: State
@@ -55,7 +56,9 @@ def list_rule(
     allowed: Any = CALM | PRESSED,
     fixed: Any = NONE,
 ) -> Rule:
-    """A list rule (the maths are in ``kernel.dispatch``); arrays may be given as one number for all."""
+    """Create a list rule (the formulas are in ``kernel.dispatch``); one number stands for a whole
+    array.
+    """
     n, modes, pools = instance.num_tasks, instance.num_modes, instance.num_pools
     return Rule(
         base=np.array(np.broadcast_to(base, n), dtype=np.float64),
@@ -71,12 +74,16 @@ def list_rule(
 
 
 def has_choice(instance: Instance) -> bool:
-    """Whether any task can run in several modes; without, looking ahead would only keep devices from those behind."""
+    """Whether any task can run in several modes; without a choice, looking ahead would only block
+    devices.
+    """
     return bool((np.diff(instance.pairs.ptr) > 1).any())
 
 
 def within_caps(instance: Instance) -> Bools:
-    """Modes that every power cap allows while nothing else runs: a task must not wait for another."""
+    """Return the modes that every power cap allows while nothing else runs, so that no task waits
+    for ever.
+    """
     limits, out = instance.limits, np.ones(instance.num_modes, dtype=bool)
     for place, cap_w in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
         out &= net_power_w(instance, place) <= narrowed(cap_w) - resting_power_w(instance, place)
@@ -84,9 +91,11 @@ def within_caps(instance: Instance) -> Bools:
 
 
 def queue_of_tasks(instance: Instance) -> Ints:
-    """The queue of each task: that of its pool where it has one only, else that of the whole plant (the last).
+    """Return the queue of each task: that of its pool if it has only one, else that of the whole
+    plant (the last).
 
-    Where a mode takes several pools or a cap joins them, what frees one pool can unblock a task of another: one queue for all.
+    Where a mode takes several pools or a cap joins them, freeing one pool can unblock a task of
+    another: then there is one queue for all.
     """
     whole = instance.num_pools
     if len(instance.limits.cap_w) or (np.diff(instance.modes.req_ptr) != 1).any():

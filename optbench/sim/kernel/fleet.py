@@ -1,4 +1,4 @@
-"""Many environments in lockstep: one compiled call takes one action in each, and goes on to its next moment of decision.
+"""Many environments in lockstep: one compiled call takes one action in each and advances to the next moment of decision.
 
 The reward is minus the increase of the objective's level that counts, so that the rewards of a complete episode sum to minus
 its value. The cost is the increase of
@@ -28,9 +28,10 @@ from optbench.sim.kernel.state import (
     state_at,
 )  # fmt: skip
 
-# Columns of the answers.
+# Columns of the results.
 REWARD, COST_STEP, STATUS, ILLEGAL, TIME = range(5)
-# Values of STATUS. Where there is nothing to decide from the start, the first action, whatever it is, ends the episode.
+# Values of STATUS. Where there is no decision from the start, the first action ends the episode,
+# whatever it is.
 ALIVE, FINISHED, DEAD_END, STILLBORN = range(4)
 
 
@@ -55,7 +56,7 @@ def open_all(plants: Ints, states: Ints, decision_rows: Ints, views: Ints, chose
 def step_all(
     plants: Ints, states: Ints, decision_rows: Ints, views: Ints, chosen: Ints, actions: Ints, obs: Floats, mask: Ints, out: Floats
 ) -> None:
-    """One action in each of the chosen environments; those that are over stay as they are."""
+    """Take one action in each of the chosen environments; those that are over are unchanged."""
     for b in chosen:
         out[b, REWARD], out[b, COST_STEP], out[b, ILLEGAL] = 0.0, 0.0, 0.0
         if out[b, STATUS] == ALIVE or out[b, STATUS] == STILLBORN:
@@ -65,7 +66,7 @@ def step_all(
 
 @njit(cache=True)
 def step_one(plant: Plant, state: State, decisions: DecisionTable, view: View, action: int, obs: Floats, mask: Ints, out: Floats) -> None:
-    """Take an action, where it is legal, and go to the next moment of decision."""
+    """Take a legal action and advance to the next moment of decision."""
     found = False
     if out[STATUS] == ALIVE:
         if not 0 <= action < len(mask) or not mask[action]:
@@ -90,13 +91,13 @@ def step_one(plant: Plant, state: State, decisions: DecisionTable, view: View, a
     out[REWARD], out[COST_STEP], out[TIME] = view.book[WORTH] - worth, costs - view.book[COSTS], state.total[NOW]
     view.book[WORTH], view.book[COSTS] = worth, costs
     observe(plant, state, decisions, view, obs, mask)
-    if not found:  # what is over takes any action; a row without a legal one would be no distribution
+    if not found:  # every action is legal in an episode that is over, so that a distribution over actions exists
         mask[len(mask) - 1] = True
 
 
 @njit(cache=True)
 def next_decision(plant: Plant, state: State, decisions: DecisionTable) -> bool:
-    """Go on until some ready task can start; False when nothing happens any more."""
+    """Advance until some ready task can start; False when there are no more events."""
     while True:
         list_fresh(plant, state, decisions)
         if any_option(plant, state, decisions):
@@ -107,7 +108,9 @@ def next_decision(plant: Plant, state: State, decisions: DecisionTable) -> bool:
 
 @njit(cache=True)
 def worth_of(plant: Plant, state: State, view: View) -> float:
-    """The objective so far; the makespan counts as time passes, lateness and flow when a task ends, work when it begins."""
+    """Return the objective so far; the makespan counts as time passes, lateness and flow when a
+    task ends, work when it begins.
+    """
     out, metrics = 0.0, metrics_by(plant, state, state.total[NOW])
     for m in range(NUM_METRICS):
         if view.worth[m] != 0.0:
@@ -117,7 +120,7 @@ def worth_of(plant: Plant, state: State, view: View) -> float:
 
 @njit(cache=True)
 def costs_of(plant: Plant, state: State, view: View) -> float:
-    """Everything by which constraints of the whole schedule are broken so far."""
+    """Return the total violation of constraints of the whole schedule so far."""
     out, horizon = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[TICK_S]), plant.scalar[HORIZON]
     metrics = metrics_by(plant, state, state.total[NOW])
     for m in range(NUM_METRICS):

@@ -1,6 +1,6 @@
 """Moments of decision: instants at which at least one ready task can begin in at least one mode, one decision after another.
 
-A moment lists every *option* (ready task, mode) that ``can_start`` allows. A decision takes one of them, and what is left
+A moment lists every *option* (ready task, mode) that ``can_start`` allows. A decision takes one of them, and the rest
 of the instant is the next moment; or it waits, and the next moment is the first with an option after the next event.
 Ready tasks are listed in the order in which they became ready, ties by ``plant.tie``.
 """
@@ -34,12 +34,12 @@ from optbench.sim.kernel.state import NONE, NOW, NUM_DONE, NUM_FRESH, NUM_TOUCHE
 
 # Entries of ``held``.
 LISTED, OPTIONS = range(2)
-# What ``start_option`` answers when the pair cannot start.
+# The result of ``start_option`` when the pair cannot start.
 REFUSED = -1
 
 
 class DecisionTable(NamedTuple):
-    """What lies before whoever decides: ready tasks, and options by task and mode."""
+    """The ready tasks, and the options by task and mode, at a moment of decision."""
 
     held: Ints
     ready: Ints
@@ -51,7 +51,9 @@ decisions_at = table_at(DecisionTable)
 
 
 def new_decision_table(plant: Plant, options: bool = True) -> DecisionTable:
-    """Room for every ready task and, where they are to be listed, for every option there can be at once."""
+    """Allocate room for every ready task and, where options are listed, for the largest number of
+    options at once.
+    """
     n = int(plant.size[TASKS])
     most = int(np.diff(plant.kind_ptr)[plant.kind].sum()) if options else 0
     return DecisionTable(np.zeros(2, dtype=np.int64), *(np.zeros(room, dtype=np.int64) for room in (n, most, most)))
@@ -59,7 +61,9 @@ def new_decision_table(plant: Plant, options: bool = True) -> DecisionTable:
 
 @njit(cache=True)
 def first_moment(plant_row: Ints, state_row: Ints, decisions_row: Ints, until: float) -> int:
-    """Time 0; the number of options at the first moment, 0 where there is none up to ``until``."""
+    """Start at time 0; return the number of options at the first moment, 0 where there is none up
+    to ``until``.
+    """
     plant, state, decisions = plant_at(plant_row), state_at(state_row), decisions_at(decisions_row)
     begin(plant, state)
     decisions.held[LISTED] = 0
@@ -68,7 +72,9 @@ def first_moment(plant_row: Ints, state_row: Ints, decisions_row: Ints, until: f
 
 @njit(cache=True)
 def start_option(plant_row: Ints, state_row: Ints, decisions_row: Ints, task: int, mode: int, until: float) -> int:
-    """Start a task in a mode and go to the next moment; REFUSED, with nothing changed, where it cannot start."""
+    """Start a task in a mode and advance to the next moment; REFUSED, with nothing changed, where
+    it cannot start.
+    """
     plant, state, decisions = plant_at(plant_row), state_at(state_row), decisions_at(decisions_row)
     if not is_option(plant, state, task, mode):
         return REFUSED
@@ -78,7 +84,7 @@ def start_option(plant_row: Ints, state_row: Ints, decisions_row: Ints, task: in
 
 @njit(cache=True)
 def wait(plant_row: Ints, state_row: Ints, decisions_row: Ints, until: float) -> int:
-    """Let the next event happen and go to the next moment."""
+    """Advance past the next event to the next moment."""
     plant, state, decisions = plant_at(plant_row), state_at(state_row), decisions_at(decisions_row)
     if not advance(plant, state, until):
         return 0
@@ -87,13 +93,13 @@ def wait(plant_row: Ints, state_row: Ints, decisions_row: Ints, until: float) ->
 
 @njit(cache=True)
 def will_happen(plant_row: Ints, state_row: Ints) -> bool:
-    """Whether anything will happen if nothing is started: waiting for ever is no decision."""
+    """Whether any event remains if nothing is started: waiting for ever is not a decision."""
     return bool(next_time(plant_at(plant_row), state_at(state_row)) < math.inf)
 
 
 @njit(cache=True)
 def end_run(plant_row: Ints, state_row: Ints, until: float) -> None:
-    """Rest up to the fixed horizon when everything has ended, up to ``until`` when it has not."""
+    """Charge rest up to the fixed horizon if everything has ended, otherwise up to ``until``."""
     plant, state = plant_at(plant_row), state_at(state_row)
     if state.tally[NUM_DONE] == plant.size[TASKS]:
         close_accounts(plant, state)
@@ -103,7 +109,7 @@ def end_run(plant_row: Ints, state_row: Ints, until: float) -> None:
 
 @njit(cache=True)
 def is_option(plant: Plant, state: State, task: int, mode: int) -> bool:
-    """``can_start`` for any two numbers."""
+    """Whether any two numbers are a task and a mode for which ``can_start`` holds."""
     if not 0 <= task < plant.size[TASKS]:
         return False
     kind = plant.kind[task]
@@ -112,7 +118,8 @@ def is_option(plant: Plant, state: State, task: int, mode: int) -> bool:
 
 @njit(cache=True)
 def next_moment(plant: Plant, state: State, decisions: DecisionTable, until: float) -> int:
-    """Go on until there is an option; their number, 0 where there is none up to ``until``."""
+    """Advance until there is an option; return their number, 0 where there is none up to ``until``.
+    """
     while True:
         list_fresh(plant, state, decisions)
         options = list_options(plant, state, decisions)
@@ -122,7 +129,9 @@ def next_moment(plant: Plant, state: State, decisions: DecisionTable, until: flo
 
 @njit(cache=True)
 def list_fresh(plant: Plant, state: State, decisions: DecisionTable) -> None:
-    """Add the tasks that have become ready; the queue of the whole plant, empty otherwise, sorts them."""
+    """Append the tasks that became ready; the queue of the whole plant, empty otherwise, sorts
+    them.
+    """
     whole, tally = plant.size[POOLS], state.tally
     for f in range(tally[NUM_FRESH]):
         put(plant, state, whole, state.fresh[f], 0.0)
@@ -141,7 +150,7 @@ def list_fresh(plant: Plant, state: State, decisions: DecisionTable) -> None:
 
 @njit(cache=True)
 def list_options(plant: Plant, state: State, decisions: DecisionTable) -> int:
-    """Every option, by task in the order of the list, by mode."""
+    """List every option, by task in the order of the list, by mode; return their number."""
     options = 0
     for i in range(decisions.held[LISTED]):
         task = decisions.ready[i]
@@ -182,7 +191,7 @@ def any_mode(plant: Plant, state: State, task: int) -> bool:
 
 @njit(cache=True)
 def start_and_remove(plant: Plant, state: State, decisions: DecisionTable, task: int, mode: int) -> None:
-    """Start an option and take its task off the list."""
+    """Start an option and remove its task from the list."""
     last = decisions.held[LISTED] - 1
     i = 0
     while decisions.ready[i] != task:

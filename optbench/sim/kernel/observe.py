@@ -1,7 +1,7 @@
-"""What an agent sees at a moment of decision, as one row of numbers: slots of ready tasks, their options, pools, the whole.
+"""The observation at a moment of decision as one row of numbers: slots of ready tasks, their options, pools, the cluster.
 
 Tasks that can start fill the slots first, then those that cannot yet, both in the order in which they became ready; tasks
-beyond the slots are not seen. Lengths are relative to the mean shortest duration, times ahead to the span (a lower estimate
+beyond the slots are not part of it. Lengths are relative to the mean shortest duration, times ahead to the span (a lower estimate
 of the makespan), energies to the mean least energy of a task, weights to their mean; all are clipped to ±LIMIT. Action
 ``slot · modes + k`` starts the task of a slot in the k-th mode of its kind; the last action waits for the next event.
 """
@@ -38,7 +38,9 @@ _T, _O, _P = len(TASK_FEATURES), len(OPTION_FEATURES), len(POOL_FEATURES)
 
 
 class View(NamedTuple):
-    """Sizes, scales and prices of what is seen; ``book`` holds the objective and the costs that were handed out so far."""
+    """Sizes, scales and prices of the observation; ``book`` holds the objective and the costs that
+    were already returned as rewards.
+    """
 
     shape: Ints
     scale: Floats
@@ -72,7 +74,7 @@ def observe(plant: Plant, state: State, decisions: DecisionTable, view: View, ro
 
 @njit(cache=True)
 def fill_slots(plant: Plant, state: State, decisions: DecisionTable, view: View) -> int:
-    """Which task stands in which slot; how many slots are filled."""
+    """Assign tasks to slots; return how many slots are filled."""
     slots, filled, waiting = view.shape[SLOTS], 0, 0
     for i in range(decisions.held[LISTED]):
         task = decisions.ready[i]
@@ -99,7 +101,7 @@ def clipped(value: float) -> float:
 
 @njit(cache=True)
 def write_task(plant: Plant, state: State, view: View, task: int, startable: bool, row: Floats, at: int) -> None:
-    """TASK_FEATURES of one task."""
+    """Write TASK_FEATURES of one task."""
     now, scale, deadline = state.total[NOW], view.scale, plant.deadline[task]
     left = state.remaining[task] / plant.units[task]
     row[at] = 1.0
@@ -118,7 +120,8 @@ def write_task(plant: Plant, state: State, view: View, task: int, startable: boo
 
 @njit(cache=True)
 def write_options(plant: Plant, state: State, view: View, task: int, row: Floats, at: int, mask: Ints, action: int) -> bool:
-    """OPTION_FEATURES of each mode of a task, and which of them can start now; whether any can."""
+    """Write OPTION_FEATURES of each mode of a task and which can start now; return whether any can.
+    """
     now, scale, kind, any_legal = state.total[NOW], view.scale, plant.kind[task], False
     last, there = NONE - 1, now
     for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
@@ -148,7 +151,7 @@ def write_options(plant: Plant, state: State, view: View, task: int, row: Floats
 
 @njit(cache=True)
 def write_pools(plant: Plant, state: State, view: View, row: Floats, first: int) -> None:
-    """POOL_FEATURES of each pool."""
+    """Write POOL_FEATURES of each pool."""
     scale, now, periods = view.scale, state.total[NOW], plant.size[PERIODS]
     period = period_of(plant, now) if periods > 0 else 0
     for pool in range(plant.size[POOLS]):

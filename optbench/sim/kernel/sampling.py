@@ -7,7 +7,7 @@ tasks by latest end first, on reversed edges; what starts last there has the lar
 How modes are chosen is drawn for every sample: time against energy and lateness, costs of modes and pools, looking ahead,
 patience.
 
-A sample is what the dispatcher makes of one rule from time 0 to the end; nothing of a schedule is moved or repaired. It
+A sample is the dispatcher's schedule of one rule from time 0 to the end; no schedule is changed or repaired. It
 becomes the current one when it is no worse. Schedules that miss hard deadlines or limits rank behind those that do not.
 """
 
@@ -59,8 +59,9 @@ WEIGHT_RANGE = 4.0
 
 
 class Search(NamedTuple):
-    """What a search remembers. ``home`` is the queue of a task that may choose, ``single`` whether every mode takes one pool and
-    no cap joins them; ``load`` is relative work per pool; ``start``, ``end`` and ``mode`` are those of the current sample.
+    """The state of a search. ``home`` is the queue of a task that may choose, ``single`` whether
+    every mode takes one pool and no cap joins them; ``load`` is relative work per pool;
+    ``start``, ``end`` and ``mode`` are those of the current sample.
     """
 
     word: Ints
@@ -85,7 +86,7 @@ search_at = table_at(Search)
 
 @njit(cache=True)
 def uniform(search: Search) -> float:
-    """A pseudo-random number in [0, 1): splitmix64."""
+    """Return a pseudo-random number in [0, 1): splitmix64."""
     search.word[0] += -7046029254386353131
     z = np.uint64(search.word[0])
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -96,13 +97,13 @@ def uniform(search: Search) -> float:
 
 @njit(cache=True)
 def roughly_normal(search: Search) -> float:
-    """Roughly normal, variance 1: three uniform numbers."""
+    """Return a roughly normal number of variance 1: the sum of three uniform numbers."""
     return 2.0 * (uniform(search) + uniform(search) + uniform(search) - 1.5)
 
 
 @njit(cache=True)
 def below(search: Search, n: int) -> int:
-    """A whole number from 0 to n - 1."""
+    """Return a whole number from 0 to n - 1."""
     return int(uniform(search) * n)
 
 
@@ -110,7 +111,8 @@ def below(search: Search, n: int) -> int:
 def samples(
     plant_row: Ints, back_row: Ints, state_row: Ints, rule_row: Ints, flip_row: Ints, search_row: Ints, best_row: Ints, count: int
 ) -> int:
-    """Make so many samples and copy the rule of the best to ``best``; returns how often it improved.
+    """Make ``count`` samples and copy the rule of the best to ``best``; return how often it
+    improved.
 
     ``back`` is the plant with its edges reversed, ``flip`` a rule for it.
     """
@@ -124,7 +126,7 @@ def samples(
 
 @njit(cache=True)
 def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, search: Search, best: Rule) -> None:
-    """Draw a rule, run it, and keep it if it is good."""
+    """Draw a rule, run it, and keep it if it is no worse."""
     tally, value, n = search.tally, search.value, plant.size[TASKS]
     fresh = tally[SAMPLES] < FIRST_FRESH or value[CURRENT] == math.inf or uniform(search) < SHARE_FRESH
     tally[SAMPLES] += 1
@@ -155,7 +157,7 @@ def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, sear
 
 @njit(cache=True)
 def copy_rule(plant: Plant, rule: Rule, to: Rule) -> None:
-    """Every number that is drawn."""
+    """Copy every number that is drawn."""
     for task in range(plant.size[TASKS]):
         to.base[task], to.fixed[task], to.home[task] = rule.base[task], rule.fixed[task], rule.home[task]
     for mode in range(plant.size[MODES]):
@@ -169,7 +171,9 @@ def copy_rule(plant: Plant, rule: Rule, to: Rule) -> None:
 
 @njit(cache=True)
 def cutoff(search: Search, worth: float) -> float:
-    """The time by which everything must have ended for an objective no worse than this; inf where time alone does not say."""
+    """Return the time by which everything must have ended for an objective no worse than this; inf
+    where time alone does not decide.
+    """
     if search.value[PER_TIME] == 0.0 or search.value[TOP_EXCESS] > 0.0:
         return math.inf
     return worth / search.value[PER_TIME] * (1.0 + 1e-12)
@@ -177,7 +181,7 @@ def cutoff(search: Search, worth: float) -> float:
 
 @njit(cache=True)
 def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
-    """How modes are chosen where there is a choice, and whether devices wait."""
+    """Draw how modes are chosen where there is a choice, and whether devices wait."""
     tally, weight, length = search.tally, rule.weight, search.value[MEAN_LENGTH]
     rule.option[LOOKAHEAD] = 1 if uniform(search) < 0.5 else 0
     weight[PATIENCE] = uniform(search)
@@ -198,7 +202,7 @@ def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
 
 @njit(cache=True)
 def draw_fresh(plant: Plant, rule: Rule, search: Search) -> None:
-    """Keys from weighted features."""
+    """Draw keys from weighted features."""
     n, features = plant.size[TASKS], search.tally[FEATURES]
     spread = 1.0 if search.tally[SAMPLES] < 10 or uniform(search) < 0.3 else 0.3
     for f in range(features):
@@ -215,7 +219,7 @@ def draw_fresh(plant: Plant, rule: Rule, search: Search) -> None:
 
 @njit(cache=True)
 def draw_near(plant: Plant, rule: Rule, search: Search) -> None:
-    """Keys and modes of the current sample, disturbed."""
+    """Disturb keys and modes of the current sample."""
     n = plant.size[TASKS]
     sigma = search.value[MEAN_LENGTH] * math.exp(LEAST_SIGMA + SIGMA_RANGE * uniform(search))
     share = math.exp(-SHARE_RANGE * uniform(search))
@@ -256,7 +260,7 @@ def disturb_path(plant: Plant, rule: Rule, search: Search, shift: float) -> None
 
 @njit(cache=True)
 def faster_of_two(plant: Plant, search: Search, task: int) -> int:
-    """Of two random modes that fit, the faster one; the current one where neither fits."""
+    """Return the faster of two random modes that fit; the current one where neither fits."""
     kind, best = plant.kind[task], NONE
     first, many = plant.kind_ptr[kind], plant.kind_ptr[kind + 1] - plant.kind_ptr[kind]
     for _ in range(2):
@@ -268,14 +272,15 @@ def faster_of_two(plant: Plant, search: Search, task: int) -> int:
 
 @njit(cache=True)
 def fix_mode(plant: Plant, rule: Rule, search: Search, task: int, mode: int) -> None:
-    """One mode for a task, which stands in the queue of its pool if no other pool or cap matters to it."""
+    """Fix the mode of a task, which joins the queue of its pool if no other pool or cap affects it.
+    """
     rule.fixed[task] = mode
     rule.home[task] = plant.primary[mode] if search.single[0] else plant.size[POOLS]
 
 
 @njit(cache=True)
 def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: Search) -> bool:
-    """Run the keys backwards in time and replace them; False when that gives nothing."""
+    """Run the keys backwards in time and replace them; False when that fails."""
     n = back.size[TASKS]
     for task in range(n):
         flip.base[task] = -rule.base[task] - (search.end[task] - search.start[task])
@@ -292,7 +297,7 @@ def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: Search) ->
 
 @njit(cache=True)
 def worth_of(plant: Plant, state: State, search: Search) -> tuple[float, float]:
-    """By how much hard deadlines, the horizon and limits are missed, and the objective."""
+    """Return the violation of hard deadlines, the horizon and limits, and the objective."""
     excess, end = 0.0, state.total[MAKESPAN]
     if plant.scalar[HORIZON] < math.inf:
         late = end - plant.scalar[HORIZON]

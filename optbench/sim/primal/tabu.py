@@ -35,7 +35,7 @@ def tail_by_job(shop, q, i):  # type: ignore[no-untyped-def]
 
 @inner()
 def evaluate(shop, sol, r, q, order, degree):  # type: ignore[no-untyped-def]
-    """Heads, tails and makespan; -1 when the sequences close a cycle."""
+    """Compute heads, tails and makespan; -1 when the sequences contain a cycle."""
     n = len(r)
     size = 0
     for i in range(n):
@@ -72,7 +72,7 @@ def evaluate(shop, sol, r, q, order, degree):  # type: ignore[no-untyped-def]
 
 @inner()
 def is_pushed(shop, sol, r, i):  # type: ignore[no-untyped-def]
-    """Whether another task ends right when this one starts."""
+    """Whether another task ends exactly when this one starts."""
     a = sol[0][i]
     if a >= 0 and r[a] + sol[3][a] == r[i] and sol[3][a] > 0:
         return True
@@ -85,7 +85,7 @@ def is_pushed(shop, sol, r, i):  # type: ignore[no-untyped-def]
 
 @inner()
 def critical_path(shop, sol, r, q, makespan, path, state):  # type: ignore[no-untyped-def]
-    """A random critical path; its number of tasks."""
+    """Find a random critical path; return its number of tasks."""
     size = seen = 0
     node = NONE
     for i in range(len(r)):
@@ -190,7 +190,9 @@ def link(sol, first, i, machine, a):  # type: ignore[no-untyped-def]
 
 @inner()
 def offer(choice, state, value, is_tabu, kind, task, anchor, row):  # type: ignore[no-untyped-def]
-    """Keep the move of least estimate that is allowed, ties at random; a refused one only for want of any other."""
+    """Keep the move of least estimate that is allowed, ties at random; a tabu move only if there is
+    no other.
+    """
     if state[WILD] > 0:
         value, is_tabu = pick(state, 1 << 29), False
     if is_tabu and value >= state[BEST]:
@@ -261,7 +263,9 @@ def offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice):  
 
 @inner()
 def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
-    """Whether v may stand between two tasks of another machine: 0 yes, 1 not yet, 2 neither here nor further behind."""
+    """Whether v may be placed between two tasks of another machine: 0 yes, 1 not yet, 2 neither
+    here nor further behind.
+    """
     if prev >= 0:
         for e in range(shop[2][v], shop[2][v + 1]):
             s = shop[3][e]
@@ -285,7 +289,8 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
             continue
         is_tabu = tabu_machine[v, machine] > state[NOW]
         prev, following = NONE, first[machine]
-        # Tasks that end by the head of v: behind the last of them the estimate is no larger, and the gap no less allowed.
+        # Behind the last of the tasks that end by the head of v, the estimate is no larger and the
+        # gap is no less feasible.
         while following >= 0 and r[following] + sol[3][following] <= head and sol[3][following] > 0:
             prev, following = following, sol[1][following]
         while True:
@@ -305,7 +310,7 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
 
 @inner()
 def apply(rows, sol, first, choice, tabu, tabu_machine, until):  # type: ignore[no-untyped-def]
-    """Make the chosen move and forbid the way back for a while."""
+    """Make the chosen move and make its reversal tabu for a while."""
     task, anchor = choice[TASK], choice[ANCHOR]
     if choice[KIND] == BEHIND:
         i = task
@@ -338,7 +343,9 @@ def copy(source, source_first, target, target_first):  # type: ignore[no-untyped
 
 @inner()
 def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: ignore[no-untyped-def]
-    """Back to the best solution, and a few wild steps from there: more of them each time in vain."""
+    """Return to the best solution and take a few random steps from there, more after each return
+    without improvement.
+    """
     copy(best, best_first, sol, first)
     tabu[:, :] = 0
     tabu_machine[:, :] = 0
@@ -351,7 +358,9 @@ def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: igno
 def search(  # type: ignore[no-untyped-def]
     shop, rows, sol, first, best, best_first, old, old_first, work, tabu, tabu_machine, state, iterations, patience
 ):
-    """Some iterations from ``sol``; ``best`` is improved in place, its starts in a sixth column."""
+    """Run ``iterations`` iterations from ``sol``; ``best`` is improved in place, its starts in a
+    sixth column.
+    """
     r, q, order, degree, path = work[2], work[3], work[4], work[5], work[6]
     choice = np.zeros(8, np.int64)
     makespan = evaluate(shop, sol, r, q, order, degree)
@@ -377,7 +386,7 @@ def search(  # type: ignore[no-untyped-def]
                 offer_rows(shop, rows, sol, first, r, q, path[k], tabu_machine, state, choice)
         state[WILD] = max(0, state[WILD] - 1)
         if choice[FOUND] == 0 and choice[REFUSED] == 0:
-            state[LOCAL_SINCE] = state[NOW] - patience - 1  # this path cannot be broken: start over from the best
+            state[LOCAL_SINCE] = state[NOW] - patience - 1  # no move changes this path: restart from the best
             continue
         copy(sol, first, old, old_first)
         tenure = state[TENURE] + pick(state, 1 + state[TENURE] // 2)

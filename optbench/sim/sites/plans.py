@@ -1,4 +1,4 @@
-"""Running planned starts: the Python side of ``kernel.site_plans``."""
+"""Run planned starts: the Python side of ``kernel.sites.plans``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ SLOT_S, HOUR_S, DAY_S = 900.0, 3600.0, 86_400.0
 
 @dataclass(frozen=True, eq=False)
 class BookingTable:
-    """What can be booked: slots, tariffs per joule in each (``rate[pool, slot]``), and the modes worth a thought."""
+    """What can be booked: slots, tariffs per joule in each (``rate[pool, slot]``), and the cheapest
+    modes.
+    """
 
     grid: ModeGrid
     end_s: float
@@ -40,8 +42,9 @@ class BookingTable:
 
 
 def expected_end_s(instance: Instance) -> float:
-    """When the last job is expected, from what is known beforehand: 25 hours before the end of the tariffs (geo_dc gives
-    so many more), else a day after the opening. When it will really come would be a look ahead.
+    """Return when the last job is expected, from what is known in advance: 25 hours before the end
+    of the tariffs (geo_dc has that many more), else a day after the opening. Its actual time
+    would be future information.
     """
     if instance.tariffs is None:
         return DAY_S
@@ -49,14 +52,14 @@ def expected_end_s(instance: Instance) -> float:
 
 
 def board_of(instance: Instance) -> BookingTable:
-    """Slots until a day after the last job is expected."""
+    """Return slots until a day after the last job is expected."""
     grid, end_s = grid_of(instance), expected_end_s(instance)
     slots = int((end_s + DAY_S) / SLOT_S)
     return BookingTable(grid, end_s, rate_of(instance, slots), *cheapest_modes(grid))
 
 
 def rate_of(instance: Instance, slots: int) -> Floats:
-    """The objective's cost of a joule, by pool and slot."""
+    """Return the objective's cost of a joule, by pool and slot."""
     level, tariffs = dict(instance.objective.levels[0]), instance.tariffs
     base = np.full((instance.num_pools, slots), level.get("energy_j", 0.0) + level.get("j_per_unit", 0.0))
     if tariffs is None:
@@ -67,7 +70,9 @@ def rate_of(instance: Instance, slots: int) -> Floats:
 
 
 def cheapest_modes(grid: ModeGrid) -> tuple[Ints, Ints]:
-    """By kind and pool the modes of least energy above rest on one device, three at most; where each group begins."""
+    """Return, by kind and pool, at most three modes of least energy above rest on one device, and
+    where each group begins.
+    """
     modes, instance = grid.instance.modes, grid.instance
     net = modes.energy_per_unit_j - instance.mode_rest_w * modes.time_per_unit_s
     need = modes.devices * modes.time_per_unit_s

@@ -1,4 +1,4 @@
-"""Planned starts at sites: a job books devices at the site and time where its energy, those devices and its wait cost least.
+"""Planned starts at sites: a job books devices at the site and time of least cost of energy, devices and waiting.
 
 Time is cut into slots of L seconds. Of a job with u units that takes D = u T seconds in mode m at pool p, begun at time t,
 
@@ -7,7 +7,7 @@ Time is cut into slots of L seconds. Of a job with u units that takes D = u T se
 with e the watts above rest, n the devices, F_p the tariff and W_p the price of a device, both summed up over time, and κ what it
 costs to work on after the last arrival. Starts are now, or at the beginning of a later slot within ``patience`` slots, where the
 devices booked leave room. Work with a deadline begins at once, in a mode that meets it. W is what is learned: it keeps good
-devices in cheap hours for work that is still to come.
+devices in cheap hours for future work.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ plans_at = table_at(Plans)
 
 @njit(cache=True)
 def run_plans(plant_row: Ints, state_row: Ints, steering_row: Ints, plans_row: Ints, until: float) -> None:
-    """From time 0 until nothing happens any more, or nothing up to ``until``."""
+    """Simulate from time 0 to the last event, or up to ``until``."""
     plant, state, steering, plans = plant_at(plant_row), state_at(state_row), steering_at(steering_row), plans_at(plans_row)
     open_sites(plant, state, steering)
     while True:
@@ -69,7 +69,7 @@ def run_plans(plant_row: Ints, state_row: Ints, steering_row: Ints, plans_row: I
 
 @njit(cache=True)
 def summed(table: Floats, slots: int, pool: int, at: float) -> float:
-    """A sum over time at a time in slots; the last slot goes on."""
+    """Return a cumulated table at a time in slots; the last slot continues."""
     k = min(int(at), slots - 1)
     row = pool * (slots + 1)
     return float(table[row + k] + (at - k) * (table[row + k + 1] - table[row + k]))
@@ -77,7 +77,7 @@ def summed(table: Floats, slots: int, pool: int, at: float) -> float:
 
 @njit(cache=True)
 def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
-    """Book the cheapest start of a job; the tick at which it is."""
+    """Book the cheapest start of a job; return its tick."""
     pools, slots, step = plant.size[POOLS], plans.shape[SLOTS], plant.scalar[TICK_S]
     slot_s, weight, units, kind = plans.weight[SLOT_S], plans.weight, state.remaining[task], plant.kind[task]
     now = state.total[NOW] * step
@@ -105,7 +105,7 @@ def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
                 price += n * (summed(plans.fee, slots, pool, b) - summed(plans.fee, slots, pool, a))
                 if price < least and (urgent or has_room(plans, plant, pool, a, b, n)):
                     least, at_pool, at_option, at_s = price, pool, option, begin - ingress
-    if at_pool == NONE:  # nowhere is room, or the plan is over
+    if at_pool == NONE:  # no site has room, or the plan has ended
         at_pool, at_option = soonest(plant, state, plans, task)
         at_s = now
     book(plans, at_pool, at_s / slot_s, (at_s + units * plans.unit_s[at_option]) / slot_s, plans.devices[at_option])
@@ -115,7 +115,9 @@ def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
 
 @njit(cache=True)
 def soonest(plant: Plant, state: State, plans: Plans, task: int) -> tuple[int, int]:
-    """Where a job that fits nowhere would end first, if it began at once or after what is busy there by half."""
+    """Return the option in which a job that fits nowhere would end first, if it began now or after
+    half of the busy work there.
+    """
     pools, kind, best, pool_of, option_of = plant.size[POOLS], plant.kind[task], math.inf, NONE, NONE
     for pool in range(pools):
         ingress = plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[HAS_INGRESS] else 0.0

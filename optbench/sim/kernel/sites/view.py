@@ -1,4 +1,4 @@
-"""What a policy for sites sees when it is asked about a job, as one row of numbers: the whole, each site, each option.
+"""The inputs of a policy for sites when it decides about a job, as one row of numbers: the whole, each site, each option.
 
     row = GLOBAL_FEATURES | SITE_FEATURES of each pool | OPTION_FEATURES of each option
 
@@ -8,10 +8,10 @@ cost is
 
     c(pool, n) = min over clocks f of  w ν(pool, n, f) + μ T(pool, n, f)        J per unit
 
-and that clock is the option's (or the clock of least energy per unit, where μ has no say in it); a job with a deadline takes the
+and that clock is the option's (or the clock of least energy per unit, where μ does not count); a job with a deadline takes the
 lowest clock from there on that meets it. Costs are relative to the mean least energy, regrets are costs above the least one.
-Legal are options with devices free that no job on its way wants; where no site has any, every site that can be reached, to wait.
-With PLAIN no regrets are shown.
+Legal are options with free devices that no job in transit will take; where no site has any, every reachable site, to wait there.
+With PLAIN the inputs contain no regrets.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ DAY_S, SOON_S, FEW, LIMIT = 86_400.0, 3_600.0, 8.0, 5.0
 
 
 class SiteView(NamedTuple):
-    """Costs by (kind, pool, devices, clock), inf where there is no mode; announced losses of devices in order of time.
+    """Costs by (kind, pool, devices, clock), inf where there is no mode; announced losses of
+    devices in order of time.
 
-    ``cost``, ``clock``, ``net`` and ``time`` are those of each option at the last look.
+    ``cost``, ``clock``, ``net`` and ``time`` are those of each option at the last call.
     """
 
     shape: Ints
@@ -90,7 +91,7 @@ def observe_sites(plant: Plant, state: State, steering: Steering, view: SiteView
 
 @njit(cache=True)
 def price_options(plant: Plant, state: State, steering: Steering, view: SiteView, task: int) -> bool:
-    """Cost and clock of every option (inf: none); whether any has a device free for it."""
+    """Compute cost and clock of every option (inf: none); return whether any has a free device."""
     pools, widest, clocks = plant.size[POOLS], view.shape[WIDEST], view.shape[CLOCKS]
     price_w, anywhere, kind = view.scale[PRICE_W], False, plant.kind[task]
     slack = (plant.deadline[task] - state.total[NOW]) * plant.scalar[TICK_S]
@@ -125,13 +126,13 @@ def price_options(plant: Plant, state: State, steering: Steering, view: SiteView
 
 @njit(cache=True)
 def uncommitted_devices(state: State, steering: Steering, pool: int) -> int:
-    """Devices free at a pool, less those that jobs on their way want."""
+    """Return the free devices of a pool less those that jobs in transit will take."""
     return int(state.free[pool] - steering.coming[pool])
 
 
 @njit(cache=True)
 def tariff_of(plant: Plant, state: State, view: SiteView, pool: int) -> float:
-    """Price or carbon of now relative to its mean; 1 where energy counts."""
+    """Return the current price or carbon relative to its mean; 1 where energy counts."""
     if view.shape[AIM] == FOR_ENERGY or plant.size[PERIODS] == 0:
         return 1.0
     at = pool * plant.size[PERIODS] + period_of(plant, state.total[NOW])
@@ -166,7 +167,7 @@ def write_whole(plant: Plant, state: State, steering: Steering, view: SiteView, 
 def write_site(
     plant: Plant, state: State, steering: Steering, view: SiteView, task: int, pool: int, least: float, row: Any
 ) -> None:
-    """SITE_FEATURES of one pool."""
+    """Write SITE_FEATURES of one pool."""
     at, count, free, now = G + pool * S, plant.pool_count[pool], state.free[pool], state.total[NOW]
     ingress = plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] * plant.scalar[TICK_S] if plant.size[HAS_INGRESS] else 0.0
     leaving, soon = 0, now + SOON_S / plant.scalar[TICK_S]
@@ -192,7 +193,7 @@ def write_site(
 def write_option(
     plant: Plant, state: State, view: SiteView, pool: int, n: int, least: float, legal_least: float, mask: Any, row: Any
 ) -> None:
-    """OPTION_FEATURES of one option; zeros where there is none."""
+    """Write OPTION_FEATURES of one option; zeros where there is none."""
     a = pool * view.shape[WIDEST] + n - 1
     at = G + plant.size[POOLS] * S + a * O
     if view.cost[a] == math.inf:

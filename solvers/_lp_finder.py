@@ -1,4 +1,4 @@
-"""Points from the fluid programme, and the search that goes on from the best of them."""
+"""Points from the fluid LP, and the search that goes on from the best of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FIRST = -(2.0**60)
 LEAST_PRICE = 1e-9
 # What time costs in compromises, in mean watts of a task.
 COMPROMISES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
-# Price rules: what time and devices cost, in prices of the programme.
+# Price rules: what time and devices cost, in prices of the LP.
 TIME_FACTORS, DEVICE_FACTORS = (0.1, 0.3, 1.0, 3.0), (0.0, 1.0)
 
 
@@ -60,7 +60,7 @@ class Finder:
         self.search.value[SPREAD] = REACH * max(known.makespan, 1.0)
 
     def first(self, roundings: int, time_left: Callable[[], float]) -> None:
-        """Try every point of the programme while there is time, at least one."""
+        """Try every point of the LP while there is time, at least one."""
         for rule in self.plain_rules():
             self.consider_rule(rule)
             if time_left() <= 0:
@@ -109,7 +109,7 @@ class Finder:
                 yield best_mode(self.instance, -(net_j + factor * watts * devices * seconds)), -self.guide.tail
 
     def price_rules(self) -> Iterator[Rule]:
-        """List rules that choose modes by the programme's prices as they go."""
+        """List rules that choose modes by the LP's prices as they go."""
         instance, known = self.instance, self.guide
         weights = dict(instance.objective.levels[0])
         late = weights.get("tardiness_s", 0.0) * instance.tick_s

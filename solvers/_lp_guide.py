@@ -1,6 +1,6 @@
-"""What the fluid programme says of each task: shares of its modes, what each costs at the programme's prices, when it starts.
+"""What the fluid LP says of each task: shares of its modes, what each costs at the LP's prices, when it starts.
 
-With rows A v ≥ b, duals y ≥ 0 and reduced costs r = c − Aᵀ y, a mode of r = 0 is one the programme would use and r > 0 is what a
+With rows A v ≥ b, duals y ≥ 0 and reduced costs r = c − Aᵀ y, a mode of r = 0 is one the LP would use and r > 0 is what a
 task in it loses, everything priced: device-time by the duals of capacity rows, watts by those of caps, a task's time by those of
 its start, completion and lateness rows.
 """
@@ -46,7 +46,7 @@ class Guide:
 
 
 def guide(instance: Instance, time_limit_s: float) -> Guide:
-    """Solve the programme of the objective's first level; without an answer in time, what windows alone say."""
+    """Solve the LP of the objective's first level; without an answer in time, what windows alone say."""
     known = windows(instance)
     pairs = len(instance.pairs.task)
     if instance.num_tasks and not instance.preemptive and np.isfinite(known.critical_path):

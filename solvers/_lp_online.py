@@ -1,4 +1,4 @@
-"""lp_guided as time goes on: the programme of what is known, solved again and again on what is left of it."""
+"""lp_guided as time goes on: the LP of what is known, solved again and again on what is left of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lp_guided on arriving work: prices of the fluid programme of the traffic seen so far, and an index router that goes by them.
+"""lp_guided on arriving work: prices of the fluid LP of the traffic seen so far, and an index router that goes by them.
 
 With λ_k units of kind k and N jobs a second, x_m units a second in mode m (n devices, T seconds, e joules above rest each):
 
@@ -34,7 +34,7 @@ class Prices:
 def prices(
     instance: Instance, units_per_s: Floats, jobs_per_s: float, devices: Floats, rate: Floats, budget_s: float | None
 ) -> Prices:
-    """Solve the programme for this traffic; ``rate`` weighs joules by pool."""
+    """Solve the LP for this traffic; ``rate`` weighs joules by pool."""
     from scipy.optimize import linprog
 
     modes, n = instance.modes, instance.num_modes
@@ -60,7 +60,7 @@ def prices(
 def follow(instance: Instance, price_share: float, budget_s: float | None) -> Update:
     """Solve for the traffic seen so far, and charge a share of what devices are worth.
 
-    With the whole of it the sites of the programme's mixture cost the same, and which one is taken is left to chance; a little
+    With the whole of it the sites of the LP's mixture cost the same, and which one is taken is left to chance; a little
     less prefers the better one while it has room.
     """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from optbench.sim.primal import Improver
     from optbench.views.cpsat import CpsatView
 
-# The first schedule and the fluid programme take at most this share of what is left, each.
+# The first schedule and the fluid LP take at most this share of what is left, each.
 FIRST_SHARE = 0.1
 # Where limits on metrics leave none, keeping them comes first, for at most this share.
 LIMITS_SHARE = 0.25
@@ -81,7 +81,7 @@ class CpSat(Solver):
         return run.best
 
     def open(self, instance: Instance, run: Run) -> None:
-        """A first schedule where there is none, and the bound of the fluid programme."""
+        """A first schedule where there is none, and the bound of the fluid LP."""
         from ._cpsat_search import reach_limits
 
         if run.best is None:
@@ -137,7 +137,7 @@ class CpSat(Solver):
 
 
 def report_bounds(run: Run, seconds: float) -> None:
-    """Everything the bounds say within this time: the fluid programme, and what propagation refutes."""
+    """Everything the bounds say within this time: the fluid LP, and what propagation refutes."""
     run.prove_bounds(seconds)
 
 

@@ -3,7 +3,7 @@
 Each job books the site and the time at which its energy, the devices at their learned price and its wait cost least
 (``optbench.sim.sites.plans``), and is held until then. The network (``optbench.learn.sites.prices``) sees tariffs,
 sites and the length of the stream, nothing of jobs that are to come. It imitates what devices were worth in
-hindsight, by the programme behind the slotted bound, on training seeds; evolution strategies go on from there on
+hindsight, by the LP behind the slotted bound, on training seeds; evolution strategies go on from there on
 simulated days (``optbench.learn.sites.price_evolution``, ``optbench train learned_prices``).
 """
 

@@ -1,12 +1,12 @@
-"""Routing and clocks by the fluid programme: prices, shares and starts first, then a search around them; online, solved again.
+"""Routing and clocks by the fluid LP: prices, shares and starts first, then a search around them; online, solved again.
 
 The linear programme behind the certified bound (``optbench.bounds.fluid.fluid_program``) knows what a device-second
 of each pool, a watt of each cap and a second of each task are worth, and shares tasks among modes. As a solver:
 points are made of its shares (rounded at random), of its least losses, and of list rules that weigh its prices; the
-best is improved by simulated annealing whose modes are drawn from the programme. As a policy: the same for the
+best is improved by simulated annealing whose modes are drawn from the LP. As a policy: the same for the
 tasks known so far, again and again on what is left.
 
-Open streams, and those too long to search, are routed by an index that charges the programme's prices
+Open streams, and those too long to search, are routed by an index that charges the LP's prices
 (``_lp_stream``).
 """
 
@@ -39,7 +39,7 @@ from ._routers import budget_of, index, require_at_least
 
 # Steps in a unit of work, and units of work where nothing limits a run.
 STEPS, DEFAULT_WORK = 1_000, 20.0
-# Shares of the time: the programme at most, between two looks at the clock, between two reports.
+# Shares of the time: the LP at most, between two looks at the clock, between two reports.
 LP_SHARE, LOOK_SHARE, REPORT_SHARE = 0.4, 0.005, 0.1
 # Steps per task after which nothing more is expected: a search of hours is better spent on several seeds.
 ENOUGH = 20_000
@@ -54,7 +54,7 @@ class LpGuided(Policy):
     """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved again as time goes on.
 
     ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after the first points, and
-    ``prices=false`` solves no programme: what is left is the search, for comparison. Online,
+    ``prices=false`` solves no LP: what is left is the search, for comparison. Online,
     ``resolve_every`` is the share of the time that the known work takes between two solutions, each with ``steps`` of search.
 
     Open streams are routed: at a mean time in the system of ``latency_budget_s``, charging ``price_share`` of what devices are

@@ -18,7 +18,7 @@ from optbench.model.timegrid import grid_up
 
 METHODS = {
     "cheap": "the combinatorial bounds that take no search",
-    "auto": "combinatorial bounds, the fluid programme, and destructive bounds with what is left of the time",
+    "auto": "combinatorial bounds, the fluid LP, and destructive bounds with what is left of the time",
     "combinatorial": "critical paths, pool loads, cheapest choices, destructive bounds",
     "fluid": "the precedence-fluid linear programme, proved again in exact arithmetic",
     "stream": "the linear programme over arriving work, as a whole and slot by slot, proved again in exact arithmetic",
@@ -76,7 +76,7 @@ def _is_alone(instance: Instance, method: str) -> bool:
 def _deduces(instance: Instance, method: str) -> bool:
     """Whether destructive bounds are worth their time.
 
-    In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
+    In a mixed objective the fluid LP, which trades metrics against each other, says more than a longer makespan.
     """
     only_makespan = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
     return method == "combinatorial" or (method == "auto" and only_makespan)

@@ -17,7 +17,7 @@ from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 
-# Shares of the time for the programme itself, and for that of the energy alone.
+# Shares of the time for the LP itself, and for that of the energy alone.
 MAIN_SHARE, ENERGY_SHARE = 0.6, 0.5
 PART_WORDS = {
     "clock": "higher or lower clocks than pay",
@@ -27,7 +27,7 @@ PART_WORDS = {
     "waiting": "starts and ends later than predecessors, data and due dates ask for",
     "tariff": "work in dear periods, rest in cheap ones",
     "unused": "caps, limits and deadlines not used up",
-    "relaxation": "metrics above a floor that the programme does not explain",
+    "relaxation": "metrics above a floor that the LP does not explain",
     "proof": "rounding in the proof",
 }
 
@@ -117,7 +117,7 @@ def of_original(found: Anatomy, objective: float) -> Anatomy:
 
 
 def _energy(instance: Instance, schedule: Schedule, time_limit_s: float, main: FluidProof) -> Anatomy | None:
-    """The energy alone, in joules, where there is time for its programme."""
+    """The energy alone, in joules, where there is time for its LP."""
     if time_limit_s < sum(main.timings_s.values()):
         return None
     alone = instance.with_objective(Objective.weighted({"energy_j": 1.0}))

@@ -1,4 +1,4 @@
-"""The fluid programme solved and proved again: a bound that no floating-point error can have made."""
+"""The fluid LP solved and proved again: a bound that no floating-point error can have made."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
 from optbench.model.windows import windows
 
-# (task, mode) pairs from which the programme is solved by pricing, first without edges, and beyond which only that.
+# (task, mode) pairs from which the LP is solved by pricing, first without edges, and beyond which only that.
 LARGE, HUGE = 20_000, 250_000
 # With more (task, mode) pairs even that takes minutes; and about so many are built and solved in a second.
 MAX_PAIRS, PAIRS_PER_S = 1_000_000, 50_000
-# Share of the time for the programme without edges where the one with them follows.
+# Share of the time for the LP without edges where the one with them follows.
 FIRST_SHARE = 0.3
 # Above the tolerance of HiGHS; a bound may lose as much where the floor says that little more than the rows.
 GIVEN_WAY = 2e-7
@@ -37,10 +37,10 @@ INTERRUPTED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class FluidProof:
-    """A bound with the duals that prove it; the programme is compiled from the instance, not kept.
+    """A bound with the duals that prove it; the LP is compiled from the instance, not kept.
 
     ``proven`` is what the duals prove before it is rounded, or raised to whole ticks.
-    ``reduced`` are reduced costs per (task, mode) pair, of a large programme without edges.
+    ``reduced`` are reduced costs per (task, mode) pair, of a large LP without edges.
     """
 
     bound: Bound
@@ -81,7 +81,7 @@ def is_bounded(instance: Instance) -> bool:
 def solve_fluid(
     instance: Instance, time_limit_s: float, keep_edges: bool, known: Floats | None = None
 ) -> FluidProof | None:
-    """The programme with or without its edges, solved and proved; None when nothing was proved in time."""
+    """The LP with or without its edges, solved and proved; None when nothing was proved in time."""
     began = time.perf_counter()
     fluid = fluid_model(instance, keep_edges)
     program = fluid.program()
@@ -102,7 +102,7 @@ def solve_fluid(
 
 
 def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Floats | None) -> Floats | None:
-    """Duals from HiGHS: of the whole programme, or by pricing where that is many times faster."""
+    """Duals from HiGHS: of the whole LP, or by pricing where that is many times faster."""
     if len(fluid.share) > LARGE:
         began = time.perf_counter()
         priced = solve_by_pricing(fluid, program, time_limit_s, known)
@@ -113,7 +113,7 @@ def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Flo
 
 
 def _with_rows_for_floors(fluid: Fluid, program: LinearProgram) -> LinearProgram:
-    """The programme to solve: floors of metrics give way to rows that say the same, whose duals tell why it is so."""
+    """The LP to solve: floors of metrics give way to rows that say the same, whose duals tell why it is so."""
     lower = program.lower.copy()
     floors = [fluid.makespan, *fluid.metric.values()]
     lower[floors] -= GIVEN_WAY * np.maximum(1.0, np.abs(lower[floors]))

@@ -1,4 +1,4 @@
-"""A schedule as a point of the fluid programme: every verified schedule satisfies every row, at no higher cost."""
+"""A schedule as a point of the fluid LP: every verified schedule satisfies every row, at no higher cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The precedence-fluid programme: modes become shares, devices become a flow of device-time; starts stay, one per task.
+"""The precedence-fluid LP: modes become shares, devices become a flow of device-time; starts stay, one per task.
 
 Tasks nothing tells apart form a group g of n_g. Columns: x_gk tasks of g in mode k; S_g sum of their starts; T_g sum of
 their tardiness; C makespan; F_m value of metric m; V_kt time spent in mode k during tariff period t; R_m the part of F_m
@@ -51,7 +51,7 @@ EXACT = 2.0**53
 
 @dataclass(eq=False)
 class Fluid:
-    """The programme and where its columns are: everything needed to write a schedule as a point."""
+    """The LP and where its columns are: everything needed to write a schedule as a point."""
 
     relaxation: Relaxation
     groups: Groups
@@ -77,7 +77,7 @@ class Fluid:
 
 
 def fluid_model(instance: Instance, keep_edges: bool = True) -> Fluid:
-    """The programme of the first level of the objective.
+    """The LP of the first level of the objective.
 
     Without ``keep_edges`` precedence is left to heads and tails, and all equal tasks are grouped: weaker and much smaller.
     """

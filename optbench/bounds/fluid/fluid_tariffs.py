@@ -1,4 +1,4 @@
-"""Cost and carbon in the fluid programme: time spent in each mode during each tariff period.
+"""Cost and carbon in the fluid LP: time spent in each mode during each tariff period.
 
 Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the total time that tasks run in mode k within t.
 

@@ -1,8 +1,8 @@
-"""The fluid programme solved with times of a size that suits HiGHS, whose tolerances are absolute.
+"""The fluid LP solved with times of a size that suits HiGHS, whose tolerances are absolute.
 
 In ticks of 1 ns a makespan of seconds costs 1e-9 of the objective per tick, far below the tolerance of a reduced cost. Where the
 longest task has more than 2^20 ticks, columns and rows in ticks are counted in 2^k of them, in which it has about a thousand, and
-costs are scaled so that the largest is about 1. Powers of two round nothing; programme, duals and proofs stay in ticks.
+costs are scaled so that the largest is about 1. Powers of two round nothing; LP, duals and proofs stay in ticks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TIME_ROWS = ("capacity", "start", "completion", "deadline", "power", "lateness",
 
 
 def solve_program(fluid: Fluid, lp: LinearProgram, time_limit_s: float, kept: Bools | None = None) -> LpSolution:
-    """Solve the programme of ``fluid``, or the one over the columns that are ``kept`` of it."""
+    """Solve the LP of ``fluid``, or the one over the columns that are ``kept`` of it."""
     ticks = time_unit(fluid)
     if ticks == 1.0:
         return solve(lp, time_limit_s)

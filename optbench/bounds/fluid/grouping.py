@@ -1,4 +1,4 @@
-"""Tasks that no row of the fluid programme could tell apart, taken together."""
+"""Tasks that no row of the fluid LP could tell apart, taken together."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Large fluid programmes by pricing: solved over a few modes per task, to which those that would pay are added.
+"""Large fluid LPs by pricing: solved over a few modes per task, to which those that would pay are added.
 
-Of the many modes of a task one or two are used at the optimum. The programme over some of them is solved; with its duals y every
+Of the many modes of a task one or two are used at the optimum. The LP over some of them is solved; with its duals y every
 left-out column has its reduced cost r, and the duals of the choice rows are lowered to the least r of each task
-(``repriced``). What y then proves holds for the whole programme, after any round: stopping early costs bound, never truth. It is
+(``repriced``). What y then proves holds for the whole LP, after any round: stopping early costs bound, never truth. It is
 optimal when no left-out column is below those that are in.
 
 The first columns minimise e + λ d for several prices λ of time around the typical power e / d, and d and n d alone; those of
-least reduced cost in a programme of the same instance that is solved already join them.
+least reduced cost in an LP of the same instance that is solved already join them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from optbench.model.metrics import mode_uses
 
 # Multiples of the typical power that time is priced at, and columns per price that each task begins with.
 TIME_PRICES, FIRST = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0), 2
-# Columns per task of least reduced cost in an earlier programme, and columns per task that a round may add.
+# Columns per task of least reduced cost in an earlier LP, and columns per task that a round may add.
 KNOWN, ADDED = 4, 8
 # Rounds end when the restricted value, an upper limit of the whole one's, is this near to what is proved.
 NEAR = 1e-5
@@ -88,7 +88,7 @@ def ranked(of: Ints, cost: Floats) -> Ints:
 
 
 def restricted(lp: LinearProgram, keep: Bools) -> LinearProgram:
-    """The programme over some of its columns."""
+    """The LP over some of its columns."""
     new, entry = np.cumsum(keep) - 1, keep[lp.column]
     count = np.bincount(lp.row[entry], minlength=lp.num_rows)
     return replace(
@@ -103,7 +103,7 @@ def reduced_costs(lp: LinearProgram, dual: Floats) -> Floats:
 
 
 def proves(fluid: Fluid, lp: LinearProgram, dual: Floats, reduced: Floats) -> float:
-    """What these duals will prove of the whole programme once they are re-priced, in floats: to compare rounds by."""
+    """What these duals will prove of the whole LP once they are re-priced, in floats: to compare rounds by."""
     size, of = fluid.groups.size, fluid.groups.of
     least = np.full(len(size), np.inf)
     np.minimum.at(least, of, reduced[fluid.share])

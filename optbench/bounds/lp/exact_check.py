@@ -35,7 +35,7 @@ Objects = NDArray[Any]
 
 @dataclass(frozen=True)
 class Certificate:
-    """Rational duals ``numerator / 2^shift``, one per row: with the programme they re-prove the bound."""
+    """Rational duals ``numerator / 2^shift``, one per row: with the LP they re-prove the bound."""
 
     numerator: tuple[int, ...]
     shift: int

@@ -166,7 +166,7 @@ def solve(lp: LinearProgram, time_limit_s: float) -> LpSolution:
         size = f"{lp.num_rows} rows and {lp.num_columns} columns"
         raise RuntimeError(f"HiGHS {highs.version()} refused the linear programme of {size}: passModel() returned kError")
     if highs.run() == highspy.HighsStatus.kError:
-        # It gives up on some programmes whose numbers span many magnitudes: without duals there is nothing to prove.
+        # It gives up on some LPs whose numbers span many magnitudes: without duals there is nothing to prove.
         return LpSolution("HiGHS gave up", 0.0, np.zeros(lp.num_columns), None)
     found = highs.getSolution()
     dual = np.asarray(found.row_dual, dtype=float) if found.dual_valid else None

@@ -1,4 +1,4 @@
-"""Certified least energy of a stream of work, by the programme of ``stream_program`` proved again in exact arithmetic.
+"""Certified least energy of a stream of work, by the LP of ``stream_program`` proved again in exact arithmetic.
 
 ``path_bound`` sums time up to one slot: least energy to process so many units with a mean time in the system of at most τ,
 where a task that the horizon cuts counts min(D, H − release). ``path_metrics`` puts a policy beside three such floors:
@@ -217,7 +217,7 @@ def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
 
 
 def _has_due(instance: Instance, demand: Demand) -> bool:
-    """Whether the programme has rows for deadlines."""
+    """Whether the LP has rows for deadlines."""
     tasks = instance.tasks
     counts = demand.due or (not instance.is_open and bool((tasks.deadline_hard & np.isfinite(tasks.deadline)).any()))
     return counts and bool(np.isfinite(tasks.deadline).any())

@@ -1,4 +1,4 @@
-"""Duals of the programme over streams made feasible: what the interior point method leaves is not quite.
+"""Duals of the LP over streams made feasible: what the interior point method leaves is not quite.
 
 A reduced cost of −1e-10 is paid with the bound of its column, which for billions of units is much. With the prices of devices
 and of time in the system kept, the prices of units follow (``stream_program``, ``stream_waiting``): with p_cs the least cost of

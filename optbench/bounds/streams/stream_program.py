@@ -14,7 +14,7 @@ devices of pool q in mode k, t_k and e_k time and energy per unit, r_q the resti
            Σ_cks x_cks ≥ U                                                     units; or all of them
 
 The segments of one task do not overlap, so that it is in the system for its way in and its running time at least, and a task
-cut at the horizon H for min(way, H − release) and the time it ran: every schedule gives a point of this programme. With one
+cut at the horizon H for min(way, H − release) and the time it ran: every schedule gives a point of this LP. With one
 slot it is the path bound. Of a drained instance the end is a variable: slot s is used for z_s of its seconds, no slot without
 all of the one before, rest is paid for them, and the last has no end.
 """
@@ -76,11 +76,11 @@ class Slots:
 
 @dataclass(frozen=True, eq=False)
 class StreamProgram:
-    """The programme with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value.
+    """The LP with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value.
 
     ``used`` are the columns of the seconds used of each slot, None where time is fixed. ``few`` units are a small part of what is
     offered and of what the devices can process, each at its ``cheapest``. ``unbounded_waste``:
-    schedules may do better than the programme, by running on after tasks are complete.
+    schedules may do better than the LP, by running on after tasks are complete.
     """
 
     lp: LinearProgram
@@ -337,7 +337,7 @@ def devices_in(instance: Instance, slots: Slots) -> Floats:
 
 
 def stream_program(instance: Instance, work: Traffic, slots: Slots, demand: Demand) -> StreamProgram:
-    """The programme of the first level of the objective."""
+    """The LP of the first level of the objective."""
     rates = rates_of(instance, slots.edges, slots.fixed)
     return _Builder(instance, work, slots, rates, demand).build()
 

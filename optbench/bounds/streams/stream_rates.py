@@ -1,4 +1,4 @@
-"""At what rate energy counts in the programme over streams: 1 for energy, a price, an intensity, or a weighted sum of them.
+"""At what rate energy counts in the LP over streams: 1 for energy, a price, an intensity, or a weighted sum of them.
 
 In slot s the rate of pool p lies between ``low[p, s]`` and ``high[p, s]``, which are equal where slots end where tariffs change.
 Mode k on pool p alone costs (e_k − r_p n_k t_k) ρ per unit: at the low rate where that is positive; on several pools its own

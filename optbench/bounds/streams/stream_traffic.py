@@ -1,4 +1,4 @@
-"""Arriving work summed up by class: what the programme over streams knows of its tasks.
+"""Arriving work summed up by class: what the LP over streams knows of its tasks.
 
 Tasks of one class may use the same modes and have the same weight. All times here are seconds. A task is there when it has
 come the shortest way to a pool it may use.

@@ -1,4 +1,4 @@
-"""What waiting costs in the programme over streams: undone units, by the size of their tasks.
+"""What waiting costs in the LP over streams: undone units, by the size of their tasks.
 
 Tasks of class c with similar units make a group b, the largest of u_b units. g_bs units of it are processed in slot s of
 width w_s, q_bs are there and undone at its end, and h_bs is the time integral of the undone units over the slot. What is

@@ -1,4 +1,4 @@
-"""Certified marginal values: what no schedule can go below with one more GPU, one more watt of cap, one more second.
+"""Certified marginal values: lower bounds with one more GPU, one more watt of cap, one more second.
 
 A change of a count, a cap, a limit or a date changes numbers of the fluid LP and none of its rows. Any duals whose signs
 are right prove a bound of any LP of these rows, so those of the instance are evaluated on the changed one, compiled
@@ -7,8 +7,8 @@ slope is the dual price. A count or a cap multiplies the makespan C: N_p C â‰¥ Î
 leaves the reduced cost of C as it was, and the choices are re-priced (``repriced``).
 
 So ``floor`` is a certified bound of the changed instance: no schedule of it costs less. ``price`` is the bound less the floor,
-both before rounding: one more unit lowers the certified bound by no more than that (a negative price: the unit costs, as a
-device does that draws power at rest). What a schedule can gain by the unit is at most its objective less the floor. Where time
+both before rounding: one more unit lowers the certified bound by no more than that (a negative price means that the unit costs, as a
+device does that draws power at rest). What a schedule can gain from the unit is at most its objective less the floor. Where time
 is left the changed LP is solved again, and the better of the two floors counts.
 """
 
@@ -29,16 +29,18 @@ from optbench.bounds.lp.exact_check import certificate, proven_bound, repriced
 from optbench.bounds.lp.linear_program import LinearProgram
 from optbench.model.instance import Floats, Instance
 
-# Pools with the greatest duals that get a row; an instance may have thousands.
+# The number of pools, those with the greatest duals, that get a row; an instance may have
+# thousands.
 MAX_POOLS = 12
-# One more of what a limit counts; of time it is a second, or the least whole number of ticks that makes one.
+# One more unit of what a limit counts; of time a second, or the least whole number of ticks that
+# makes one.
 LIMIT_STEPS = {"energy_j": (1.0, "J"), "cost_usd": (0.01, "USD"), "carbon_g": (1.0, "g"), "makespan": (1.0, ""),
                "makespan_s": (1.0, "s"), "flow_time_s": (1.0, "s"), "tardiness_s": (1.0, "s")}
 
 
 @dataclass(frozen=True, eq=False)
 class ResourceChange:
-    """One thing more: what, how much of it, and the instance that has it."""
+    """One unit more of a resource: its name, the amount, and the changed instance."""
 
     resource: str
     amount: float
@@ -59,7 +61,7 @@ class MarginalValue:
 
 
 def marginal_values(instance: Instance, proof: FluidProof, time_limit_s: float = 10.0) -> list[MarginalValue]:
-    """Floors with one more of every resource, those of greatest price first."""
+    """Return floors with one more of every resource, those of greatest price first."""
     began = time.perf_counter()
     program = fluid_model(instance, proof.keep_edges).program()
     found: list[tuple[MarginalValue, ResourceChange]] = []
@@ -75,7 +77,7 @@ def marginal_values(instance: Instance, proof: FluidProof, time_limit_s: float =
 
 
 def changes(instance: Instance, weight: Floats) -> Iterator[ResourceChange]:
-    """One more of each resource; pools in the order of their weights."""
+    """Yield one more of each resource; pools in the order of their weights."""
     pools, limits, tasks = instance.pools, instance.limits, instance.tasks
     for p in np.argsort(-weight, kind="stable")[:MAX_POOLS].tolist():
         count = pools.count.copy()
@@ -102,7 +104,9 @@ def changes(instance: Instance, weight: Floats) -> Iterator[ResourceChange]:
 
 
 def floor_by_duals(change: ResourceChange, program: LinearProgram, proof: FluidProof) -> MarginalValue | None:
-    """The floor that the instance's own duals prove of the changed one; None where its rows are others."""
+    """Return the floor that the instance's own duals prove for the changed one; None where its rows
+    differ.
+    """
     fluid = fluid_model(change.instance, proof.keep_edges)
     changed = fluid.program()
     if changed.family != program.family or changed.num_columns != program.num_columns:
@@ -117,7 +121,7 @@ def floor_by_duals(change: ResourceChange, program: LinearProgram, proof: FluidP
 
 
 def column_of(program: LinearProgram, fluid: Fluid) -> Floats:
-    """Coefficient of the makespan in every row."""
+    """Return the coefficient of the makespan in every row."""
     out = np.zeros(program.num_rows)
     here = program.column == fluid.makespan
     out[program.row[here]] = program.value[here]
@@ -125,7 +129,7 @@ def column_of(program: LinearProgram, fluid: Fluid) -> Floats:
 
 
 def pool_duals(program: LinearProgram, proof: FluidProof, num_pools: int) -> Floats:
-    """Sum of the duals of each pool's capacity rows."""
+    """Return the sum of the duals of each pool's capacity rows."""
     here = np.flatnonzero(np.asarray(program.family) == "capacity")
     dual = [math.ldexp(float(proof.certificate.numerator[r]), -proof.certificate.shift) for r in here.tolist()]
     return np.bincount(program.of[here], weights=dual, minlength=num_pools).astype(float)

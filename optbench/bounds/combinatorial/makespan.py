@@ -20,29 +20,32 @@ import numpy as np
 from optbench.bounds.combinatorial.relaxation import PoolSet, Relaxation
 from optbench.model.instance import Floats
 
-# Thresholds tried per pool set and side: any subset of them is valid, all of them is exact.
+# Thresholds tried per pool set and side: any subset of them gives a valid bound, all of them the
+# exact one.
 MAX_THRESHOLDS = 300
 # Whole numbers below this are exact in floats; sums of a million larger ones lose less than this share.
 EXACT, SUM_MARGIN = 2.0**53, 1e-9
-# More tasks than this on one device: the threshold grid instead of Jackson's schedule.
+# With more tasks than this on one device, the threshold grid replaces Jackson's schedule.
 MAX_JACKSON = 20_000
 
 
 def makespan_bounds(relaxation: Relaxation) -> list[tuple[float, str]]:
-    """(value, source) of every cheap bound: critical path, Jackson's schedule, loads with heads and tails."""
+    """Return (value, source) of every cheap bound: critical path, Jackson's schedule, loads with
+    heads and tails.
+    """
     found = [(relaxation.windows.critical_path, "critical_path")]
     return [*found, *(set_bound(pools) for pools in relaxation.sets)]
 
 
 def set_bound(pools: PoolSet) -> tuple[float, str]:
-    """What the tasks of one set of pools need: Jackson's schedule on a single device, else the load."""
+    """Bound the tasks of one set of pools: Jackson's schedule on a single device, else the load."""
     if pools.capacity == 1 and len(pools.task) <= MAX_JACKSON:
         return jackson(pools.head, pools.length, pools.tail), f"jackson:{pools.name}"
     return load_bound(pools), f"pool_load:{pools.name}"
 
 
 def load_bound(pools: PoolSet) -> float:
-    """Best head + work / capacity + tail over the thresholds."""
+    """Return the best head + work / capacity + tail over the thresholds."""
     heads, tails = _thresholds(pools.head), _thresholds(pools.tail)
     shape = (len(heads), len(tails))
     row = np.searchsorted(heads, pools.head, side="right") - 1
@@ -83,7 +86,7 @@ def jackson(head: Floats, length: Floats, tail: Floats) -> float:
 
 
 def _thresholds(values: Floats) -> Floats:
-    """The distinct values, or evenly many of them by rank, always with the smallest."""
+    """Return the distinct values, or evenly many of them by rank, always with the smallest."""
     distinct = np.unique(values)
     if len(distinct) <= MAX_THRESHOLDS:
         return distinct
@@ -91,5 +94,5 @@ def _thresholds(values: Floats) -> Floats:
 
 
 def _from_above(grid: Any) -> Floats:
-    """Sums over all cells at or beyond each cell."""
+    """Return sums over all cells at or beyond each cell."""
     return np.asarray(grid[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1])

@@ -28,15 +28,18 @@ from optbench.model.metrics import J_PER_KWH, integral, mode_uses
 if TYPE_CHECKING:
     from optbench.bounds.fluid.fluid_program import Fluid
 
-# Window rows (early, late) may have together this many entries; beyond it they are left out.
+# Limit on the total entries of window rows (early, late); beyond it they are left out.
 WINDOW_ENTRIES = 400_000
-# Modes times periods beyond which neighbouring periods are merged, each mode at its lowest price among them.
+# Limit on modes times periods; beyond it neighbouring periods are merged, each mode at its lowest
+# price among them.
 MAX_SLOTS = 6_000
 MARGIN = 1e-13
 
 
 def add_tariffs(fluid: Fluid) -> None:
-    """Slot columns and the rows of cost and carbon, when the objective or a limit names one of them."""
+    """Add slot columns and the rows of cost and carbon if the objective or a limit names one of
+    them.
+    """
     instance = fluid.instance
     wanted = [name for name in ("cost_usd", "carbon_g") if name in fluid.metric]
     tariffs = instance.tariffs
@@ -51,7 +54,7 @@ def add_tariffs(fluid: Fluid) -> None:
     for name in wanted:
         rates = tariffs.price_usd_per_kwh if name == "cost_usd" else tariffs.carbon_g_per_kwh
         _rest(fluid, name, rates, top)
-        # A task of no length may stand at the very end, where the next period begins.
+        # A task of no length may run at the very end, where the next period begins.
         _cost(fluid, name, rates[:, :periods], merged, rates[:, : int((tariffs.times <= top).sum())].min(axis=1))
 
 
@@ -83,7 +86,7 @@ def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
 
 
 def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
-    """Column and rows of the rest of all devices, in J times the rate."""
+    """Add column and rows of the rest of all devices, in J times the rate."""
     instance = fluid.instance
     assert instance.tariffs is not None
     times, watts = instance.tariffs.times, instance.pools.rest_w * instance.pools.count * instance.tick_s
@@ -104,13 +107,14 @@ def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
     hull = _lower_hull(at, whole)
     for i, j in pairwise(hull):
         slope = float((whole[j] - whole[i]) / (at[j] - at[i]))
-        # The offset is lowered until the line lies under every corner, whatever the slope's rounding.
+        # The offset is lowered until the line lies below every corner, despite the rounding of the
+        # slope.
         offset = float((whole - slope * at).min()) - MARGIN * size
         fluid.rows.add("rest", offset, (0, column, 1.0), (0, fluid.makespan, -slope))
 
 
 def _lower_hull(x: Floats, y: Floats) -> list[int]:
-    """Indices of the lower convex hull of points sorted by x."""
+    """Return indices of the lower convex hull of points sorted by x."""
     hull: list[int] = []
     for i in range(len(x)):
         while len(hull) > 1:
@@ -123,7 +127,9 @@ def _lower_hull(x: Floats, y: Floats) -> list[int]:
 
 
 def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints, lowest: Floats) -> None:
-    """``lowest`` is the lowest rate of each pool up to the last possible makespan."""
+    """Add the rows of a metric; ``lowest`` is the lowest rate of each pool up to the last possible
+    makespan.
+    """
     instance, groups = fluid.instance, fluid.groups
     power = mean_power(instance, groups.mode, groups.duration, groups.energy_j)
     primary = instance.modes.primary
@@ -142,7 +148,9 @@ def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints, lowest: Floats) 
 
 
 def mean_power(instance: Instance, mode: object, duration: Floats, energy_j: Floats) -> Floats:
-    """Least energy per time of each mode over the rows given, a little lowered; 0 where no row has a length."""
+    """Return the least energy per time of each mode over the given rows, slightly lowered; 0 where
+    no row has a length.
+    """
     power = np.full(instance.num_modes, np.inf)
     long = duration > 0
     np.minimum.at(power, np.asarray(mode)[long], energy_j[long] / duration[long])

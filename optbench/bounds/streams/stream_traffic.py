@@ -1,7 +1,7 @@
-"""Arriving work summed up by class: what the LP over streams knows of its tasks.
+"""Arriving work summed up by class: the data of the stream LP about its tasks.
 
-Tasks of one class may use the same modes and have the same weight. All times here are seconds. A task is there when it has
-come the shortest way to a pool it may use.
+Tasks of one class may use the same modes and have the same weight. All times here are seconds. A
+task is available after the shortest ingress latency to a pool it may use.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import numpy as np
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.timegrid import grid_up
 
-# With more different weights than this, the least one stands for all.
+# With more different weights than this, the least one is used for all.
 MAX_WEIGHTS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """``of[j]`` is the class of task j (-1: it comes after the horizon); ``allowed[c, k]`` says which modes a class may use.
+    """``of[j]`` is the class of task j (-1: it arrives after the horizon); ``allowed[c, k]`` says
+    which modes a class may use.
 
-    ``ingress_s`` is each task's shortest way in, ``there_s`` when it is there, ``shortest_s`` its shortest running time.
+    ``ingress_s`` is each task's shortest ingress latency, ``there_s`` when it is available,
+    ``shortest_s`` its shortest running time.
     """
 
     of: Ints
@@ -40,12 +42,12 @@ class Traffic:
 
     @property
     def here(self) -> Bools:
-        """Tasks that come before the horizon."""
+        """Tasks that arrive before the horizon."""
         return self.of >= 0
 
 
 def traffic(instance: Instance) -> Traffic:
-    """Classes of an instance's tasks."""
+    """Return the classes of an instance's tasks."""
     tasks, time = instance.tasks, instance.modes.time_per_unit_s
     release = np.asarray(tasks.release, dtype=float)
     end = float(instance.end_of_time) if instance.is_open else np.inf
@@ -66,10 +68,12 @@ def traffic(instance: Instance) -> Traffic:
 
 
 def _groups(instance: Instance) -> tuple[Ints, Bools, Floats]:
-    """Tasks that may use the same modes: group of each task, modes of each group, and each task's shortest ingress in."""
+    """Group tasks that may use the same modes: group of each task, modes of each group, and each
+    task's shortest ingress latency.
+    """
     tasks, modes, stream = instance.tasks, instance.modes, instance.stream
     ingress = np.zeros(instance.num_tasks, dtype=np.int64) if stream is None else stream.ingress
-    # What fits the same devices is alike, however much memory it needs.
+    # Tasks that fit the same devices are equal, whatever memory they need.
     first, of = _codes(tasks.kind, ingress, np.searchsorted(np.unique(instance.mode_memory_gb), tasks.memory_gb))
     fits = (modes.kind[None, :] == tasks.kind[first][:, None]) & (tasks.memory_gb[first][:, None] <= instance.mode_memory_gb)
     if stream is None:
@@ -82,7 +86,7 @@ def _groups(instance: Instance) -> tuple[Ints, Bools, Floats]:
 
 
 def _codes(*columns: Any) -> tuple[Ints, Ints]:
-    """Rows that are alike get one number: first row of each number, number of each row."""
+    """Number distinct rows: return the first row of each number, and the number of each row."""
     code = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         values, which = np.unique(column, return_inverse=True)

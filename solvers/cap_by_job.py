@@ -1,11 +1,11 @@
-"""Clocks come down job by job under a power cap, the job whose next step saves most first.
+"""Lower clocks job by job under a power cap, the job whose next step saves most first.
 
-The cap is kept at every moment, as instances demand it. ``cap_greedy`` of the CHSAC-AF paper's simulator looks every few seconds
+The cap is kept at every moment, as instances require. ``cap_greedy`` of the CHSAC-AF paper's simulator checks every few seconds
 instead, lets the cap be exceeded in between, and begins with the step that saves least for the speed it costs; jobs are sent to
 sites at random there.
 
 What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what begins. What does not fit waits;
-so does what would fit only at a clock below ``floor`` (a share of the top clock).
+so does work that would fit only at a clock below ``floor`` (a share of the top clock).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ._routers import CappedRouter, index, on_devices, require_at_least
 
 @dataclass(frozen=True)
 class CapByJob(CappedRouter):
-    """Energy and time as drift_penalty; single jobs are slowed down while the cap asks for it."""
+    """Energy and time as in drift_penalty; single jobs are slowed down while the cap requires it.
+    """
 
     time_w: float = 20.0
     gpus: int | None = None

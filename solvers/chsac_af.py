@@ -48,7 +48,7 @@ class ChsacAf(SitePolicy, Trainable):
     loads than that of the training (0: the stored price, fixed); ``price_w``, where it is given, is that price itself, fixed.
     ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of drawing one;
     ``network=no`` takes the option of least energy + price · time, which the network is told, at the same prices and the same
-    dual: what the inputs do without the network. ``inf_priority`` serves waiting inference work before any other, as in the
+    dual, which shows what the inputs achieve without the network. ``inf_priority`` serves waiting inference work before any other, as in the
     simulator of the paper's authors.
     """
 
@@ -110,7 +110,9 @@ class ChsacAf(SitePolicy, Trainable):
         return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
 
     def train(self, run: TrainingRun) -> TrainingResult:
-        """Environments take the problems in turn, each with a seed of its own; prices of budgets are those of the first."""
+        """Use the problems in turn for the environments, each with its own seed; prices of budgets
+        are those of the first.
+        """
         from optbench.learn.sites.actor_training import train_sites
 
         settings: SiteTraining = run.settings
@@ -118,7 +120,7 @@ class ChsacAf(SitePolicy, Trainable):
         seeds = range(FIRST_SEED + 100 * run.seed, FIRST_SEED + 100 * run.seed + settings.envs)
         instances = [run.problems[k % len(run.problems)].instance(seed) for k, seed in enumerate(seeds)]
         for instance in instances:
-            grid_of(instance)  # refuses what no policy for sites can run
+            grid_of(instance)  # raises if no policy for sites can run the instance
         if run.fresh:
             run.kept.unlink(missing_ok=True)
         first = instances[:: len(run.problems)][:MOST_CALIBRATED]
@@ -138,7 +140,8 @@ class ChsacAf(SitePolicy, Trainable):
 
 
 def _spare_finished(run: TrainingRun) -> None:
-    """A finished network, or a file of something else, is replaced only when that is asked for."""
+    """Refuse to replace a finished network, or a file of something else, unless that is requested.
+    """
     if run.fresh or run.kept.exists() or not run.output.exists():
         return
     if read_checkpoint(run.output).provenance.get("complete", True):

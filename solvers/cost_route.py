@@ -1,4 +1,4 @@
-"""Money and carbon together: each job goes where its electricity, its carbon at a price, and its time cost least over its run.
+"""Route by cost and carbon: each job goes where its electricity, its priced carbon and its time cost least over its run.
 
     price of a joule at pool p = price_p + carbon_usd_per_kg carbon_p / 1000      (USD per kWh, scaled to 1 on the average)
 

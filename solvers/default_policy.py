@@ -39,7 +39,9 @@ class DefaultPolicy(SitePolicy):
 
 
 def lowered(grid: ModeGrid, low: float) -> Ints:
-    """Per (kind, pool), the column of the clock nearest to ``low``; the highest for inference work."""
+    """Return, per (kind, pool), the column of the clock nearest to ``low``; the highest for
+    inference work.
+    """
     out = nearest_clock(grid.clocks, low)
     top = np.maximum((~np.isnan(grid.clocks)).sum(axis=2) - 1, 0)
     of_inference = [name.startswith("inference") for name in grid.instance.modes.kind_names]
@@ -47,7 +49,7 @@ def lowered(grid: ModeGrid, low: float) -> Ints:
 
 
 def nearest_clock(clocks: Floats, wanted: float) -> Ints:
-    """Per (kind, pool), the column of the clock nearest to the one wanted."""
+    """Return, per (kind, pool), the column of the clock nearest to the wished one."""
     return np.asarray(
         np.where(np.isnan(clocks), np.inf, np.abs(clocks - wanted)).argmin(axis=2), dtype=np.int64
     )

@@ -1,9 +1,9 @@
-"""Drift plus penalty (Neely 2010): least energy at a mean time in the system, by one number that is learned while time goes on.
+"""Drift plus penalty (Neely 2010): least energy at a mean time in the system, by one number that is learned online.
 
-A job of u units goes where  u (e + μ T) + μ (way + wait)  is least, e the joules above rest per unit, in the mode of that cost.
-μ, in watts, is what a second in the system is worth. A virtual queue keeps account of the seconds by which the jobs sent so far
+A job of u units goes where  u (e + μ T) + μ (a + wait)  is least, e the joules above rest per unit in that mode, a the ingress latency.
+μ, in watts, is the price of a second in the system. A virtual queue sums the seconds by which the jobs sent so far
 are expected to exceed the budget, and μ grows with it: for a stationary stream the mean comes to the budget and the energy to
-the least at that mean, up to an error that falls with ``gain``. Nothing is known of what will arrive.
+the least at that mean, up to an error that falls with ``gain``. Future arrivals are unknown.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""``eco_route`` of the CHSAC-AF paper's simulator: to the site whose best mode takes least, started as the default policy does.
+"""``eco_route`` of the CHSAC-AF paper's simulator: to the site of the least best mode, started as by the default policy.
 
     score(job, site) = u · min over (n, f) of P(n, f) T(n, f)   [· carbon or price of the site at the hour of arrival]
 
-How many devices are free is not looked at, nor is (n, f) kept: what arrives takes all free devices at a lowered clock, or waits.
-Jobs of a kind therefore go to one site while rates stand still. Routing that minds what is free is ``carbon_route``.
+It ignores how many devices are free, and (n, f) is not kept: a job takes all free devices at a lowered clock, or waits.
+Jobs of a kind therefore go to one site while rates do not change. ``carbon_route`` considers free devices.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class EcoRoute(SitePolicy):
         )
 
     def best_pools(self, grid: ModeGrid) -> Ints:
-        """The pool of each job, by its kind, the door it came in by and the hour; of equal ones the first."""
+        """Return the pool of each job, by its kind, ingress and hour; the first of ties."""
         instance, stream = grid.instance, grid.instance.stream
         kinds, pools = grid.mode_at.shape[:2]
         least = grid.energy_j.reshape(kinds, pools, -1).min(axis=2)
@@ -68,7 +68,7 @@ class EcoRoute(SitePolicy):
         return np.asarray(score.argmin(axis=1), dtype=np.int64)
 
     def rates(self, instance: Instance) -> Floats:
-        """What a joule counts, by job and pool, when the job comes."""
+        """Return the cost of a joule, by job and pool, when the job arrives."""
         tariffs = instance.tariffs
         if self.objective == "energy" or tariffs is None:
             return np.ones((1, instance.num_pools))

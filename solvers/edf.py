@@ -1,4 +1,4 @@
-"""Earliest deadline first. What others wait for inherits their urgency:
+"""Earliest deadline first. A task inherits the urgency of its successors:
 
     due_i = min(deadline_i, min_j due_j − p_j − l_ij)
 

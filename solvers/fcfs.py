@@ -14,7 +14,7 @@ from optbench.sim.rules import list_rule
 
 @dataclass(frozen=True)
 class Fcfs(RulePolicy):
-    """First come, first served: nobody overtakes the task that has been ready longest."""
+    """First come, first served: no task overtakes the one that has been ready longest."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         return list_rule(instance, ready_weight=1.0, end_weight=1.0, strict=True)

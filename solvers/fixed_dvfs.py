@@ -2,8 +2,8 @@
 
 The cluster is *pressed* while  ready tasks / (ready tasks + free devices) > load. Per kind, pools and numbers of devices, the
 mode whose clock is nearest to ``high_clock`` is allowed then, nearest to ``low_clock`` otherwise; modes without a clock are
-always allowed. Tasks come in the order in which they become ready, each in the allowed mode that ends first; what does not fit
-is passed.
+always allowed. Tasks come in the order in which they become ready, each in the allowed mode that ends first; a task that does not fit
+is skipped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class FixedDvfs(RulePolicy):
 
 
 def nearest_clock(instance: Instance, clock: float) -> Bools:
-    """Modes whose clock is nearest, the lower of two, among those that differ in nothing else and that caps allow."""
+    """Return modes whose clock is nearest, the lower of two, among those that differ in nothing
+    else and that caps allow.
+    """
     modes = instance.modes
     distance = np.where(np.isnan(modes.clock), 0.0, np.abs(modes.clock - clock))
     distance = np.where(within_caps(instance), distance, math.inf)

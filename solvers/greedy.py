@@ -1,7 +1,7 @@
 """Least marginal energy first: each job goes where its energy above rest is least among the sites with a free device.
 
-What the best site has no room for overflows to the next best; where no device is free at all, jobs queue where that is expected
-to cost least. No price of time, no memory: the simplest honest competitor.
+Jobs for which the best site has no room go to the next best; where no device is free at all, jobs queue where that is expected
+to cost least. There is no price of time and no memory: it is the simplest baseline.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Starts planned at learned prices: a network says what a device of each site is worth at each time, jobs book by those prices.
+"""Planned starts at learned prices: a network prices the devices of each site over time, and jobs book by those prices.
 
 Each job books the site and the time at which its energy, the devices at their learned price and its wait cost least
 (``optbench.sim.sites.plans``), and is held until then. The network (``optbench.learn.sites.prices``) sees tariffs,
-sites and the length of the stream, nothing of jobs that are to come. It imitates what devices were worth in
+sites and the length of the stream, but no future jobs. It imitates the worth of devices in
 hindsight, by the LP behind the slotted bound, on training seeds; evolution strategies go on from there on
 simulated days (``optbench.learn.sites.price_evolution``, ``optbench train learned_prices``).
 """
@@ -37,7 +37,7 @@ from ._sites import SITES, SitePolicy
 SHIPPED = Path(__file__).with_name("_learned_prices.json")
 TABLES = Path(__file__).with_name("_mean_duals.json")
 PRICES = ("network", "none", "table")
-# Seeds 500 to 599 are those of validation.
+# Seeds 500 to 599 are for validation.
 FIRST_VALIDATION = 500
 
 
@@ -47,7 +47,7 @@ def _read(path: Path, _modified_ns: int) -> Floats:
 
 
 def learned(checkpoint: str | None = None) -> Floats:
-    """Parameters of a checkpoint, or those that ship."""
+    """Return the parameters of a checkpoint, or those that optbench includes."""
     path = SHIPPED if checkpoint is None else Path(checkpoint)
     return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
 
@@ -77,7 +77,7 @@ class LearnedPrices(SitePolicy, Trainable):
         if reason is not None:
             return reason
         if instance.tariffs is None or instance.is_open:
-            return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); -s cost_route routes others"
+            return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); use -s cost_route for others"
         if not (grid_of(instance).mode_at[:, :, 0] >= 0).any(axis=2).all():
             return "some kind of task has no mode on one device of some pool; it plans one device per task"
         if self.prices != "network" and self._table(board_of(instance)) is None:
@@ -97,7 +97,7 @@ class LearnedPrices(SitePolicy, Trainable):
         return next((table for table in tables if table.fits(board)), None)
 
     def train(self, run: TrainingRun) -> TrainingResult:
-        """Each generation plays a day of every problem."""
+        """Run a day of every problem in each generation."""
         from optbench.learn.sites.price_evolution import Evolution, TrainingDay, evolve
 
         settings: PriceTraining = run.settings

@@ -9,7 +9,7 @@ from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import Router, index, on_devices, require_at_least
 
-# So heavy that energy only breaks ties of the load.
+# A weight so large that energy only breaks ties of the load.
 LOAD = 1e15
 
 

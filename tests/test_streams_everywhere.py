@@ -26,7 +26,7 @@ from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Run
 from optbench.plugins.solvers._cpsat_search import reach_limits
-from optbench.plugins.solvers._first import first_schedules
+from optbench.plugins.solvers._first_schedules import first_schedules
 from tests.reference.brute_force import brute_force
 
 THREE = "only=[us-west,eu-central,us-east],shrink=0.06,max_gpus=2,days=0.02,drain=yes"

@@ -27,7 +27,7 @@ from optbench.study.instance_sources import generator_of, source_digest
 from optbench.study.study_file import naming, read, read_file
 
 READ = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
-from optbench.run.read_in_subprocess import read_for; read_for(sys.argv[2], sys.argv[3], int(sys.argv[4]))"
+from optbench.run.read_in_subprocess import read_in_child; read_in_child(sys.argv[2], sys.argv[3], int(sys.argv[4]))"
 ANSWER, MOST_MB = "study.json", 256
 
 

@@ -98,7 +98,7 @@ def run_study(
     """
     store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _ignore_progress
     executor = OnDemand(executor or LocalExecutor.for_study(study, jobs))
-    with store.only_runner(study.name), store.work_folder() as folder, executor as workers:
+    with store.study_lock(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _instance_reporter(tell))
         planned = plan(study, tuple(made))
         if stop.is_set():

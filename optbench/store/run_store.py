@@ -116,7 +116,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def only_runner(self, study: str) -> AbstractContextManager[None]:
+    def study_lock(self, study: str) -> AbstractContextManager[None]:
         """Hold a study, or raise with the process that holds it."""
         return study_lock(study, self.study_folder(study) / "lock")
 

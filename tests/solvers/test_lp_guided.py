@@ -18,7 +18,7 @@ from optbench.plugins.discovery import load_solver
 from optbench.plugins.problems.gpu_dag import GpuDag
 from optbench.plugins.solvers._lp_finder import Finder
 from optbench.plugins.solvers._lp_guide import guide, guide_from_windows
-from optbench.plugins.solvers._lp_rest import remaining_instance
+from optbench.plugins.solvers._remaining_instance import remaining_instance
 from optbench.plugins.solvers.lp_guided import LpGuided
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.state import NOW

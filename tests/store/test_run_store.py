@@ -232,19 +232,19 @@ def test_an_instance_of_another_version_is_written_anew(store: Store) -> None:
 
 def test_a_study_has_one_runner_and_the_second_is_told_whom(store: Store) -> None:
     def hold(say: Say) -> None:
-        with store.only_runner("night"):
+        with store.study_lock("night"):
             say("held")
             time.sleep(60)
 
     child = Child(hold)
     assert child.said.readline() == "held\n"
-    with pytest.raises(StudyBusyError, match=f"'night' is being run by process {child.pid} since"), store.only_runner("night"):
+    with pytest.raises(StudyBusyError, match=f"'night' is being run by process {child.pid} since"), store.study_lock("night"):
         pass
-    with store.only_runner("day"):
+    with store.study_lock("day"):
         pass
     child.kill()
     child.wait()
-    with store.only_runner("night"):
+    with store.study_lock("night"):
         pass
 
 

@@ -31,14 +31,14 @@ Transfers = list[tuple[float, Literal, int, int]]
 
 @dataclass(eq=False)
 class Affine:
-    """constant + Σ coefficient · variable; variables are non-negative, with their upper bounds."""
+    """constant + Σ coefficient · variable; variables are non-negative and have upper bounds."""
 
     constant: float = 0.0
     coefficient: dict[int, float] = field(default_factory=dict)
     variable: dict[int, tuple[cp_model.IntVar, int]] = field(default_factory=dict)
 
     def add(self, coefficient: float, variable: Literal, upper: int = 1) -> None:
-        """Add a term; variable None is a literal that always holds."""
+        """Add a term; variable None is a literal that is always true."""
         if variable is None:
             self.constant += coefficient
         elif coefficient != 0.0:
@@ -54,7 +54,7 @@ class Affine:
 
 
 def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
-    """One metric of METRICS."""
+    """Return one metric of METRICS."""
     if name in ("makespan", "makespan_s"):
         out = Affine()
         out.add(draft.coarse * (1.0 if name == "makespan" else draft.instance.tick_s), draft.makespan, draft.last)
@@ -72,7 +72,9 @@ def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
 
 
 def _choose(draft: Draft, out: Affine, task: int, value: dict[int, float]) -> None:
-    """Add Σ_k value_k x_k of one task; since Σ x = 1 the least value is a constant, and what is left is not negative."""
+    """Add Σ_k value_k x_k of one task; since Σ x = 1 the least value is a constant, and the
+    remaining coefficients are not negative.
+    """
     least = min(value.values(), default=0.0)
     out.constant += least
     for row, amount in value.items():
@@ -144,7 +146,9 @@ class _Tariff:
         return out
 
     def _segments(self, out: Affine, task: int) -> None:
-        """A segment's own energy less the rest its devices are spared, in every row of the task."""
+        """Add a segment's own energy less the rest its devices are spared, in every row of the
+        task.
+        """
         draft = self.draft
         constant: dict[int, float] = {}
         for row in draft.rows(task):
@@ -161,7 +165,7 @@ class _Tariff:
         _choose(draft, out, task, constant)
 
     def _segment(self, row: int) -> Callable[[Floats], Floats]:
-        """g of one row of the pairs, as a function of its start."""
+        """Return g of one row of the pairs, as a function of its start."""
         instance, times = self.draft.instance, self.tariffs.times
         length, primary = self.draft.ticks[row], self.draft.primary[row]
         energy, needs, rest_w = float(instance.pairs.energy_j[row]), self.draft.needs[self.draft.mode[row]], instance.pools.rest_w
@@ -201,7 +205,9 @@ class _Tariff:
     def _curve(
         self, out: Affine, argument: Argument, literal: Literal, shifts: tuple[int, ...], value: Callable[[Floats], Floats]
     ) -> None:
-        """Add value(argument), if the literal holds: linear between the changes of rates, now or one of the shifts later."""
+        """Add value(argument), if the literal is true: linear between the changes of rates, now or
+        one of the shifts later.
+        """
         knots = {argument.low, argument.high + 1} | {int(t) - shift for t in self.tariffs.times for shift in shifts}
         cuts = tuple(sorted(t for t in knots if argument.low <= t <= argument.high + 1))
         ends = [float(v) / J_PER_KWH for v in value(np.asarray([x for a, b in pairwise(cuts) for x in (a, b - 1)], dtype=float))]

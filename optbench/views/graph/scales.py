@@ -1,4 +1,4 @@
-"""What the values of an instance are divided by."""
+"""The scales by which the values of an instance are divided."""
 
 from __future__ import annotations
 

@@ -32,14 +32,15 @@ def last_tasks(instance: Instance) -> Ints:
 
 
 def first_tick(base: Frame) -> int:
-    """C0: the first tick at which everything can have ended."""
+    """Return C0: the first tick at which everything can have ended."""
     return int(min(base.windows.critical_path, base.end))
 
 
 def outlast_coefficients(base: Frame, begin: Ints, size: Ints) -> tuple[float, float]:
-    """Coefficients of the rows of ``unfinished`` with the sums written out, and with columns for them; nothing is built.
+    """Return the number of coefficients of the rows of ``unfinished`` with the sums written out,
+    and with columns for them; nothing is built.
 
-    ``begin``, ``size``: of each pair, its first start and the number of starts.
+    ``begin`` and ``size`` are, for each pair, its first start and the number of starts.
     """
     pairs, last = base.instance.pairs, last_tasks(base.instance)
     mine = np.flatnonzero(np.isin(pairs.task, last))
@@ -52,7 +53,7 @@ def outlast_coefficients(base: Frame, begin: Ints, size: Ints) -> tuple[float, f
 
 
 def add_makespan(sheet: BlockCollector, base: Frame, x: Starts) -> int:
-    """The column ``makespan`` and its rows ``finish``."""
+    """Add the column ``makespan`` and its rows ``finish``."""
     last, row, mine = _ends_of(base, x)
     low = min(base.windows.critical_path, base.end)
     column = sheet.add_columns("makespan", np.zeros((1, 0)), low, base.end)
@@ -62,7 +63,7 @@ def add_makespan(sheet: BlockCollector, base: Frame, x: Starts) -> int:
 
 
 def add_unfinished(sheet: BlockCollector, base: Frame, x: Starts) -> int:
-    """The columns ``unfinished`` and their rows ``outlast``; returns the first column."""
+    """Add the columns ``unfinished`` and their rows ``outlast``; return the first column."""
     last, row, mine = _ends_of(base, x)
     first = first_tick(base)
     ticks = np.arange(first, int(base.end))
@@ -91,13 +92,13 @@ def add_unfinished(sheet: BlockCollector, base: Frame, x: Starts) -> int:
 
 
 def running_values(label: Ints, end: Floats | Ints) -> Floats:
-    """The columns ``running`` of a decision: one end per task."""
+    """Return the columns ``running`` of a decision: one end per task."""
     task, tick = label.T
     return np.asarray(end[task] > tick, dtype=float)
 
 
 def _ends_of(base: Frame, x: Starts) -> tuple[Ints, Ints, Ints]:
-    """The last tasks, and the starts of each: which of them, and the column."""
+    """Return the last tasks, and the starts of each: the task and the column."""
     instance = base.instance
     last = last_tasks(instance)
     row = np.full(instance.num_tasks, -1)

@@ -36,7 +36,7 @@ class Resource:
     room: float
 
     def tasks(self, task_of: Ints) -> tuple[Ints, Floats, Floats]:
-        """Tasks that use it, with the smallest and the largest amount of each."""
+        """Return tasks that use it, with the smallest and the largest amount of each."""
         known, at = np.unique(task_of[self.pair], return_inverse=True)
         least, most = np.full(len(known), np.inf), np.full(len(known), -np.inf)
         np.minimum.at(least, at, self.amount)
@@ -44,14 +44,16 @@ class Resource:
         return known, least, most
 
     def exchanged(self, task_of: Ints, acquired: bool) -> tuple[Ints, Ints, Floats]:
-        """Per pair: the event at which it acquires (releases), the pair, how much."""
+        """Return, per pair, the event at which it acquires (releases), the pair, and the amount."""
         at_end = (self.amount < 0) if acquired else (self.amount > 0)
         return 2 * task_of[self.pair] + at_end, self.pair, np.abs(self.amount)
 
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Candidate flows: released at u (-1: the source), acquired at v, at most ``most``; one that is ``known`` needs no order."""
+    """Candidate flows: released at u (-1: the source), acquired at v, at most ``most``; one that is
+    ``known`` needs no order.
+    """
 
     resource: Resource
     u: Ints
@@ -83,7 +85,9 @@ def _largest(event: Ints, amount: Floats) -> tuple[Ints, Floats]:
 
 
 def add_flows(sheet: BlockCollector, events: Events, flows: list[Flow], mode: int, before: dict[tuple[int, int], int]) -> None:
-    """The block ``flow`` and its rows; ``before`` has the column of each undecided pair of events."""
+    """Add the block ``flow`` and its rows; ``before`` has the column of each undecided pair of
+    events.
+    """
     if not flows:
         return
     label = np.concatenate([np.stack((np.full(len(f.u), f.resource.number), f.u, f.v), axis=1) for f in flows])
@@ -112,7 +116,9 @@ def add_flows(sheet: BlockCollector, events: Events, flows: list[Flow], mode: in
 
 
 def served(flow: Flow, events: Events, pair_of: Ints, time: Floats) -> Floats:
-    """First come, first served: the flows of a schedule. What nothing can serve is asked of the source, beyond its room."""
+    """Return the flows of a schedule, first come, first served. Demand that nothing can serve is
+    taken from the source, beyond its room.
+    """
     resource, out = flow.resource, np.zeros(len(flow.u))
     amount = dict(zip(resource.pair.tolist(), resource.amount.tolist(), strict=True))
     held = [amount.get(pair, 0.0) for pair in pair_of.tolist()]

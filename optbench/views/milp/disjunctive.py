@@ -12,7 +12,7 @@ Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and event
 Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows allow:
 
     assign[i]      Σ_k mode[i,k] = 1                      window[i]  e_i <= latest_i, where durations differ
-    arrive[i]      start[i] >= Σ_k ready_ik mode[i,k], where ways in differ
+    arrive[i]      start[i] >= Σ_k ready_ik mode[i,k], where ingress latencies differ
     precede[e]     start[j] − e_i − Σ_ab l_ab send[e,a,b] >= lag where it does not depend on the pools
     sequence[u,v]  time_u − time_v <= M_uv (1 − before[u,v])
     order[p,i,j]   before[end i, start j] + before[end j, start i] >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1
@@ -50,7 +50,9 @@ from optbench.views.milp.time_indexed import sent_values
 
 @dataclass(frozen=True, eq=False)
 class Disjunctive:
-    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if there is one."""
+    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if
+    there is one.
+    """
 
     instance: Instance
     end: float | None = None
@@ -74,7 +76,9 @@ class Disjunctive:
 
     @cached_property
     def resources(self) -> tuple[list[Resource], list[Resource]]:
-        """Pools that hold one task at a time, and what takes a flow; those that no choice can overload are left out."""
+        """Return pools that hold one task at a time, and resources with a flow; those that cannot
+        be overloaded are left out.
+        """
         base, task = self.frame, self.instance.pairs.task
         pair, pool, count = pool_demand(base)
         unary: list[Resource] = []
@@ -97,7 +101,7 @@ class Disjunctive:
 
     @cached_property
     def rivals(self) -> list[tuple[int, int, int]]:
-        """(pool, i, j) with i < j that cannot both hold the pool, their order open."""
+        """Return (pool, i, j) with i < j that cannot both hold the pool and whose order is open."""
         out = []
         for resource in self.resources[0]:
             tasks = resource.tasks(self.instance.pairs.task)[0]
@@ -109,7 +113,7 @@ class Disjunctive:
 
     @cached_property
     def undecided(self) -> Ints:
-        """Labels (u, v) of the block ``before``."""
+        """Return the labels (u, v) of the block ``before``."""
         found = [np.stack((f.u, f.v), axis=1)[~f.known] for f in self.flows]
         pairs = np.asarray(self.rivals, dtype=np.int64).reshape(-1, 3)[:, 1:]
         for i, j in (pairs.T, pairs.T[::-1]):
@@ -167,7 +171,9 @@ class Disjunctive:
         return sent
 
     def _add_ends(self, sheet: BlockCollector) -> tuple[int | None, int | None]:
-        """The columns ``makespan`` and ``tardy`` with their rows, where a metric needs them; returns their first columns."""
+        """Add the columns ``makespan`` and ``tardy`` with their rows, where a metric needs them;
+        return their first columns.
+        """
         base, makespan, tardy = self.frame, None, None
         if base.needs_makespan:
             low = min(base.windows.critical_path, base.end)
@@ -199,7 +205,7 @@ class Disjunctive:
         sheet.add_rows("work", pools, [own, work], room * (head + tail), np.inf)
 
     def _add_order(self, sheet: BlockCollector) -> None:
-        """The block ``before``, its big-M rows, unary pools and flows."""
+        """Add the block ``before``, its big-M rows, unary pools and flows."""
         events, label, n = self.events, self.undecided, self.instance.num_tasks
         first = sheet.add_columns("before", label, 0.0, 1.0, integer=True)
         column = {(u, v): first + c for c, (u, v) in enumerate(label.tolist())}
@@ -220,7 +226,7 @@ class Disjunctive:
         add_flows(sheet, events, self.flows, n, column)
 
     def schedule_from(self, values: Floats) -> Schedule:
-        """The decision in a point: its modes, and the least starts that keep its orders."""
+        """Return the decision in a point: its modes, and the least starts that keep its orders."""
         pairs, n, edges = self.instance.pairs, self.instance.num_tasks, self.instance.edges
         chosen = values[n : n + len(pairs.task)]
         order = np.lexsort((-chosen, pairs.task))
@@ -244,7 +250,9 @@ class Disjunctive:
         return Schedule.of(self.instance, mode, np.rint(start))
 
     def point_of(self, schedule: Schedule) -> Floats | None:
-        """The point of a schedule with one segment per task; None when a task runs in a mode that does not fit it."""
+        """Return the point of a schedule with one segment per task; None when a task runs in a mode
+        that does not fit it.
+        """
         pairs, n, out = self.instance.pairs, self.instance.num_tasks, np.zeros(self.arrays.num_columns)
         row = np.argsort(schedule.task, kind="stable")
         mode, start = schedule.mode[row], schedule.start[row].astype(float)
@@ -280,7 +288,7 @@ class Terms:
     tardy: int | None
 
     def of(self, metric: str, num_columns: int) -> tuple[float, Floats]:
-        """Constant and coefficients of a metric."""
+        """Return constant and coefficients of a metric."""
         instance, out = self.base.instance, np.zeros(num_columns)
         tasks, pairs, step = instance.tasks, instance.pairs, instance.tick_s
         modes = slice(instance.num_tasks, instance.num_tasks + len(pairs.task))

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def rest_power(base: Frame) -> Floats:
-    """Per pool, joules per unit of the time domain with all devices at rest."""
+    """Return, per pool, joules per unit of the time domain with all devices at rest."""
     pools = base.instance.pools
     return np.asarray(pools.rest_w * pools.count * base.instance.tick_s, dtype=float)
 
 
 def pair_amounts(base: Frame, metric: str) -> Floats:
-    """What each pair adds at a rate that does not vary, resting devices deducted."""
+    """Return what each pair adds at a rate that does not vary, resting devices deducted."""
     instance = base.instance
     pairs, modes = instance.pairs, instance.modes
     rate = base.rates(metric)[:, 0]
@@ -39,7 +39,7 @@ def pair_amounts(base: Frame, metric: str) -> Floats:
 
 
 def start_amounts(base: Frame, x: Starts, metric: str) -> Floats:
-    """What each start adds under tariffs that vary."""
+    """Return what each start adds under tariffs that vary."""
     instance = base.instance
     pairs, modes, pools = instance.pairs, instance.modes, instance.pools
     begin, end = x.tick.astype(float), x.end.astype(float)
@@ -56,7 +56,7 @@ def start_amounts(base: Frame, x: Starts, metric: str) -> Floats:
 
 
 def rest_until(base: Frame, metric: str, t: Floats) -> Floats:
-    """What all devices at rest have added by times t."""
+    """Return what all devices at rest have added by times t."""
     rates, out = base.rates(metric), np.zeros(len(t))
     for p, power in enumerate(rest_power(base).tolist()):
         out += power * integral(base.times, rates[p], t)

@@ -1,4 +1,4 @@
-"""The time-indexed formulation (ticks only): which task starts when, in which mode.
+"""The time-indexed formulation (ticks only): a binary for each task, mode and start.
 
 Variables, for task i, mode k, tick t, edge e, pools a and b, tariff period r:
 
@@ -20,7 +20,7 @@ With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the 
 
 The disaggregated rows are written for each class c of consumer modes with the same lag l_kc from every producer mode, and once
 more for all consumer modes together with the smallest lags when there are several classes; only for t where they can bind.
-They are stronger and larger: the aggregated form takes over past DISAGGREGATED_NONZEROS. Rows of ``busy`` and ``power`` that no
+They are stronger and larger: the aggregated form is used beyond DISAGGREGATED_NONZEROS. Rows of ``busy`` and ``power`` that no
 choice of starts can break are left out. Makespan-dependent cost: where a varying tariff meets resting power that is paid
 until completion, the cumulated tariff at the makespan is A(C0) + Σ_t z_t (A(t + 1) − A(t)) and the makespan is C0 + Σ_t z_t;
 otherwise C is linear in all metrics. Every other metric is a coefficient of ``start`` and ``send``, see priced.py.
@@ -64,7 +64,7 @@ class Starts:
 
 
 def start_windows(base: Frame) -> tuple[Ints, Ints]:
-    """First start of each pair, and how many ticks it may start at."""
+    """Return the first start of each pair, and at how many ticks it may start."""
     pairs = base.instance.pairs
     begin = np.maximum(base.head[pairs.task], pairs.ready).astype(np.int64)
     last = base.latest[pairs.task].astype(np.int64) - pairs.duration
@@ -144,7 +144,9 @@ class TimeIndexed:
         return sent
 
     def _add_makespan(self, sheet: BlockCollector) -> int | None:
-        """The columns ``unfinished`` or ``makespan``, where a metric needs them; returns the first."""
+        """Add the columns ``unfinished`` or ``makespan``, where a metric needs them; return the
+        first.
+        """
         base, x = self.frame, self.starts
         if not base.needs_makespan:
             return None
@@ -156,7 +158,7 @@ class TimeIndexed:
         sheet.add_rows(f"limit_{name}", np.zeros((1, 0)), [(np.zeros(len(at)), at, vector[at])], -np.inf, limit - fixed)
 
     def schedule_from(self, values: Floats) -> Schedule:
-        """The decision in a point: of each task the start with the largest value."""
+        """Return the decision in a point: of each task the start with the largest value."""
         pairs, x = self.instance.pairs, self.starts
         task = pairs.task[x.pair]
         order = np.lexsort((-values[: len(task)], task))
@@ -164,7 +166,9 @@ class TimeIndexed:
         return Schedule.of(self.instance, pairs.mode[x.pair[best]], x.tick[best])
 
     def point_of(self, schedule: Schedule) -> Floats | None:
-        """The point of a schedule with one segment per task; None when a start lies outside its window."""
+        """Return the point of a schedule with one segment per task; None when a start lies outside
+        its window.
+        """
         pairs, x, out = self.instance.pairs, self.starts, np.zeros(self.arrays.num_columns)
         order = np.argsort(schedule.task, kind="stable")
         mode, start = schedule.mode[order], schedule.start[order].astype(np.int64)
@@ -190,7 +194,7 @@ class TimeIndexed:
 
 
 def sent_values(base: Frame, label: Ints, mode: Ints, end: Floats | Ints) -> Floats:
-    """The products ``send`` of a decision: one mode and end per task."""
+    """Return the products ``send`` of a decision: one mode and end per task."""
     edges, primary = base.instance.edges, base.instance.modes.primary[mode]
     e, sender, receiver, period = label.T
     i, j = edges.source[e], edges.target[e]

@@ -195,5 +195,5 @@ def test_what_takes_all_work_to_be_done_says_nothing_of_an_open_instance(metric:
     assert combinatorial_bounds(instance) == [] and fluid_bound(instance) is None
     schedule = ob.solve(made("geo_dc:days=0.02,jobs=8"), "joint_nf", bound=False).schedule
     assert schedule is not None
-    with pytest.raises(ob.OptbenchError, match=r"'geo_dc-8-0' may leave work undone.*drain it"):
+    with pytest.raises(ob.OptbenchError, match=r"'geo_dc-8-0' may leave work undone.*require all work completed"):
         explain(instance, schedule)

@@ -38,7 +38,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("{}")
     (tmp_path / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe")
-    for name, says in (("link", "symbolic links"), ("pipe", "no regular file"), ("gone", "No such file")):
+    for name, says in (("link", "symbolic links"), ("pipe", "not a regular file"), ("gone", "No such file")):
         with pytest.raises(UnreadableFileError, match=says):
             read_bounded_file(tmp_path / name)
 

@@ -96,7 +96,7 @@ def test_reading_that_leaves_nothing_is_one_message(tmp_path: Path) -> None:
     """It survives its trial, and ends the process that reads."""
     ends = "import os, sys\nif 'read_in_child' in sys.orig_argv[3]:\n    os._exit(0)\n"
     done = start(tmp_path, ends + FORGES.replace("{root!r}", repr(str(tmp_path))))
-    assert done.returncode == 2 and "leaves no study" in done.stderr
+    assert done.returncode == 2 and "could not be read with its plug-ins" in done.stderr
 
 
 def test_json_comes_back_as_the_study(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def test_the_task_that_began_last_is_stopped_first() -> None:
 
 def test_faults_that_cannot_be_are_refused() -> None:
     instance = one_pool([1.0], count=2)
-    with pytest.raises(ob.ModelError, match="3 of 2 devices of pool gpu would be gone"):
+    with pytest.raises(ob.ModelError, match="3 of 2 devices of pool gpu would be lost"):
         plant_of(instance, [Fault(0.0, 0, 3)])
     with pytest.raises(ob.ModelError, match="pool 1 does not exist; pools are 0 to 0"):
         plant_of(instance, [Fault(0.0, 1, 1)])

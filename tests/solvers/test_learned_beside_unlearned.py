@@ -154,5 +154,5 @@ def test_tables_survive_a_file_and_a_broken_one_is_named(tmp_path: Path) -> None
     (again,) = read_tables(tmp_path / "t.json")
     assert again.fits(board) and np.array_equal(again.duals, table.duals)
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(FileFormatError, match=r"bad\.json: no tables of mean duals"):
+    with pytest.raises(FileFormatError, match=r"bad\.json: not a file of mean duals"):
         read_tables(tmp_path / "bad.json")

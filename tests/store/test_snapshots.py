@@ -74,7 +74,7 @@ def test_and_without_its_file(tmp_path: Path, store: Store) -> None:
     assert back.study == replace(planned.study, path=path.absolute())
     assert back.study.config_hash == planned.study.config_hash
     assert [cell.key for cell in back.cells] == [cell.key for cell in planned.cells]
-    assert back.changed is not None and "cannot be read" in back.changed
+    assert back.changed is not None and "can no longer be read" in back.changed
 
 
 def test_words_are_those_of_the_file_as_it_is_now(tmp_path: Path, store: Store) -> None:
@@ -152,7 +152,7 @@ def test_a_snapshot_that_cannot_be_read(tmp_path: Path, store: Store) -> None:
     (snapshot,) = (store.folder / "studies" / "mine").glob("*.json")
     for text in ("{", "[]", '{"format": "optbench-plan", "version": 99}', '{"format": "optbench-plan", "version": 1}'):
         snapshot.write_text(text)
-        with pytest.raises(FileFormatError, match="no plan that can be read"):
+        with pytest.raises(FileFormatError, match="the plan cannot be read"):
             load_plan("mine", store)
 
 

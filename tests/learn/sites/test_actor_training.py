@@ -158,7 +158,7 @@ def test_the_state_of_another_training_is_left_alone(tmp_path: Path) -> None:
             train_sites([small(1000)], settings, names=names, kept=kept)
     assert kept.read_bytes() == before
     kept.write_bytes(before[:300])
-    with pytest.raises(FileFormatError, match=r"a\.state: no readable state of a training"):
+    with pytest.raises(FileFormatError, match=r"a\.state: the state of a training cannot be read"):
         train_sites([small(1000)], quick(gamma=0.9), names=[SMALL], kept=kept)
 
 

@@ -88,7 +88,7 @@ def test_a_training_that_is_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    damaged = {"{": "no readable JSON", '{"theta": [1, 2]}': "has 2 numbers", '{"theta": "x"}': "no list of numbers"}
+    damaged = {"{": "not a readable JSON", '{"theta": [1, 2]}': "has 2 numbers", '{"theta": "x"}': "not a list of numbers"}
     for text, words in damaged.items():
         path.write_text(text)
         with pytest.raises(FileFormatError, match=rf"a\.json: .*{words}"):

@@ -331,7 +331,7 @@ def test_seats_and_actions_that_are_not_there_are_refused() -> None:
     batch.seat(0, instance)
     with pytest.raises(EnvError, match="environment 1 has no instance"):
         batch.open()
-    with pytest.raises(EnvError, match="no seat 7; seats are 0 to 1"):
+    with pytest.raises(EnvError, match="no environment 7; they are 0 to 1"):
         batch.open(np.array([0, 7]))
     batch.open(np.array([0]))
     with pytest.raises(EnvError, match=r"shape \(1,\).*each of 2"):

@@ -219,7 +219,7 @@ class _Search(cp_model.CpSolverSolutionCallback):
             run.report(self.view.schedule(self.solver.value))
         if self.status == cp_model.OPTIMAL and self.proves:
             run.report_bound(self.view.reached(self.solver.value), self.source)
-        elif self.status == cp_model.FEASIBLE:  # with UNKNOWN only bounds from ``on_bound`` count: CP-SAT's own field may be a default
+        elif self.status == cp_model.FEASIBLE:  # with UNKNOWN, CP-SAT's own field may be a default
             self.on_bound(self.solver.best_objective_bound)
         if self.status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
             by_work = run.work_limit is not None and run.time_left() > 0

@@ -1,6 +1,8 @@
-"""A first schedule for the exact solvers: the best of some randomised dispatching rules, run by the event kernel.
+"""A first schedule for the exact solvers: the best of some randomised dispatching rules, run by the
+event kernel.
 
-Where rules for the objective alone break a limit on a metric, the metric m gets a price in the objective,
+Where rules for the objective alone break a limit on a metric, the metric m gets a price in the
+objective,
 
     objective + w · v Σ_m m / limit_m        v what the objective is without the limits,
 

@@ -1,8 +1,9 @@
-"""The solution of the fluid LP by task: shares of its modes, the cost of each at the LP's prices, its start.
+"""The solution of the fluid LP by task: shares of its modes, the cost of each at the LP's prices,
+its start.
 
-With rows A v ≥ b, duals y ≥ 0 and reduced costs r = c − Aᵀ y, a mode of r = 0 is one the LP would use and r > 0 is what a
-task in it loses, everything priced: device-time by the duals of capacity rows, watts by those of caps, a task's time by those of
-its start, completion and lateness rows.
+With rows A v ≥ b, duals y ≥ 0 and reduced costs r = c − Aᵀ y, a mode of r = 0 is one the LP would
+use and r > 0 is what a task in it loses, everything priced: device-time by the duals of capacity
+rows, watts by those of caps, a task's time by those of its start, completion and lateness rows.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ ENDS = ("completion", "deadline", "lateness")
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """Rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. ``loss`` is r above the task's least; ``pool_price`` and ``end_price`` are
-    per unit of device-time and of time; ``tail`` is the time that must pass after a task's end.
+    """Rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. ``loss`` is r above the task's least;
+    ``pool_price`` and ``end_price`` are per unit of device-time and of time; ``tail`` is the time
+    that must pass after a task's end.
     """
 
     value: float

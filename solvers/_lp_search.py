@@ -1,9 +1,11 @@
-"""A compiled search around the fluid LP's answer: one mode and one key per task, decoded by the event kernel.
+"""A compiled search around the fluid LP's answer: one mode and one key per task, decoded by the
+event kernel.
 
-A point is (mode_i, key_i) for every task i; the list-rule dispatcher starts ready tasks by key, each in its mode, and the
-kernel's accounts give its value. Each step changes a few tasks: modes drawn from the LP's distribution or next to the
-old one, keys moved by an amount of random scale, swaps, neighbours brought together; simulated annealing decides whether to
-stay. All random numbers come from the seed.
+A point is (mode_i, key_i) for every task i; the list-rule dispatcher starts ready tasks by key,
+each in its mode, and the kernel's accounts give its value. Each step changes a few tasks: modes
+drawn from the LP's distribution or next to the old one, keys moved by an amount of random scale,
+swaps, neighbours brought together; simulated annealing decides whether to stay. All random numbers
+come from the seed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Lower clocks job by job under a power cap, the job whose next step saves most first.
 
-The cap is kept at every moment, as instances require. ``cap_greedy`` of the CHSAC-AF paper's simulator checks every few seconds
-instead, lets the cap be exceeded in between, and begins with the step that saves least for the speed it costs; jobs are sent to
-sites at random there.
+The cap is kept at every moment, as instances require. ``cap_greedy`` of the CHSAC-AF paper's
+simulator checks every few seconds instead, lets the cap be exceeded in between, and begins with the
+step that saves least for the speed it costs; jobs are sent to sites at random there.
 
-What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what begins. What does not fit waits;
-so does work that would fit only at a clock below ``floor`` (a share of the top clock).
+What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what
+begins. What does not fit waits; so does work that would fit only at a clock below ``floor`` (a
+share of the top clock).
 """
 
 from __future__ import annotations

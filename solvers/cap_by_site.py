@@ -1,11 +1,13 @@
 """Lower all clocks of a site together under a power cap, the site that saves most first.
 
-The cap is kept at every moment, as instances require. ``cap_uniform`` of the CHSAC-AF paper's simulator has this order of sites
-but another effect: it checks every few seconds, lets the cap be exceeded in between, and lowers a clock that running jobs do not
-follow, so that what it expects to save is nothing and it stops.
+The cap is kept at every moment, as instances require. ``cap_uniform`` of the CHSAC-AF paper's
+simulator has this order of sites but another effect: it checks every few seconds, lets the cap be
+exceeded in between, and lowers a clock that running jobs do not follow, so that what it expects to
+save is nothing and it stops.
 
-What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what begins. What does not fit waits;
-so does work that would fit only at a clock below ``floor`` (a share of the top clock).
+What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what
+begins. What does not fit waits; so does work that would fit only at a clock below ``floor`` (a
+share of the top clock).
 """
 
 from __future__ import annotations

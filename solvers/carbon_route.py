@@ -1,4 +1,6 @@
-"""The cleanest site with a free device: least carbon per unit, in the mode of least carbon; joules where carbon is unknown."""
+"""The cleanest site with a free device: least carbon per unit, in the mode of least carbon; joules
+where carbon is unknown.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from ._routers import Router, index, require_at_least, scaled_rates
 
 @dataclass(frozen=True)
 class CarbonRoute(Router):
-    """Least carbon among sites with a free device; ``time_w`` is what a second in the system is worth, in mean watts."""
+    """Least carbon among sites with a free device; ``time_w`` is what a second in the system is
+    worth, in mean watts.
+    """
 
     time_w: float = 0.0
 

@@ -1,9 +1,11 @@
-"""Delay work to cheap hours: an index router that compares starting now with starting in a later period.
+"""Delay work to cheap hours: an index router that compares starting now with starting in a later
+period.
 
-Within its patience of ``hold_h`` hours a job begins only where it costs at most 1 + ``reserve`` times the least of all sites and
-hours within patience, so that cheap hours are not spent on wasteful sites. With a ``margin`` below 1 it is also held until the
-cheapest of those hours wherever that saves more than this share of its cost now, and more than ``time_w`` for the time. Work with
-a deadline is not held beyond it. Tariffs are known in advance.
+Within its patience of ``hold_h`` hours a job begins only where it costs at most 1 + ``reserve``
+times the least of all sites and hours within patience, so that cheap hours are not spent on
+wasteful sites. With a ``margin`` below 1 it is also held until the cheapest of those hours wherever
+that saves more than this share of its cost now, and more than ``time_w`` for the time. Work with a
+deadline is not held beyond it. Tariffs are known in advance.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from ._routers import Router, budget_of, index, require_at_least
 
 @dataclass(frozen=True)
 class CheapHours(Router):
-    """Hold jobs up to ``hold_h`` hours for lower prices; devices and site by the least of cost and time."""
+    """Hold jobs up to ``hold_h`` hours for lower prices; devices and site by the least of cost and
+    time.
+    """
 
     hold_h: float = 15.0
     margin: float = 1.0

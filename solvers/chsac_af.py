@@ -1,10 +1,12 @@
-"""A learned router after CHSAC-AF: constrained soft actor-critic on sites and devices; one network for all latency budgets.
+"""A learned router after CHSAC-AF: constrained soft actor-critic on sites and devices; one network
+for all latency budgets.
 
-The network sees the sites, the job, and the price of latency μ that keeps the budget (a dual, learned with it and
-stored beside it); it draws a site and a number of devices from those that are legal. The clock is the oracle's,
-argmin over f of energy + μ time (in the paper's way argmin of energy), raised to the lowest that meets a deadline.
-``optbench.learn.sites.training_settings`` lists what was corrected in the paper's algorithm; ``optbench train
-chsac_af --on geo_dc -p mode=paper`` trains it as printed.
+The network sees the sites, the job, and the price of latency μ that keeps the budget (a dual,
+learned with it and stored beside it); it draws a site and a number of devices from those that are
+legal. The clock is the oracle's, argmin over f of energy + μ time (in the paper's way argmin of
+energy), raised to the lowest that meets a deadline. ``optbench.learn.sites.training_settings``
+lists what was corrected in the paper's algorithm; ``optbench train chsac_af --on geo_dc -p
+mode=paper`` trains it as printed.
 """
 
 from __future__ import annotations
@@ -41,15 +43,18 @@ MOST_CALIBRATED = 12
 
 @dataclass(frozen=True)
 class ChsacAf(SitePolicy, Trainable):
-    """Constrained hybrid soft actor-critic, trained: site and devices by one network for all latency budgets, clock by an oracle.
+    """Constrained hybrid soft actor-critic, trained: site and devices by one network for all
+    latency budgets, clock by an oracle.
 
-    ``latency_budget_s`` is the mean time in the system to keep (default: that of the instance's limit on flow time, else 1490 s);
-    ``gain`` is by how much the logarithm of the price of latency follows each job's error, so that the budget is kept under other
-    loads than that of the training (0: the stored price, fixed); ``price_w``, where it is given, is that price itself, fixed.
-    ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of drawing one;
-    ``network=no`` takes the option of least energy + price · time, which the network is told, at the same prices and the same
-    dual, which shows what the inputs achieve without the network. ``inf_priority`` serves waiting inference work before any other, as in the
-    simulator of the paper's authors.
+    ``latency_budget_s`` is the mean time in the system to keep (default: that of the instance's
+    limit on flow time, else 1490 s); ``gain`` is by how much the logarithm of the price of latency
+    follows each job's error, so that the budget is kept under other loads than that of the training
+    (0: the stored price, fixed); ``price_w``, where it is given, is that price itself, fixed.
+    ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of
+    drawing one; ``network=no`` takes the option of least energy + price · time, which the network
+    is told, at the same prices and the same dual, which shows what the inputs achieve without the
+    network. ``inf_priority`` serves waiting inference work before any other, as in the simulator of
+    the paper's authors.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES

@@ -1,4 +1,5 @@
-"""Route by cost and carbon: each job goes where its electricity, its priced carbon and its time cost least over its run.
+"""Route by cost and carbon: each job goes where its electricity, its priced carbon and its time
+cost least over its run.
 
     price of a joule at pool p = price_p + carbon_usd_per_kg carbon_p / 1000      (USD per kWh, scaled to 1 on the average)
 
@@ -17,7 +18,9 @@ from ._routers import Router, index, require_at_least, scaled_rates
 
 @dataclass(frozen=True)
 class CostRoute(Router):
-    """Least cost of electricity with a price on carbon; ``time_w`` is what a second in the system is worth, in mean watts."""
+    """Least cost of electricity with a price on carbon; ``time_w`` is what a second in the system
+    is worth, in mean watts.
+    """
 
     carbon_usd_per_kg: float = 0.1
     time_w: float = 0.0

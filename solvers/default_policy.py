@@ -1,4 +1,6 @@
-"""Uniform routing; all free GPUs at a lowered clock: the default policy of the CHSAC-AF paper's simulator."""
+"""Uniform routing; all free GPUs at a lowered clock: the default policy of the CHSAC-AF paper's
+simulator.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ from ._sites import SitePolicy, sent_or_uniform
 
 @dataclass(frozen=True)
 class DefaultPolicy(SitePolicy):
-    """All free devices; a site's clock falls to ``low`` when two or more are free at a start, and stays where it is.
+    """All free devices; a site's clock falls to ``low`` when two or more are free at a start, and
+    stays where it is.
 
-    Inference work takes the top clock, at which its site then stays. ``inf_priority`` serves it before any other that waits.
+    Inference work takes the top clock, at which its site then stays. ``inf_priority`` serves it
+    before any other that waits.
     """
 
     low: float = 0.6

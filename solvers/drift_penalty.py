@@ -1,9 +1,12 @@
-"""Drift plus penalty (Neely 2010): least energy at a mean time in the system, by one number that is learned online.
+"""Drift plus penalty (Neely 2010): least energy at a mean time in the system, by one number that is
+learned online.
 
-A job of u units goes where  u (e + μ T) + μ (a + wait)  is least, e the joules above rest per unit in that mode, a the ingress latency.
-μ, in watts, is the price of a second in the system. A virtual queue sums the seconds by which the jobs sent so far
-are expected to exceed the budget, and μ grows with it: for a stationary stream the mean comes to the budget and the energy to
-the least at that mean, up to an error that falls with ``gain``. Future arrivals are unknown.
+A job of u units goes where  u (e + μ T) + μ (a + wait)  is least, e the joules above rest per unit
+in that mode, a the ingress latency.
+μ, in watts, is the price of a second in the system. A virtual queue sums the seconds by which the
+jobs sent so far are expected to exceed the budget, and μ grows with it: for a stationary stream the
+mean comes to the budget and the energy to the least at that mean, up to an error that falls with
+``gain``. Future arrivals are unknown.
 """
 
 from __future__ import annotations
@@ -19,12 +22,15 @@ from ._routers import Router, budget_of, index, on_devices, require_at_least
 
 @dataclass(frozen=True)
 class DriftPenalty(Router):
-    """Least energy at a mean time in the system of ``latency_budget_s``; without one, at ``time_w`` watts per second in it.
+    """Least energy at a mean time in the system of ``latency_budget_s``; without one, at ``time_w``
+    watts per second in it.
 
-    The budget may come from the instance's own limit on flow time. ``gain`` is watts per second of debt, ``rest_share`` the share
-    of a device's resting power that is charged too, ``gpus`` fixes the devices per job; ``queues`` lets jobs wait at a full site
-    where that is expected to cost less than a free device elsewhere. Where an instance is preemptive, short work interrupts long
-    work (``preempt``), and running jobs shrink for new ones and grow into free devices (``elastic``).
+    The budget may come from the instance's own limit on flow time. ``gain`` is watts per second of
+    debt, ``rest_share`` the share of a device's resting power that is charged too, ``gpus`` fixes
+    the devices per job; ``queues`` lets jobs wait at a full site where that is expected to cost
+    less than a free device elsewhere. Where an instance is preemptive, short work interrupts long
+    work (``preempt``), and running jobs shrink for new ones and grow into free devices
+    (``elastic``).
     """
 
     latency_budget_s: float | None = None

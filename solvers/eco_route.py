@@ -1,9 +1,11 @@
-"""``eco_route`` of the CHSAC-AF paper's simulator: to the site of the least best mode, started as by the default policy.
+"""``eco_route`` of the CHSAC-AF paper's simulator: to the site of the least best mode, started as
+by the default policy.
 
     score(job, site) = u · min over (n, f) of P(n, f) T(n, f)   [· carbon or price of the site at the hour of arrival]
 
-It ignores how many devices are free, and (n, f) is not kept: a job takes all free devices at a lowered clock, or waits.
-Jobs of a kind therefore go to one site while rates do not change. ``carbon_route`` considers free devices.
+It ignores how many devices are free, and (n, f) is not kept: a job takes all free devices at a
+lowered clock, or waits. Jobs of a kind therefore go to one site while rates do not change.
+``carbon_route`` considers free devices.
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ OBJECTIVES = ("energy", "carbon", "cost")
 
 @dataclass(frozen=True)
 class EcoRoute(SitePolicy):
-    """To the site of least energy per unit (or carbon, or cost), however full, as the paper's authors coded it.
+    """To the site of least energy per unit (or carbon, or cost), however full, as the paper's
+    authors coded it.
 
-    ``low`` is the clock of ``default_policy``; ``inf_priority`` serves waiting inference work before any other.
+    ``low`` is the clock of ``default_policy``; ``inf_priority`` serves waiting inference work
+    before any other.
     """
 
     objective: Literal["energy", "carbon", "cost"] = "energy"

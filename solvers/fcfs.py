@@ -1,4 +1,6 @@
-"""First come, first served: tasks in the order in which they become ready, each in the mode that ends first of those free now."""
+"""First come, first served: tasks in the order in which they become ready, each in the mode that
+ends first of those free now.
+"""
 
 from __future__ import annotations
 

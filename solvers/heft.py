@@ -1,12 +1,15 @@
-"""Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu 2002) as a list rule, blind to energy.
+"""Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu 2002) as a list rule, blind to
+energy.
 
     rank_i = mean_k p_ik + max_j (l_ij + rank_j)
 
-over the modes k that fit and the successors j, l_ij halfway between the shortest and the longest transfer. The largest rank goes
-first, in the mode that ends first; a task that ends earlier on a busy device waits for it.
+over the modes k that fit and the successors j, l_ij halfway between the shortest and the longest
+transfer. The largest rank goes first, in the mode that ends first; a task that ends earlier on a
+busy device waits for it.
 
-Differences from the publication: tasks are placed online, once they are ready, not by one list made in advance; and
-no task is inserted into a gap before placed ones. A mode is a pool, a number of devices and a clock.
+Differences from the publication: tasks are placed online, once they are ready, not by one list made
+in advance; and no task is inserted into a gap before placed ones. A mode is a pool, a number of
+devices and a clock.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ WRONG_PRESOLVE = ("1.14.0",)
 # takes a second per million of them and ignores the clock: 10 s for 11.2 million, at a limit of 4
 # s.
 MOST_JUMP_NONZEROS = 1_000_000
-# The largest coefficient of the scaled objective lies between half of this and this: the tolerances are then small beside it.
+# The largest coefficient of the scaled objective lies between half of this and this: the tolerances
+# are then small beside it.
 LARGEST_COST = 2.0**20
 
 # Columns that are times, and the largest time and coefficient for HiGHS.
@@ -75,7 +76,8 @@ class Matrix(Protocol):
 class Highs(Solver):
     """Branch and cut; exact for everything but preemption and work that may be left undone.
 
-    ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo; ``first``: begin with a quick list schedule.
+    ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo; ``first``: begin with a
+    quick list schedule.
     """
 
     form: str = "auto"
@@ -157,10 +159,11 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Scaled:
-    """A model with its columns in other units, and its rows divided by powers of two: nothing is rounded.
+    """A model with its columns in other units, and its rows divided by powers of two: nothing is
+    rounded.
 
-    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch rows on and off are 1e9 and
-    more: with those HiGHS 1.14.0 proved bounds above the optimum.
+    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch
+    rows on and off are 1e9 and more: with those HiGHS 1.14.0 proved bounds above the optimum.
     """
 
     cost: Floats
@@ -236,7 +239,8 @@ class Session:
         self._settle(highs)
 
     def _prepared(self) -> Any:
-        # HiGHS keeps one pool of threads per process and refuses another number of them later: start afresh.
+        # HiGHS keeps one pool of threads per process and refuses another number of them later:
+        # start afresh.
         self.api.Highs.resetGlobalScheduler(True)
         highs = self.api.Highs()
         options: dict[str, Any] = {
@@ -338,20 +342,25 @@ def row_units(ptr: Any, value: Floats) -> Floats:
 
 
 def dual_slack(formulation: Formulation, scale: float) -> float:
-    """How far HiGHS's dual bound may lie above the optimum, in units of the unscaled objective (before a relative part).
+    """How far HiGHS's dual bound may lie above the optimum, in units of the unscaled objective
+    (before a relative part).
 
-    HiGHS minimises scale · cost x in floating point. Its final bound is the least of the bounds of the nodes it closed, so that
+    HiGHS minimises scale · cost x in floating point. Its final bound is the least of the bounds of
+    the nodes it closed, so that
 
-    - a node is closed once its bound is within mip_abs_gap of the incumbent, and an exhausted tree reports the incumbent: that
+    - a node is closed once its bound is within mip_abs_gap of the incumbent, and an exhausted tree
+    reports the incumbent: that
       may exceed the optimum by ABS_GAP (mip_rel_gap is 0);
-    - a node's bound is the value of a basis whose reduced costs may have the wrong sign by the dual feasibility tolerance δ.
+    - a node's bound is the value of a basis whose reduced costs may have the wrong sign by the dual
+    feasibility tolerance δ.
       Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; in a MIP, HiGHS uses δ = 0.1 · mip_feasibility_tolerance
       and checks it on the LP without its scaling;
-    - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is harmless.
+    - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is
+    harmless.
 
-    Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they sum to one per task), the
-    number of edges over ``send``, and the sum of the ranges otherwise, in the units that HiGHS is given
-    (``column_units``). Rounding in sums is covered by ``safe_bound``.
+    Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they
+    sum to one per task), the number of edges over ``send``, and the sum of the ranges otherwise, in
+    the units that HiGHS is given (``column_units``). Rounding in sums is covered by ``safe_bound``.
     """
     reach, instance, units = 0.0, formulation.instance, column_units(formulation)
     for block in formulation.arrays.columns:

@@ -1,4 +1,6 @@
-"""Uniform routing; the number of GPUs and the clock of least energy per unit: JointNF of the CHSAC-AF paper."""
+"""Uniform routing; the number of GPUs and the clock of least energy per unit: JointNF of the
+CHSAC-AF paper.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ from ._sites import SitePolicy, sent_or_uniform
 
 @dataclass(frozen=True)
 class JointNf(SitePolicy):
-    """Devices n, clipped to the free ones, and clock f of least P(n, f) T(n, f); jobs go where a record says, or anywhere.
+    """Devices n, clipped to the free ones, and clock f of least P(n, f) T(n, f); jobs go where a
+    record says, or anywhere.
 
-    ``inf_priority`` serves waiting inference work before any other, as in the simulator of the paper's authors.
+    ``inf_priority`` serves waiting inference work before any other, as in the simulator of the
+    paper's authors.
     """
 
     inf_priority: bool = True

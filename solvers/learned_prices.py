@@ -1,10 +1,12 @@
-"""Planned starts at learned prices: a network prices the devices of each site over time, and jobs book by those prices.
+"""Planned starts at learned prices: a network prices the devices of each site over time, and jobs
+book by those prices.
 
-Each job books the site and the time at which its energy, the devices at their learned price and its wait cost least
-(``optbench.sim.sites.plans``), and is held until then. The network (``optbench.learn.sites.prices``) sees tariffs,
-sites and the length of the stream, but no future jobs. It imitates the worth of devices in
-hindsight, by the LP behind the slotted bound, on training seeds; evolution strategies go on from there on
-simulated days (``optbench.learn.sites.price_evolution``, ``optbench train learned_prices``).
+Each job books the site and the time at which its energy, the devices at their learned price and its
+wait cost least (``optbench.sim.sites.plans``), and is held until then. The network
+(``optbench.learn.sites.prices``) sees tariffs, sites and the length of the stream, but no future
+jobs. It imitates the worth of devices in hindsight, by the LP behind the slotted bound, on training
+seeds; evolution strategies go on from there on simulated days
+(``optbench.learn.sites.price_evolution``, ``optbench train learned_prices``).
 """
 
 from __future__ import annotations
@@ -54,11 +56,13 @@ def learned(checkpoint: str | None = None) -> Floats:
 
 @dataclass(frozen=True)
 class LearnedPrices(SitePolicy, Trainable):
-    """Holds work for cheap hours by booking devices at prices that a network has learned; for drained streams with tariffs.
+    """Holds work for cheap hours by booking devices at prices that a network has learned; for
+    drained streams with tariffs.
 
-    ``checkpoint`` is a file of ``optbench train``. ``prices`` says what devices cost: by the ``network``; nothing (``none``, the
-    booking planner alone); or by a ``table`` of their mean worth in hindsight on training days, by site and hour. The last two
-    are for comparison, on days of the two lengths of docs/results/geo_room.md.
+    ``checkpoint`` is a file of ``optbench train``. ``prices`` says what devices cost: by the
+    ``network``; nothing (``none``, the booking planner alone); or by a ``table`` of their mean
+    worth in hindsight on training days, by site and hour. The last two are for comparison, on days
+    of the two lengths of docs/results/geo_room.md.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES - {"outages", "preemption", "open_end", "per_unit"}

@@ -15,7 +15,9 @@ LOAD = 1e15
 
 @dataclass(frozen=True)
 class LeastLoaded(Router):
-    """To the site of the smallest load (busy devices and waiting jobs per device); ``gpus`` fixes how many each job takes."""
+    """To the site of the smallest load (busy devices and waiting jobs per device); ``gpus`` fixes
+    how many each job takes.
+    """
 
     gpus: int | None = None
 

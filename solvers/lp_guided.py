@@ -1,10 +1,12 @@
-"""Routing and clocks by the fluid LP: first its prices, shares and starts, then a search around them; online it is solved again.
+"""Routing and clocks by the fluid LP: first its prices, shares and starts, then a search around
+them; online it is solved again.
 
-The linear programme behind the certified bound (``optbench.bounds.fluid.fluid_program``) prices a device-second
-of each pool, a watt of each cap and a second of each task, and shares tasks among modes. As a solver:
-points are made of its shares (rounded at random), of its least losses, and of list rules that weigh its prices; the
-best is improved by simulated annealing whose modes are drawn from the LP. As a policy it does the same for the
-tasks known so far, repeatedly on their remaining part.
+The linear programme behind the certified bound (``optbench.bounds.fluid.fluid_program``) prices a
+device-second of each pool, a watt of each cap and a second of each task, and shares tasks among
+modes. As a solver: points are made of its shares (rounded at random), of its least losses, and of
+list rules that weigh its prices; the best is improved by simulated annealing whose modes are drawn
+from the LP. As a policy it does the same for the tasks known so far, repeatedly on their remaining
+part.
 
 Open streams, and those too long to search, are routed by an index that charges the LP's prices
 (``_lp_stream``).
@@ -52,14 +54,17 @@ MOST_PAIRS = 2_000_000
 
 @dataclass(frozen=True)
 class LpGuided(Policy):
-    """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved again as time goes on.
+    """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved
+    again as time goes on.
 
-    ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after the first points, and
-    ``prices=false`` solves no LP and only searches, for comparison. Online,
-    ``resolve_every`` is the share of the time that the known work takes between two solutions, each with ``steps`` of search.
+    ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after
+    the first points, and ``prices=false`` solves no LP and only searches, for comparison. Online,
+    ``resolve_every`` is the share of the time that the known work takes between two solutions, each
+    with ``steps`` of search.
 
-    Open streams are routed: at a mean time in the system of ``latency_budget_s``, charging ``price_share`` of what devices are
-    worth; ``gain`` is watts per second by which the budget was exceeded.
+    Open streams are routed: at a mean time in the system of ``latency_budget_s``, charging
+    ``price_share`` of what devices are worth; ``gain`` is watts per second by which the budget was
+    exceeded.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT | {"preemption", "outages"}

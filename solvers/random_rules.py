@@ -1,7 +1,9 @@
-"""Best of many randomised dispatching rules: a sample is one run of the list dispatcher with random parameters.
+"""Best of many randomised dispatching rules: a sample is one run of the list dispatcher with random
+parameters.
 
-Sampling is adaptive: weights of features are drawn around those of the best sample, keys around the start times of the
-current one, refined by a run backwards in time. No schedule is repaired; the maths is in ``kernel.sampling``.
+Sampling is adaptive: weights of features are drawn around those of the best sample, keys around the
+start times of the current one, refined by a run backwards in time. No schedule is repaired; the
+maths is in ``kernel.sampling``.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ PORTION_S = 0.02
 
 @dataclass(frozen=True)
 class RandomRules(Policy):
-    """Best of k randomised dispatching rules; k = 0: until the time or work limit, which counts samples.
+    """Best of k randomised dispatching rules; k = 0: until the time or work limit, which counts
+    samples.
 
-    Rules are tried on the whole instance, including future jobs: in ``simulate`` it is a clairvoyant reference, not a policy.
+    Rules are tried on the whole instance, including future jobs: in ``simulate`` it is a
+    clairvoyant reference, not a policy.
     """
 
     k: int = 0

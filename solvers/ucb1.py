@@ -14,9 +14,11 @@ from ._sites import SitePolicy, sent_or_uniform
 
 @dataclass(frozen=True)
 class Ucb1(SitePolicy):
-    """All free devices; per site and kind of work a UCB1 bandit over clocks with the reward minus energy per unit of completed jobs.
+    """All free devices; per site and kind of work a UCB1 bandit over clocks with the reward minus
+    energy per unit of completed jobs.
 
-    ``inf_priority`` serves waiting inference work before any other, as in the simulator of the paper's authors.
+    ``inf_priority`` serves waiting inference work before any other, as in the simulator of the
+    paper's authors.
     """
 
     inf_priority: bool = True

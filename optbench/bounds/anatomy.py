@@ -1,12 +1,14 @@
-"""The anatomy of a gap: a schedule's objective above the certified bound, split among its decisions.
+"""The anatomy of a gap: a schedule's objective above the certified bound, split among its
+decisions.
 
-The fluid LP (``fluid``) is min c·v, A v ≥ b, with rational duals y that prove the bound B (``exact_check``) and reduced
-costs r = c − Aᵀ y. A schedule is a point v of it (``fluid_point``), and with s_j the side of column j that r_j is paid with,
+The fluid LP (``fluid``) is min c·v, A v ≥ b, with rational duals y that prove the bound B
+(``exact_check``) and reduced costs r = c − Aᵀ y. A schedule is a point v of it (``fluid_point``),
+and with s_j the side of column j that r_j is paid with,
 
     objective − B = (objective − c·v) + Σ_j r_j (v_j − s_j) + Σ_i y_i (A v − b)_i + (c·v's proven bound − B)
 
-is an identity, whatever v and y are; complementary slackness says that every term would be 0 at an optimum of the LP.
-The terms are summed in rational numbers and each goes to one part:
+is an identity, whatever v and y are; complementary slackness says that every term would be 0 at an
+optimum of the LP. The terms are summed in rational numbers and each goes to one part:
 
     clock       r of the mode used − least r with the same pools and counts
     count       that − least r in the same pools, any count of devices
@@ -19,10 +21,11 @@ The terms are summed in rational numbers and each goes to one part:
     relaxation  metrics above a combinatorial floor that the LP does not explain
     proof       roundings: of duals, of rows outward, of whole ticks, and the verifier's tolerance in seconds
 
-The first three telescope to r less the least r of the task and are never negative: each step is a minimum over more modes. Their
-order (clock, count, placement) is the order of increasing effort to change a decision. A part is not an achievable saving: the
-LP shares tasks among modes and starts, so that some of every part may be unavoidable. How much is proved to be so is the
-difference between the best bound known and B.
+The first three telescope to r less the least r of the task and are never negative: each step is a
+minimum over more modes. Their order (clock, count, placement) is the order of increasing effort to
+change a decision. A part is not an achievable saving: the LP shares tasks among modes and starts,
+so that some of every part may be unavoidable. How much is proved to be so is the difference between
+the best bound known and B.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ def explain(
     began = time.perf_counter()
     if instance.is_open:
         raise UnsupportedError(
-            f"{instance.name!r} may leave work undone, so that no bound on a sum explains it; require all work completed (geo_dc:drain=yes), or "
+            f"{instance.name!r} may leave work undone, so that no bound on a sum explains it; "
+            "require all work completed (geo_dc:drain=yes), or "
             "compare gap_offered and gap_own of its metrics"
         )
     verdict = verify(instance, schedule)

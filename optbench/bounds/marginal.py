@@ -1,15 +1,17 @@
 """Certified marginal values: lower bounds with one more GPU, one more watt of cap, one more second.
 
-A change of a count, a cap, a limit or a date changes numbers of the fluid LP and none of its rows. Any duals whose signs
-are right prove a bound of any LP of these rows, so those of the instance are evaluated on the changed one, compiled
-afresh and in exact arithmetic. For a right-hand side or a column's limit that is y·b': an affine function of the change, whose
-slope is the dual price. A count or a cap multiplies the makespan C: N_p C ≥ Σ n d x + .... There y is scaled by N_p / N'_p, which
-leaves the reduced cost of C as it was, and the choices are re-priced (``repriced``).
+A change of a count, a cap, a limit or a date changes numbers of the fluid LP and none of its rows.
+Any duals whose signs are right prove a bound of any LP of these rows, so those of the instance are
+evaluated on the changed one, compiled afresh and in exact arithmetic. For a right-hand side or a
+column's limit that is y·b': an affine function of the change, whose slope is the dual price. A
+count or a cap multiplies the makespan C: N_p C ≥ Σ n d x + .... There y is scaled by N_p / N'_p,
+which leaves the reduced cost of C as it was, and the choices are re-priced (``repriced``).
 
-So ``floor`` is a certified bound of the changed instance: no schedule of it costs less. ``price`` is the bound less the floor,
-both before rounding: one more unit lowers the certified bound by no more than that (a negative price means that the unit costs, as a
-device does that draws power at rest). What a schedule can gain from the unit is at most its objective less the floor. Where time
-is left the changed LP is solved again, and the better of the two floors counts.
+So ``floor`` is a certified bound of the changed instance: no schedule of it costs less. ``price``
+is the bound less the floor, both before rounding: one more unit lowers the certified bound by no
+more than that (a negative price means that the unit costs, as a device does that draws power at
+rest). What a schedule can gain from the unit is at most its objective less the floor. Where time is
+left the changed LP is solved again, and the better of the two floors counts.
 """
 
 from __future__ import annotations

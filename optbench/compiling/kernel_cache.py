@@ -1,13 +1,16 @@
-"""Compiled code on disk: in the user's cache folder, one file per function, signature and state of the source.
+"""Compiled code on disk: in the user's cache folder, one file per function, signature and state of
+the source.
 
-numba keeps an index and numbered files per function, beside the source. Two processes that add different signatures at the same
-time can leave an index that names the other's file, and an installation that cannot be written has no place for either. Here
-the name of a file says what is in it, it appears whole or not at all, and nothing is written elsewhere:
+numba keeps an index and numbered files per function, beside the source. Two processes that add
+different signatures at the same time can leave an index that names the other's file, and an
+installation that cannot be written has no place for either. Here the name of a file says what is in
+it, it appears whole or not at all, and nothing is written elsewhere:
 
     FOLDER/kernels/PLATFORM/SOURCE/function-signature.nbc
 
-FOLDER is $OPTBENCH_CACHE, else the platform's cache folder for optbench; PLATFORM a digest of the versions of Python, numba,
-llvmlite and numpy, and of the CPU; SOURCE a digest of the source that the function is compiled from.
+FOLDER is $OPTBENCH_CACHE, else the platform's cache folder for optbench; PLATFORM a digest of the
+versions of Python, numba, llvmlite and numpy, and of the CPU; SOURCE a digest of the source that
+the function is compiled from.
 """
 
 from __future__ import annotations

@@ -234,7 +234,8 @@ class Sample:
         relative = relative_difference(ours, theirs)
         if np.isnan(relative).any():
             unit = self.columns.units[int(self.picks[0][np.isnan(relative[0]).argmax()])]
-            raise UnknownValueError(f"{term.text}: {term.b} is 0 on {unit.instance}, and no relative difference to 0 exists; use ratio or means")
+            why = "and no relative difference to 0 exists; use ratio or means"
+            raise UnknownValueError(f"{term.text}: {term.b} is 0 on {unit.instance}, {why}")
         return mean(relative, self.weights)
 
 

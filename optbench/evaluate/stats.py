@@ -1,12 +1,14 @@
-"""Statistics of many results, one definition each: intervals over seeds, paired differences, profiles, ranks.
+"""Statistics of many results, one definition each: intervals over seeds, paired differences,
+profiles, ranks.
 
-Bootstrap: instances of one problem are a stratum, and resamples are drawn within strata. Of a stratum of n values n − 1 are
-drawn, each weighing n / (n − 1), so that the variance of a resampled mean is s²/n and not (n − 1)/n of it (Rao and Wu 1988).
-The percentiles are those at which Student's t with Σ(n − 1) degrees of freedom has the asked level, instead of the normal
-distribution's (the expanded percentile interval, Hesterberg 2015): with ten values or fewer the plain ones are too narrow. No
-interval from three values holds its level: it cannot leave their range (tests/evaluate/test_stats.py measures how often it
-holds).
-Strata of one value tell nothing of their spread: together they are one stratum, as if their problems had been drawn too.
+Bootstrap: instances of one problem are a stratum, and resamples are drawn within strata. Of a
+stratum of n values n − 1 are drawn, each weighing n / (n − 1), so that the variance of a resampled
+mean is s²/n and not (n − 1)/n of it (Rao and Wu 1988). The percentiles are those at which Student's
+t with Σ(n − 1) degrees of freedom has the asked level, instead of the normal distribution's (the
+expanded percentile interval, Hesterberg 2015): with ten values or fewer the plain ones are too
+narrow. No interval from three values holds its level: it cannot leave their range
+(tests/evaluate/test_stats.py measures how often it holds). Strata of one value tell nothing of
+their spread: together they are one stratum, as if their problems had been drawn too.
 """
 
 from __future__ import annotations
@@ -93,7 +95,8 @@ def bootstrap_interval(
     if len(row) < 2:
         return UNKNOWN
     if not np.isfinite(row).all():
-        raise ValueError(f"{int((~np.isfinite(row)).sum())} of {len(row)} values are not finite; replace them first by the value with which they count")
+        count = f"{int((~np.isfinite(row)).sum())} of {len(row)} values are not finite"
+        raise ValueError(f"{count}; replace them first by the value with which they count")
     if np.ptp(row) == 0:
         return float(row[0]), float(row[0])
     order, sizes = _strata(strata if strata is not None else [0] * len(row))
@@ -163,7 +166,9 @@ def ratios(costs: Floats) -> Floats:
 
 
 def performance_profile(costs: Floats) -> list[tuple[Floats, Floats]]:
-    """Dolan and Moré 2002: per solver, factors τ ≥ 1 (increasing, the first is 1) and the share of instances within τ."""
+    """Dolan and Moré 2002: per solver, factors τ ≥ 1 (increasing, the first is 1) and the share of
+    instances within τ.
+    """
     out = []
     for row in ratios(costs):
         finite = np.sort(row[np.isfinite(row)])

@@ -55,7 +55,8 @@ def _work(job: Mapping[str, Any], folder: Path) -> int:
         traceback.print_exc()
         message = f"{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):
-            write_answer({"refusal": "memory_limit" if mentions_out_of_memory(message) else "crashed", "message": message[:2000]}, folder)
+            refusal = "memory_limit" if mentions_out_of_memory(message) else "crashed"
+            write_answer({"refusal": refusal, "message": message[:2000]}, folder)
         return NO_ANSWER
     return 0
 

@@ -259,7 +259,9 @@ class LocalExecutor:
             elif "gone" in message:
                 slot = self.slots.pop(message["gone"])
                 slot.channel.close()
-                out += _lost_job(slot, f"the process that watched the cell was ended, probably by the cell ({_exit_words(message['status'])})")
+                words = _exit_words(message["status"])
+                what = "the process that watched the cell was ended, probably by the cell"
+                out += _lost_job(slot, f"{what} ({words})")
                 self._add_slot()
         return out
 

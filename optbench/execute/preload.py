@@ -82,7 +82,11 @@ def _needed(solvers: Iterable[str], problems: Iterable[str]) -> set[str]:
 
 def _of_plugins(kind: Kind, names: Iterable[str]) -> list[str]:
     """Modules of optbench's own plug-ins."""
-    return [f"optbench.plugins.{FOLDERS[kind]}.{name}" for name in names if (path := _file(kind, name)) and is_part_of_optbench(path)]
+    return [
+        f"optbench.plugins.{FOLDERS[kind]}.{name}"
+        for name in names
+        if (path := _file(kind, name)) and is_part_of_optbench(path)
+    ]
 
 
 def _user_files(solvers: Iterable[str], problems: Iterable[str]) -> list[Path]:

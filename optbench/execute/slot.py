@@ -66,7 +66,14 @@ class Slot:
             if messages is None or os.getppid() != self.zygote:
                 return False
             return self.channel.send({"stopped": job["key"]})
-        return self.channel.send({"key": job["key"], **outcome, "memory": _memory(outcome, job), "sandbox": enforced_protections(job["landlock"])})
+        return self.channel.send(
+            {
+                "key": job["key"],
+                **outcome,
+                "memory": _memory(outcome, job),
+                "sandbox": enforced_protections(job["landlock"]),
+            }
+        )
 
     def _begin(self, job: dict[str, Any], folder: Path) -> tuple[LimitWatch, int] | str:
         """Return the cell's watch and its output file, or the reason why the machine cannot start a

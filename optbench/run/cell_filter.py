@@ -66,7 +66,8 @@ def _matches(cells: Sequence[Cell], words: str) -> tuple[str, set[str]]:
     if found:
         return TEXT, found
     if equals and field.isidentifier():
-        raise SelectionError(f"--only {words!r}: no cell contains that text, and {field!r} is not a field; {nearest(field, FIELDS)}")
+        what = f"--only {words!r}: no cell contains that text, and {field!r} is not a field"
+        raise SelectionError(f"{what}; {nearest(field, FIELDS)}")
     parts = {word for cell in cells for word in (cell.label, cell.solver, cell.instance)}
     fields = f"Fields: {', '.join(FIELDS)}, as in solver=cpsat"
     raise SelectionError(f"--only {words!r} occurs in no cell; {nearest(text, parts)} {fields}")

@@ -72,7 +72,8 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) ->
     except ContradictionError as error:
         return replace(base, reason=Reason("false_bound", str(error)))
     if outcome.left_processes and record.reason is None:
-        return as_failed(record, Reason("left_processes", f"processes still running after the answer, killed: {outcome.left_processes}"))
+        words = f"processes still running after the answer, killed: {outcome.left_processes}"
+        return as_failed(record, Reason("left_processes", words))
     return record
 
 
@@ -242,10 +243,12 @@ def _compare(claimed: SolveAnswer, verdict: Verdict) -> None:
     nowhere better than its end.
     """
     if claimed.objective != verdict.objectives:
-        raise InvalidAnswer(f"the process reports the objective {claimed.objective}, but the verifier computes {verdict.objectives}")
+        found = f"the verifier computes {verdict.objectives}"
+        raise InvalidAnswer(f"the process reports the objective {claimed.objective}, but {found}")
     if claimed.status in ("infeasible", "unbounded"):
         raise InvalidAnswer(f"status is {claimed.status!r}, but the schedule is feasible")
     last = len(verdict.objectives) - 1
     values = [row["objective"] for row in claimed.trajectory if row["level"] == last and row["objective"] is not None]
     if values and min(values) < verdict.objectives[last]:
-        raise InvalidAnswer(f"the trajectory has an objective of {min(values)!r}, but the verifier computes {verdict.objectives[last]!r}")
+        found = f"the verifier computes {verdict.objectives[last]!r}"
+        raise InvalidAnswer(f"the trajectory has an objective of {min(values)!r}, but {found}")

@@ -51,7 +51,8 @@ def load_study_in_subprocess(name: str | Path) -> Study:
         except (UnreadableFileError, ValueError, KeyError, TypeError, AttributeError) as error:
             with naming(path):
                 try_imports(table)
-            raise FileFormatError(f"{path}: the study could not be read with its plug-ins ({error}); `optbench list` imports each of them") from None
+            what = f"{path}: the study could not be read with its plug-ins ({error})"
+            raise FileFormatError(f"{what}; `optbench list` imports each of them") from None
 
 
 def read_in_child(name: str, folder: str, parent: int) -> None:

@@ -59,7 +59,8 @@ def confine(confinement: Confinement, parent: int) -> None:
         signal.signal(name, default)
     _limit(confinement)
     if IS_LINUX:
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # the kernel should kill it first when memory is short
+        # The kernel should kill it first when memory is short.
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     capabilities.drop_capabilities()
     if confinement.landlock and landlock.landlock_version():

@@ -30,9 +30,11 @@ X32_BIT = 0x40000000
 SET_MODE_FILTER = 1
 ALLOW, FAIL = 0x7FFF0000, 0x00050000
 EPERM = 1
-# Opcodes of the classic packet filter: load a word, jump if equal, jump if greater or equal, return.
+# Opcodes of the classic packet filter: load a word, jump if equal, jump if greater or equal,
+# return.
 LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
-# Offsets in struct seccomp_data: number, architecture, and the low and high half of the first argument.
+# Offsets in struct seccomp_data: number, architecture, and the low and high half of the first
+# argument.
 NUMBER, ARCHITECTURE, LOW, HIGH = 0, 4, 16, 20
 
 

@@ -94,7 +94,8 @@ def _never_run(study: str | Path, name: str, folder: Path) -> OptbenchError:
     run = sorted(path.parent.name for path in folder.glob(f"*/{LATEST}"))
     known = names("study")
     if name in known or (str(study).endswith(".toml") and Path(study).is_file()):
-        return OptbenchError(f"study {name!r} has not been run here: {folder.parent} has no results of it; `optbench run {study}`")
+        what = f"study {name!r} has not been run here: {folder.parent} has no results of it"
+        return OptbenchError(f"{what}; `optbench run {study}`")
     if str(study).endswith(".toml"):
         return FileFormatError(f"{study}: no such file, and no study {name!r} was run here; see `optbench list studies`")
     return UnknownNameError("study", str(study), {*known, *run})

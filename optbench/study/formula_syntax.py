@@ -23,7 +23,9 @@ COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 @dataclass(frozen=True)
 class Node:
-    """``at`` and ``end`` are offsets in the formula, ``depth`` counts the levels below and including this one."""
+    """``at`` and ``end`` are offsets in the formula, ``depth`` counts the levels below and
+    including this one.
+    """
 
     at: int
     end: int

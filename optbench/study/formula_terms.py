@@ -15,7 +15,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A function over the cells of one solver; ``extra`` is the percentage of p and the shift of gm."""
+    """A function over the cells of one solver; ``extra`` is the percentage of p and the shift of
+    gm.
+    """
 
     text: str
     function: str

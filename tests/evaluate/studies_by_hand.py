@@ -29,7 +29,11 @@ def study_of(
     """A plan with one problem per instance name; the same name and seed are the same instance."""
     entries = tuple(SolverEntry(label, label.partition(":")[0], {}, budget) for label in labels)
     study = Study(**{"name": "by_hand", "question": "Which?", "problems": tuple(instances), "solvers": entries, **fields})
-    made = tuple(MadeInstance(name, seed, f"{name}-{seed}", f"hash-{name}-{seed}", levels) for name in instances for seed in seeds)
+    made = tuple(
+        MadeInstance(name, seed, f"{name}-{seed}", f"hash-{name}-{seed}", levels)
+        for name in instances
+        for seed in seeds
+    )
     cells = [_cell("bound", each, BOUNDS, CellBudget(time_limit_s=1.0)) for each in made if levels == 1]
     cells += [_cell("solve", each, label, budget) for each in made for label in labels]
     return Plan(study, made, tuple(cells))

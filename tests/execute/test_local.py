@@ -262,7 +262,8 @@ def test_what_is_left_to_the_end_of_the_interpreter_is_done(root: Path) -> None:
     started = program(
         root,
         "with LocalExecutor(1) as executor:",
-        "    for outcome in executor.run([job('orderly')]): print(json.dumps([outcome.reason, outcome.left_processes, outcome.output]))",
+        "    for outcome in executor.run([job('orderly')]):",
+        "        print(json.dumps([outcome.reason, outcome.left_processes, outcome.output]))",
     )
     assert said(started) == [[None, 0, "a thread has ended\nclosed\n"]]
 

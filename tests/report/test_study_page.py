@@ -170,7 +170,11 @@ def test_what_must_be_known_first(tmp_path: Path) -> None:
     records[liar.key] = record(liar, 200.0, 150.0)
     records[other.key] = replace(records[other.key], machine={**MACHINE, "cores": 64}, code_version="0.1.0+def-dirty")
     del records[next(cell.key for cell in plan.solving if cell.label == "y" and cell.seed == 1)]
-    plan = replace(plan, made=(*plan.made, MadeInstance("nosuch", 3, "nosuch", None, error="no such problem")), changed="it has changed")
+    plan = replace(
+        plan,
+        made=(*plan.made, MadeInstance("nosuch", 3, "nosuch", None, error="no such problem")),
+        changed="it has changed",
+    )
     found = caveats(gather(plan, stored(tmp_path, records)))
     assert [(each.grave, each.words) for each in found] == [
         (True, "a-0: y's bound 150.0 (y) exceeds the objective 100.0 that x reached and the verifier confirmed"),

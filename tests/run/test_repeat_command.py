@@ -50,5 +50,8 @@ def test_a_solver_that_is_gone_is_repeated_with_all_its_parameters() -> None:
 
 @pytest.mark.parametrize("kind", ["time_limit", "memory_limit", "left_processes"])
 def test_what_a_limit_ended_is_repeated_under_it(kind: str) -> None:
-    assert failure_command(CELL, Reason(kind, ""), "my study.toml") == f"optbench run 'my study.toml' --only {CELL.key[:12]} --force"
+    assert (
+        failure_command(CELL, Reason(kind, ""), "my study.toml")
+        == f"optbench run 'my study.toml' --only {CELL.key[:12]} --force"
+    )
     assert failure_command(CELL, Reason("crashed", ""), "night") == command_of(CELL)

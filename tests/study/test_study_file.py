@@ -249,7 +249,10 @@ def test_of_nothing_a_tolerance_is_no_share(tmp_path: Path) -> None:
 
 def test_a_gate_of_a_name_that_several_have(tmp_path: Path) -> None:
     text = PROBLEMS + 'solvers = ["random_rules:k=[1,2]"]\n[gates]\nrandom_rules = "gap <= 1"'
-    assert "gates.random_rules: 'random_rules' is ambiguous: \"random_rules:k=1\", \"random_rules:k=2\"" in refusal(tmp_path, text)
+    assert (
+        'gates.random_rules: \'random_rules\' is ambiguous: "random_rules:k=1", "random_rules:k=2"'
+        in refusal(tmp_path, text)
+    )
     text = PROBLEMS + 'reference = "random_rules"\nsolvers = ["random_rules:k=[1,2]"]'
     assert "reference is 'random_rules', which is ambiguous: 'random_rules:k=1', 'random_rules:k=2'" in refusal(tmp_path, text)
 

@@ -34,7 +34,11 @@ def cell(label: str) -> Cell:
     return Cell(kind, TARGET, INSTANCE.name, INSTANCE.hash, SEED, label, one.name, one.params, "c0de", SEED, BUDGET)  # type: ignore[arg-type]
 
 
-PLAN = Plan(STUDY, (MadeInstance(TARGET, SEED, INSTANCE.name, INSTANCE.hash),), tuple(map(cell, ("bounds", "fcfs", "random_rules:k=8"))))
+PLAN = Plan(
+    STUDY,
+    (MadeInstance(TARGET, SEED, INSTANCE.name, INSTANCE.hash),),
+    tuple(map(cell, ("bounds", "fcfs", "random_rules:k=8"))),
+)
 
 
 def record(label: str, objective: float | None, **changes: object) -> Record:

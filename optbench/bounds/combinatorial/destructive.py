@@ -1,11 +1,13 @@
 """Destructive bounds: a makespan C that propagation refutes proves C + 1.
 
-For a trial C every task gets the window [head, C − tail] (and its own hard deadline), windows are propagated to a fixed point
-(precedence, edge finding on single devices, energetic reasoning and timetables on several, modes that no longer fit), then
-shaved: a part of one window, or one mode, is refuted by propagation and cut away. All of it is integer arithmetic, and every
-deduction holds for every schedule of makespan C or less, so that an empty window refutes C.
+For a trial C every task gets the window [head, C − tail] (and its own hard deadline), windows are
+propagated to a fixed point (precedence, edge finding on single devices, energetic reasoning and
+timetables on several, modes that no longer fit), then shaved: a part of one window, or one mode, is
+refuted by propagation and cut away. All of it is integer arithmetic, and every deduction holds for
+every schedule of makespan C or less, so that an empty window refutes C.
 
-Besides the pools, resources are: sets of pools that tasks choose among, and cliques of tasks no two of which fit side by side.
+Besides the pools, resources are: sets of pools that tasks choose among, and cliques of tasks no two
+of which fit side by side.
 """
 
 from __future__ import annotations

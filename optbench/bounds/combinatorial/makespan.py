@@ -1,11 +1,13 @@
 """Lower bounds on the makespan, in ticks.
 
-Pool set S, thresholds a on the heads and b on the tails: the tasks with head ≥ a and tail ≥ b all run within [a, C − b], so
+Pool set S, thresholds a on the heads and b on the tails: the tasks with head ≥ a and tail ≥ b all
+run within [a, C − b], so
 
     C ≥ a + Σ work_i(S) / capacity(S) + b          (the quotient rounded up)
 
-On one device (Jackson's preemptive schedule) the maximum over all thresholds is the length of the schedule that always
-runs the released task of longest tail, interrupting at will; it is computed directly.
+On one device (Jackson's preemptive schedule) the maximum over all thresholds is the length of the
+schedule that always runs the released task of longest tail, interrupting at will; it is computed
+directly.
 
 Sums of ticks are exact in floats up to 2^53; loads beyond are lowered by more than their rounding.
 """
@@ -23,7 +25,8 @@ from optbench.model.instance import Floats
 # Thresholds tried per pool set and side: any subset of them gives a valid bound, all of them the
 # exact one.
 MAX_THRESHOLDS = 300
-# Whole numbers below this are exact in floats; sums of a million larger ones lose less than this share.
+# Whole numbers below this are exact in floats; sums of a million larger ones lose less than this
+# share.
 EXACT, SUM_MARGIN = 2.0**53, 1e-9
 # With more tasks than this on one device, the threshold grid replaces Jackson's schedule.
 MAX_JACKSON = 20_000
@@ -60,7 +63,9 @@ def load_bound(pools: PoolSet) -> float:
 
 
 def jackson(head: Floats, length: Floats, tail: Floats) -> float:
-    """Length of Jackson's preemptive schedule on one device: max over task sets of min head + Σ length + min tail."""
+    """Length of Jackson's preemptive schedule on one device: max over task sets of min head + Σ
+    length + min tail.
+    """
     order = np.argsort(head, kind="stable").tolist()
     heads, lengths, tails = head.tolist(), length.tolist(), tail.tolist()
     ready: list[list[float]] = []

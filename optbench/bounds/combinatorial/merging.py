@@ -1,15 +1,17 @@
 """Thousands of individual devices as a few pools: a relaxation by which they are bounded.
 
-Pools are alike when they have the same memory, resting power and tariffs, lie below the same capped places, and are used
-alike: the same kinds, times, energies, powers and clocks, by modes of as many devices. Each class of them becomes one pool with
-their counts added; modes that are then equal become one; between two classes latency, time and energy per GB are each the
-least of any linked pair, within a class data need no transfer; the ingress latency of a class is that of its nearest pool, and an
-outage takes its devices from the class.
+Pools are alike when they have the same memory, resting power and tariffs, lie below the same capped
+places, and are used alike: the same kinds, times, energies, powers and clocks, by modes of as many
+devices. Each class of them becomes one pool with their counts added; modes that are then equal
+become one; between two classes latency, time and energy per GB are each the least of any linked
+pair, within a class data need no transfer; the ingress latency of a class is that of its nearest
+pool, and an outage takes its devices from the class.
 
-A schedule of the instance is one of the merged instance, at the same times: durations and energies are unchanged; a class is
-never busier than its pools together; no transfer takes longer or more energy than before; resting devices, tariffs and the
-power at every capped place are the same. So it is feasible there and costs no more, and a bound of the merged instance is one
-of this. Validity does not need the equal use of pools; it only keeps the loss small.
+A schedule of the instance is one of the merged instance, at the same times: durations and energies
+are unchanged; a class is never busier than its pools together; no transfer takes longer or more
+energy than before; resting devices, tariffs and the power at every capped place are the same. So it
+is feasible there and costs no more, and a bound of the merged instance is one of this. Validity
+does not need the equal use of pools; it only keeps the loss small.
 """
 
 from __future__ import annotations

@@ -1,14 +1,18 @@
-"""Compiled propagation of windows: precedence, resources and the modes that still fit, to a fixed point.
+"""Compiled propagation of windows: precedence, resources and the modes that still fit, to a fixed
+point.
 
-A state is (a, b, alive): earliest start and latest end of each task, and which of its (task, mode) pairs are still possible.
-A resource is one or several pools with a capacity; entries list, task by task, the pairs that use it and how much. A task
-belongs to it only while all of its living pairs use it. All numbers are integers.
+A state is (a, b, alive): earliest start and latest end of each task, and which of its (task, mode)
+pairs are still possible. A resource is one or several pools with a capacity; entries list, task by
+task, the pairs that use it and how much. A task belongs to it only while all of its living pairs
+use it. All numbers are integers.
 
-On one device tasks of lengths p_i must not overlap. With several, task i uses at least u_i devices for p_i and e_i device-time
-in all; in any interval [s, t) a task of window [a, b] spends at least u · min(t − s, p, a + p − s, t − b + p) where that is
-positive (slid as far left or right as it can), and all of e when its window lies inside; what is left of capacity · (t − s)
-after the others bounds how early a task can start. Deductions are on earliest starts; latest ends follow by mirroring time,
-(a, b) → (−b, −a). All compiled code is in this one file: numba's cache does not see a change in another.
+On one device tasks of lengths p_i must not overlap. With several, task i uses at least u_i devices
+for p_i and e_i device-time in all; in any interval [s, t) a task of window [a, b] spends at least u
+· min(t − s, p, a + p − s, t − b + p) where that is positive (slid as far left or right as it can),
+and all of e when its window lies inside; what is left of capacity · (t − s) after the others bounds
+how early a task can start. Deductions are on earliest starts; latest ends follow by mirroring time,
+(a, b) → (−b, −a). All compiled code is in this one file: numba's cache does not see a change in
+another.
 """
 
 from __future__ import annotations
@@ -58,7 +62,9 @@ def edge_finding(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
 
 @inner()
 def detectable(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
-    """Where i cannot end before j must start, j comes first: i starts after all such j have been run one by one."""
+    """Where i cannot end before j must start, j comes first: i starts after all such j have been
+    run one by one.
+    """
     for i in range(n):
         end = -FAR
         for at in range(n):
@@ -332,7 +338,9 @@ def propagate(a, b, alive, dirty, partial, left, pairs, edges, resources):  # ty
 
 @inner()
 def refuted(a, b, alive, i, low, high, only, partial, left, pairs, edges, resources):  # type: ignore[no-untyped-def]
-    """Whether task i cannot lie within [low, high] (in pair ``only`` unless −1), in a copy of the state."""
+    """Whether task i cannot lie within [low, high] (in pair ``only`` unless −1), in a copy of the
+    state.
+    """
     x, y, living = a.copy(), b.copy(), alive.copy()
     x[i], y[i] = low, high
     if only >= 0:

@@ -1,10 +1,12 @@
-"""The common relaxation of pool-based bounds: sets of pools, and the work each task must do there in any mode.
+"""The common relaxation of pool-based bounds: sets of pools, and the work each task must do there
+in any mode.
 
 For a set S of pools with Σ count devices, task i needs there at least
 
     work_i(S) = min over its modes k of duration_k · (devices of S that k occupies),      length_i = min_k duration_k
 
-A task that has a mode outside S needs nothing of S. No schedule does more than Σ count · (b − a) device-time in [a, b].
+A task that has a mode outside S needs nothing of S. No schedule does more than Σ count · (b − a)
+device-time in [a, b].
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The precedence-fluid LP: modes become shares, devices become a flow of device-time; starts stay, one per task.
+"""The precedence-fluid LP: modes become shares, devices become a flow of device-time; starts stay,
+one per task.
 
-Tasks that no row distinguishes form a group g of n_g. Columns: x_gk tasks of g in mode k; S_g sum of their starts; T_g sum of
-their tardiness; C makespan; F_m value of metric m; V_kt time spent in mode k during tariff period t; R_m the part of F_m
-paid for rest until completion. d, e are durations and energies; h, q heads and tails; L latest ends; N_p devices of pool p.
+Tasks that no row distinguishes form a group g of n_g. Columns: x_gk tasks of g in mode k; S_g sum
+of their starts; T_g sum of their tardiness; C makespan; F_m value of metric m; V_kt time spent in
+mode k during tariff period t; R_m the part of F_m paid for rest until completion. d, e are
+durations and energies; h, q heads and tails; L latest ends; N_p devices of pool p.
 
     assign      Σ_k x_gk = n_g                            each task runs in one mode
     capacity    N_p (C − a − b) ≥ Σ n_kp d_gk x_gk        over groups with h ≥ a, q ≥ b: they run on p within [a, C − b]
@@ -18,11 +20,13 @@ paid for rest until completion. d, e are durations and energies; h, q heads and 
                                                           is at least the maximum of the sums)
     slots       ``fluid_tariffs``: cost and carbon
 
-F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above the combinatorial bound.
-Every row holds at the point of every feasible schedule (``fluid_point``) because it is the statement written beside it with
-the sums over members taken. Coefficients that are neither data nor products of integers are rounded outward.
+F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above
+the combinatorial bound. Every row holds at the point of every feasible schedule (``fluid_point``)
+because it is the statement written beside it with the sums over members taken. Coefficients that
+are neither data nor products of integers are rounded outward.
 
-C stays below a time by which some optimal schedule has ended, so what is bounded is the optimum, not each schedule.
+C stays below a time by which some optimal schedule has ended, so what is bounded is the optimum,
+not each schedule.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Cost and carbon in the fluid LP: time spent in each mode during each tariff period.
 
-Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the total time that tasks run in mode k within t.
+Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the total time that tasks
+run in mode k within t.
 
     worked      Σ_t V_kt = Σ_g d_gk x_gk
     early       Σ_{t ≤ u} V_kt ≤ Σ_g [h_g < τ_{u+1}] d_gk x_gk           what has no head before τ_{u+1} cannot have run
@@ -8,11 +9,13 @@ Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the
     room        Σ_k n_kp V_kt ≤ N_p (τ_{t+1} − τ_t)
     cost        F_m ≥ R_m + Σ_kt (P_k rate_{p(k)t} − Σ_q rest_q n_kq rate_qt) V_kt + Σ_gk left_gk x_gk
 
-Where there are many periods, neighbours are merged: V_kt is then priced at the least of their prices, which is a relaxation.
+Where there are many periods, neighbours are merged: V_kt is then priced at the least of their
+prices, which is a relaxation.
 
-P_k is the least mean power of mode k over the groups; what a group draws beyond it is priced at the lowest rate, as is a task
-of no length. R_m is the rest of all devices over the fixed horizon; until completion it is ∫_0^C of a piecewise-constant
-rate, of which the lower convex hull gives rows R_m ≥ slope · C + offset.
+P_k is the least mean power of mode k over the groups; what a group draws beyond it is priced at the
+lowest rate, as is a task of no length. R_m is the rest of all devices over the fixed horizon; until
+completion it is ∫_0^C of a piecewise-constant rate, of which the lower convex hull gives rows R_m ≥
+slope · C + offset.
 """
 
 from __future__ import annotations

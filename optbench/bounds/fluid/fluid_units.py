@@ -1,8 +1,9 @@
 """Solve the fluid LP with times scaled for HiGHS, whose tolerances are absolute.
 
-In ticks of 1 ns a makespan of seconds costs 1e-9 of the objective per tick, far below the tolerance of a reduced cost. Where the
-longest task has more than 2^20 ticks, columns and rows in ticks are counted in 2^k of them, in which it has about a thousand, and
-costs are scaled so that the largest is about 1. Powers of two round nothing; LP, duals and proofs stay in ticks.
+In ticks of 1 ns a makespan of seconds costs 1e-9 of the objective per tick, far below the tolerance
+of a reduced cost. Where the longest task has more than 2^20 ticks, columns and rows in ticks are
+counted in 2^k of them, in which it has about a thousand, and costs are scaled so that the largest
+is about 1. Powers of two round nothing; LP, duals and proofs stay in ticks.
 """
 
 from __future__ import annotations

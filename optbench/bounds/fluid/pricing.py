@@ -1,12 +1,15 @@
-"""Column generation for large fluid LPs: solve over a few modes per task and add those of negative reduced cost.
+"""Column generation for large fluid LPs: solve over a few modes per task and add those of negative
+reduced cost.
 
-Of the many modes of a task one or two are used at the optimum. The LP over some of them is solved; with its duals y every
-left-out column has its reduced cost r, and the duals of the choice rows are lowered to the least r of each task
-(``repriced``). What y then proves holds for the whole LP, after any round: stopping early weakens the bound but keeps it valid. It is
-optimal when no left-out column is below those that are in.
+Of the many modes of a task one or two are used at the optimum. The LP over some of them is solved;
+with its duals y every left-out column has its reduced cost r, and the duals of the choice rows are
+lowered to the least r of each task (``repriced``). What y then proves holds for the whole LP, after
+any round: stopping early weakens the bound but keeps it valid. It is optimal when no left-out
+column is below those that are in.
 
-The first columns minimise e + λ d for several prices λ of time around the typical power e / d, and d and n d alone; those of
-least reduced cost in an LP of the same instance that is solved already join them.
+The first columns minimise e + λ d for several prices λ of time around the typical power e / d, and
+d and n d alone; those of least reduced cost in an LP of the same instance that is solved already
+join them.
 """
 
 from __future__ import annotations

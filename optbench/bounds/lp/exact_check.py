@@ -1,18 +1,22 @@
-"""Prove the bound of a linear programme in exact arithmetic from any dual vector, independent of its origin.
+"""Prove the bound of a linear programme in exact arithmetic from any dual vector, independent of
+its origin.
 
 For A v ≥ b (= b on some rows), lower ≤ v ≤ upper and any y that is ≥ 0 on the inequalities,
 
     c·v ≥ c·v − y·(A v − b) = y·b + Σ_j r_j v_j ≥ y·b + Σ_j (r_j ≥ 0 ? r_j lower_j : r_j upper_j),      r = c − Aᵀ y
 
-so a dual solution need be neither feasible nor optimal: wrong signs are set to zero, and the remaining reduced costs
-are charged at the columns' finite bounds. A float is a dyadic rational m · 2^e, the duals are rounded to one power of two,
-and everything below is integers over a common power of two: no rounding takes place.
+so a dual solution need be neither feasible nor optimal: wrong signs are set to zero, and the
+remaining reduced costs are charged at the columns' finite bounds. A float is a dyadic rational m ·
+2^e, the duals are rounded to one power of two, and everything below is integers over a common power
+of two: no rounding takes place.
 
-Where a row says Σ_k x_k = n with x ≥ 0, its dual may be raised by the least reduced cost of its columns, r = min_k r_k: n r
-is gained, and n Σ_k min(r_k, 0) ≥ n r no longer paid when r is negative. So ``repriced`` never loses, however rough the duals.
+Where a row says Σ_k x_k = n with x ≥ 0, its dual may be raised by the least reduced cost of its
+columns, r = min_k r_k: n r is gained, and n Σ_k min(r_k, 0) ≥ n r no longer paid when r is
+negative. So ``repriced`` never loses, however rough the duals.
 
-The coefficients themselves are exact where they are data or products of integers; where the formulation computed one in
-floating point, it has already rounded it outward, to the side that can only enlarge the feasible set (``fluid``).
+The coefficients themselves are exact where they are data or products of integers; where the
+formulation computed one in floating point, it has already rounded it outward, to the side that can
+only enlarge the feasible set (``fluid``).
 """
 
 from __future__ import annotations
@@ -100,7 +104,9 @@ def paid_side(lp: LinearProgram, reduced: Objects) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Excess:
-    """c·v less the proven bound, per column r_j (v_j − side_j) and per row y_i (A v − b)_i, in units of 2^−bits."""
+    """c·v less the proven bound, per column r_j (v_j − side_j) and per row y_i (A v − b)_i, in
+    units of 2^−bits.
+    """
 
     column: Objects
     row: Objects

@@ -1,15 +1,18 @@
-"""Certified least energy of a stream of work, by the LP of ``stream_program`` proved again in exact arithmetic.
+"""Certified least energy of a stream of work, by the LP of ``stream_program`` proved again in exact
+arithmetic.
 
-``path_bound`` sums time up to one slot: least energy to process so many units with a mean time in the system of at most τ,
-where a task that the horizon cuts counts min(D, H − release). ``path_metrics`` puts a policy beside three such floors:
+``path_bound`` sums time up to one slot: least energy to process so many units with a mean time in
+the system of at most τ, where a task that the horizon cuts counts min(D, H − release).
+``path_metrics`` puts a policy beside three such floors:
 
     floor_own        at the units that it has processed
     floor_offered    at all units that were offered; over all amounts of work where the devices cannot process them
     floor_frontier   at its own units and its own mean time in the system (censored)
 
-``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit falls with the work done:
-policies that did different amounts of it compare at the units offered, or drained. ``slotted_bound`` follows prices,
-intensities, outages, deadlines and arrivals slot by slot.
+``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit
+falls with the work done: policies that did different amounts of it compare at the units offered, or
+drained. ``slotted_bound`` follows prices, intensities, outages, deadlines and arrivals slot by
+slot.
 """
 
 from __future__ import annotations

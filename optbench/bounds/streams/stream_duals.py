@@ -1,13 +1,14 @@
 """Repair duals of the stream LP: the interior point method leaves them slightly infeasible.
 
-A reduced cost of −1e-10 is charged at the bound of its column, which for billions of units is much. With the prices of devices
-and of time in the system kept, the prices of units follow (``stream_program``, ``stream_waiting``): with p_cs the least cost of
-a unit of class c in slot s at those prices, σ_cs the price of its group row, v_bs of waiting and λ of time in the system,
+A reduced cost of −1e-10 is charged at the bound of its column, which for billions of units is much.
+With the prices of devices and of time in the system kept, the prices of units follow
+(``stream_program``, ``stream_waiting``): with p_cs the least cost of a unit of class c in slot s at
+those prices, σ_cs the price of its group row, v_bs of waiting and λ of time in the system,
 
     v_bs ≤ λ / u_b        π'_bs ≤ min(σ_cs, π'_b,s+1 + w_s v_bs)        π_cs ≤ min(p_cs − σ_cs, π_c,s+1)
 
-each set to its greatest value, last slot first. Where the price of a unit falls from one slot to the next by more than such
-an error, a deadline makes it fall, and its column's bound pays for that.
+each set to its greatest value, last slot first. Where the price of a unit falls from one slot to
+the next by more than such an error, a deadline makes it fall, and its column's bound pays for that.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def repaired(lp: LinearProgram, dual: Floats, choices: int, classes: int, width:
     if len(undone):
         groups = len(undone) // count
         ends = len(waiting) // groups
-        # Time integrals are the columns with a positive entry in a row of waiting, done units those that link both.
+        # Time integrals are the columns with a positive entry in a row of waiting, done units those
+        # that link both.
         integral = np.isin(column, lp.column[np.isin(lp.row, waiting) & (lp.value > 0)])
         y[waiting] = np.clip(_least(lp, y, waiting, integral), 0.0, y[waiting])
         more = np.zeros((groups, count))

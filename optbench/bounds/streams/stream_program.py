@@ -1,8 +1,9 @@
 """The linear programme over a stream: time averages of any schedule, per slot of time.
 
-Time is cut at b_0 < ... < b_S, where b_0 is when the first task is there. x_cks is how many units of class c (``stream_traffic``)
-mode k processes in slot s, q_cs the units that are available and undone at its end. With A_cs the units that arrive in slot s, n_kq the
-devices of pool q in mode k, t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts
+Time is cut at b_0 < ... < b_S, where b_0 is when the first task is there. x_cks is how many units
+of class c (``stream_traffic``) mode k processes in slot s, q_cs the units that are available and
+undone at its end. With A_cs the units that arrive in slot s, n_kq the devices of pool q in mode k,
+t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts
 (1, a price, an intensity) and C_qs the devices:
 
     min    Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks + Σ_q r_q count_q ∫ρ_q        (+ weight · flow time, makespan)
@@ -13,10 +14,11 @@ devices of pool q in mode k, t_k and e_k time and energy per unit, r_q the resti
            q_cs ≤ Σ_s'≤s A_cs' − (units of c due by b_s+1)                     hard deadlines, where all must be done
            Σ_cks x_cks ≥ U                                                     units; or all of them
 
-With a_j the ingress latency: the segments of one task do not overlap, so that it is in the system for at least its ingress latency and running time, and a task
-cut at the horizon H for min(a_j, H − release) and the time it ran: every schedule gives a point of this LP. With one
-slot it is the path bound. Of a drained instance the end is a variable: slot s is used for z_s of its seconds, no slot without
-all of the one before, rest is paid for them, and the last has no end.
+With a_j the ingress latency: the segments of one task do not overlap, so that it is in the system
+for at least its ingress latency and running time, and a task cut at the horizon H for min(a_j, H −
+release) and the time it ran: every schedule gives a point of this LP. With one slot it is the path
+bound. Of a drained instance the end is a variable: slot s is used for z_s of its seconds, no slot
+without all of the one before, rest is paid for them, and the last has no end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The rate at which energy counts in the stream LP: 1 for energy, a price, an intensity, or a weighted sum of them.
+"""The rate at which energy counts in the stream LP: 1 for energy, a price, an intensity, or a
+weighted sum of them.
 
-In slot s the rate of pool p lies between ``low[p, s]`` and ``high[p, s]``, which are equal where slots end where tariffs change.
-Mode k on pool p alone costs (e_k − r_p n_k t_k) ρ per unit: at the low rate where that is positive; on several pools its own
-energy at the low rate, the rest that it replaces at the high ones.
+In slot s the rate of pool p lies between ``low[p, s]`` and ``high[p, s]``, which are equal where
+slots end where tariffs change. Mode k on pool p alone costs (e_k − r_p n_k t_k) ρ per unit: at the
+low rate where that is positive; on several pools its own energy at the low rate, the rest that it
+replaces at the high ones.
 """
 
 from __future__ import annotations

@@ -103,7 +103,13 @@ class SiteTrainer:
     @property
     def pilot(self) -> RoutingNetwork:
         full = self.settings
-        return RoutingNetwork(str(full.network), int(full.hidden or 32), theta_of(self.sac.actor), str(full.clock), seen=str(full.seen))
+        return RoutingNetwork(
+            str(full.network),
+            int(full.hidden or 32),
+            theta_of(self.sac.actor),
+            str(full.clock),
+            seen=str(full.seen),
+        )
 
     def round(self) -> None:
         """Run one rollout, add its transitions to the replay, update the duals and take gradient
@@ -233,7 +239,8 @@ class SiteTrainer:
             kept = torch.load(path, weights_only=True)
         except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
             said = str(error).partition("\n")[0][:80]
-            raise FileFormatError(f"{path}: the state of a training cannot be read ({said}). --fresh starts again without it") from None
+            what = f"{path}: the state of a training cannot be read ({said})"
+            raise FileFormatError(f"{what}. --fresh starts again without it") from None
         mine = {"seed": self.seed, "trained on": self.names, "settings": repr(self.settings)}
         for name, value in mine.items():
             if kept.get(name) != value:

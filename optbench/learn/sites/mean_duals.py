@@ -33,7 +33,8 @@ WAITING = (-6.0, -5.0, -4.5, -4.0, -3.5, -3.0, -2.5, -2.0)
 
 @dataclass(frozen=True, eq=False)
 class DualTable:
-    """``duals[pool, slot]`` in units of fees; ``extra`` as in ``site_prices``: waiting, working on, room.
+    """``duals[pool, slot]`` in units of fees; ``extra`` as in ``site_prices``: waiting, working on,
+    room.
 
     ``name`` is "table", or "none" where all duals are zero.
     """

@@ -1,12 +1,15 @@
-"""Training the prices of planned starts: imitation of the worth of devices in hindsight, then evolution strategies on simulated days.
+"""Training the prices of planned starts: imitation of the worth of devices in hindsight, then
+evolution strategies on simulated days.
 
-Imitation: the slotted LP of an instance (``bounds.stream_program``) has duals π[p, s] of the devices of a pool in a slot;
-the network is fitted to π / unit by least squares, and the price of waiting is the best of a grid. Evolution: with z normal,
+Imitation: the slotted LP of an instance (``bounds.stream_program``) has duals π[p, s] of the
+devices of a pool in a slot; the network is fitted to π / unit by least squares, and the price of
+waiting is the best of a grid. Evolution: with z normal,
 
     loss(θ) = cost / cost₀ + 2 (w / (0.97 τ) − 1)⁺ + 5 (late − late₀)⁺ / N
     d_k = Σ over problems loss(θ + σ z_k) − loss(θ − σ z_k)        m ← 0.8 m + 0.2 mean_k z_k d_k / scale        θ ← θ − step σ m
 
-w is the mean time in the system, τ its limit; cost₀ and late₀ are those of plans where devices are free and no job waits.
+w is the mean time in the system, τ its limit; cost₀ and late₀ are those of plans where devices are
+free and no job waits.
 """
 
 from __future__ import annotations
@@ -227,7 +230,8 @@ class Evolution:
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise FileFormatError(f"{path}: the state of a training cannot be read ({error}). --fresh starts again without it") from None
+            what = f"{path}: the state of a training cannot be read ({error})"
+            raise FileFormatError(f"{what}. --fresh starts again without it") from None
         for name, value in self._mine().items():
             there = kept.get(name) if isinstance(kept, dict) else None
             if there != value:

@@ -5,8 +5,8 @@
     critics: quantile Huber loss of Z(s, a) against y        actor: E_s Σ_a π(a|s) (α log π(a|s) − min Q(s, a))
     temperature: log α falls where the entropy is above its target
 
-Expectations over options are exact, so that neither actor nor target needs a sample. With one quantile and the plain Huber
-loss the critics are those of ordinary SAC.
+Expectations over options are exact, so that neither actor nor target needs a sample. With one
+quantile and the plain Huber loss the critics are those of ordinary SAC.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Settings of training a policy for sites: the paper's mode, a corrected mode, and one switch for each difference.
+"""Settings of training a policy for sites: the paper's mode, a corrected mode, and one switch for
+each difference.
 
     paper                                           corrected
     reward  −E_unit + α_n / n                       −(u / ū) (c − least c) / least e: energy above rest and time, relative to the

@@ -1,7 +1,9 @@
-"""Energy, lateness, cost and carbon as they accrue, for rewards and for ranking. The verifier computes the value of a schedule.
+"""Energy, lateness, cost and carbon as they accrue, for rewards and for ranking. The verifier
+computes the value of a schedule.
 
-The sums are those of ``model.metrics``: a segment's energy is data, spread evenly over its length where tariffs vary; devices
-that are not busy draw their resting power; a transfer draws at the sender when the producer ends.
+The sums are those of ``model.metrics``: a segment's energy is data, spread evenly over its length
+where tariffs vary; devices that are not busy draw their resting power; a transfer draws at the
+sender when the producer ends.
 """
 
 from __future__ import annotations

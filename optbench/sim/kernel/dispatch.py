@@ -1,20 +1,24 @@
-"""List rules: one compiled dispatcher whose parameters give first come first served, backfilling, earliest finish, and so on.
+"""List rules: one compiled dispatcher whose parameters give first come first served, backfilling,
+earliest finish, and so on.
 
-A ready task i gets the key ``base_i + ready_weight · now`` and waits in its queue, smallest key first. Whenever a start can
-have become possible, the first ``depth`` tasks of the queue are tried (``strict``: up to the first that cannot begin).
-A task takes the mode k, of those its load class allows, with the least
+A ready task i gets the key ``base_i + ready_weight · now`` and waits in its queue, smallest key
+first. Whenever a start can have become possible, the first ``depth`` tasks of the queue are tried
+(``strict``: up to the first that cannot begin). A task takes the mode k, of those its load class
+allows, with the least
 
     end_weight · end + late_weight · w_i · max(0, end − deadline_i)
       + energy_weight · (energy − rest of the same devices) + units · mode_cost_k + Σ_pools devices · length · pool_cost
 
-Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a non-delay schedule). With it,
-a busy pool counts too, from the time its devices are expected; a task for which waiting is better reserves them in this pass,
-and the next tasks are planned around it.
+Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a
+non-delay schedule). With it, a busy pool counts too, from the time its devices are expected; a task
+for which waiting is better reserves them in this pass, and the next tasks are planned around it.
 
-With ``patience`` a task enters its queue as soon as its last predecessor runs. A device that is free is kept for such a
-*coming* task at the head, against a ready one of length d behind it, when it comes within patience · d.
+With ``patience`` a task enters its queue as soon as its last predecessor runs. A device that is
+free is kept for such a *coming* task at the head, against a ready one of length d behind it, when
+it comes within patience · d.
 
-A run is abandoned once a task ends later than ``cutoff − after_i``, where ``after_i`` is the time that is still needed then.
+A run is abandoned once a task ends later than ``cutoff − after_i``, where ``after_i`` is the time
+that is still needed then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Many environments in lockstep: one compiled call takes one action in each and advances to the next moment of decision.
+"""Many environments in lockstep: one compiled call takes one action in each and advances to the
+next moment of decision.
 
-The reward is minus the increase of the objective's level that counts, so that the rewards of a complete episode sum to minus
-its value. The cost is the increase of
+The reward is minus the increase of the objective's level that counts, so that the rewards of a
+complete episode sum to minus its value. The cost is the increase of
 
     overdue seconds of hard deadlines / span + Σ excess over a metric's limit / limit + time beyond the horizon / horizon
       + tasks that can never start any more
@@ -36,10 +37,24 @@ ALIVE, FINISHED, DEAD_END, STILLBORN = range(4)
 
 
 @njit(cache=True)
-def open_all(plants: Ints, states: Ints, decision_rows: Ints, views: Ints, chosen: Ints, obs: Floats, mask: Ints, out: Floats) -> None:
+def open_all(
+    plants: Ints,
+    states: Ints,
+    decision_rows: Ints,
+    views: Ints,
+    chosen: Ints,
+    obs: Floats,
+    mask: Ints,
+    out: Floats,
+) -> None:
     """Begin the chosen environments: time 0, then the first moment of decision."""
     for b in chosen:
-        plant, state, decisions, view = plant_at(plants[b]), state_at(states[b]), decisions_at(decision_rows[b]), view_at(views[b])
+        plant, state, decisions, view = (
+            plant_at(plants[b]),
+            state_at(states[b]),
+            decisions_at(decision_rows[b]),
+            view_at(views[b]),
+        )
         begin(plant, state)
         decisions.held[LISTED] = 0
         view.book[WORTH], view.book[COSTS] = 0.0, 0.0
@@ -54,13 +69,26 @@ def open_all(plants: Ints, states: Ints, decision_rows: Ints, views: Ints, chose
 
 @njit(cache=True)
 def step_all(
-    plants: Ints, states: Ints, decision_rows: Ints, views: Ints, chosen: Ints, actions: Ints, obs: Floats, mask: Ints, out: Floats
+    plants: Ints,
+    states: Ints,
+    decision_rows: Ints,
+    views: Ints,
+    chosen: Ints,
+    actions: Ints,
+    obs: Floats,
+    mask: Ints,
+    out: Floats,
 ) -> None:
     """Take one action in each of the chosen environments; those that are over are unchanged."""
     for b in chosen:
         out[b, REWARD], out[b, COST_STEP], out[b, ILLEGAL] = 0.0, 0.0, 0.0
         if out[b, STATUS] == ALIVE or out[b, STATUS] == STILLBORN:
-            plant, state, decisions, view = plant_at(plants[b]), state_at(states[b]), decisions_at(decision_rows[b]), view_at(views[b])
+            plant, state, decisions, view = (
+                plant_at(plants[b]),
+                state_at(states[b]),
+                decisions_at(decision_rows[b]),
+                view_at(views[b]),
+            )
             step_one(plant, state, decisions, view, actions[b], obs[b], mask[b], out[b])
 
 

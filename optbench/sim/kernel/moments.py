@@ -1,8 +1,10 @@
-"""Moments of decision: instants at which at least one ready task can begin in at least one mode, one decision after another.
+"""Moments of decision: instants at which at least one ready task can begin in at least one mode,
+one decision after another.
 
-A moment lists every *option* (ready task, mode) that ``can_start`` allows. A decision takes one of them, and the rest
-of the instant is the next moment; or it waits, and the next moment is the first with an option after the next event.
-Ready tasks are listed in the order in which they became ready, ties by ``plant.tie``.
+A moment lists every *option* (ready task, mode) that ``can_start`` allows. A decision takes one of
+them, and the rest of the instant is the next moment; or it waits, and the next moment is the first
+with an option after the next event. Ready tasks are listed in the order in which they became ready,
+ties by ``plant.tie``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""The observation at a moment of decision as one row of numbers: slots of ready tasks, their options, pools, the cluster.
+"""The observation at a moment of decision as one row of numbers: slots of ready tasks, their
+options, pools, the cluster.
 
-Tasks that can start fill the slots first, then those that cannot yet, both in the order in which they became ready; tasks
-beyond the slots are not part of it. Lengths are relative to the mean shortest duration, times ahead to the span (a lower estimate
-of the makespan), energies to the mean least energy of a task, weights to their mean; all are clipped to ±LIMIT. Action
-``slot · modes + k`` starts the task of a slot in the k-th mode of its kind; the last action waits for the next event.
+Tasks that can start fill the slots first, then those that cannot yet, both in the order in which
+they became ready; tasks beyond the slots are not part of it. Lengths are relative to the mean
+shortest duration, times ahead to the span (a lower estimate of the makespan), energies to the mean
+least energy of a task, weights to their mean; all are clipped to ±LIMIT. Action ``slot · modes +
+k`` starts the task of a slot in the k-th mode of its kind; the last action waits for the next
+event.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Tables of arrays for compiled code: a row of addresses outside, a tuple of bare pointers inside.
 
-Numba counts references of every array in a tuple whenever the tuple is passed: about a microsecond per call for a plant
-and a state. Pointers are not counted, a row of addresses crosses from Python in a microsecond, and rows of several plants and
-states, of any sizes, make a batch. Python keeps the arrays alive: a table must outlive every call with its row.
+Numba counts references of every array in a tuple whenever the tuple is passed: about a microsecond
+per call for a plant and a state. Pointers are not counted, a row of addresses crosses from Python
+in a microsecond, and rows of several plants and states, of any sizes, make a batch. Python keeps
+the arrays alive: a table must outlive every call with its row.
 """
 
 from __future__ import annotations

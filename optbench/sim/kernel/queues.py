@@ -1,4 +1,6 @@
-"""Heaps in compiled code: events by (time, code), and one skew heap of ready tasks per queue by (key, tie)."""
+"""Heaps in compiled code: events by (time, code), and one skew heap of ready tasks per queue by
+(key, tie).
+"""
 
 from __future__ import annotations
 

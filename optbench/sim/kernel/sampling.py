@@ -1,14 +1,17 @@
-"""Randomised list rules: draw the numbers of a rule, run it, keep the best. Later samples are drawn around good ones.
+"""Randomised list rules: draw the numbers of a rule, run it, keep the best. Later samples are drawn
+around good ones.
 
-A *fresh* sample gives task i the key Σ_f w_f · feature_fi + noise, with weights w around those of the best fresh sample so far. A
-*near* sample takes the start times of the current schedule for keys and disturbs some of them by σ (σ and their number
-are drawn): single tasks, or paths along successors. Most tasks keep their modes. Its keys are refined by a run backwards in time:
-tasks by latest end first, on reversed edges; what starts last there has the largest key in the run forwards that counts.
-How modes are chosen is drawn for every sample: time against energy and lateness, costs of modes and pools, looking ahead,
-patience.
+A *fresh* sample gives task i the key Σ_f w_f · feature_fi + noise, with weights w around those of
+the best fresh sample so far. A *near* sample takes the start times of the current schedule for keys
+and disturbs some of them by σ (σ and their number are drawn): single tasks, or paths along
+successors. Most tasks keep their modes. Its keys are refined by a run backwards in time: tasks by
+latest end first, on reversed edges; what starts last there has the largest key in the run forwards
+that counts. How modes are chosen is drawn for every sample: time against energy and lateness, costs
+of modes and pools, looking ahead, patience.
 
-A sample is the dispatcher's schedule of one rule from time 0 to the end; no schedule is changed or repaired. It
-becomes the current one when it is no worse. Schedules that miss hard deadlines or limits rank behind those that do not.
+A sample is the dispatcher's schedule of one rule from time 0 to the end; no schedule is changed or
+repaired. It becomes the current one when it is no worse. Schedules that miss hard deadlines or
+limits rank behind those that do not.
 """
 
 from __future__ import annotations
@@ -43,11 +46,12 @@ from optbench.sim.kernel.state import (
     state_at,
 )  # fmt: skip
 
-# Entries of ``tally``: samples made, how often the best improved, features; whether tasks have a choice of modes, whether the
-# objective has energy in it, whether there are deadlines.
+# Entries of ``tally``: samples made, how often the best improved, features; whether tasks have a
+# choice of modes, whether the objective has energy in it, whether there are deadlines.
 SAMPLES, BESTS, FEATURES, HAS_CHOICE, HAS_ENERGY, HAS_DEADLINES = range(6)
-# Entries of ``value``: excess and objective of the best and of the current sample, objective of the best fresh one; mean
-# duration; objective per unit of time where nothing but the makespan counts, else 0; share of near samples that are refined.
+# Entries of ``value``: excess and objective of the best and of the current sample, objective of the
+# best fresh one; mean duration; objective per unit of time where nothing but the makespan counts,
+# else 0; share of near samples that are refined.
 TOP_EXCESS, TOP, EXCESS, CURRENT, FRESH_TOP, MEAN_LENGTH, PER_TIME, REFINED = range(8)
 
 # Chosen on job shops and flexible job shops other than those of docs/results/random_rules.md.

@@ -79,10 +79,12 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
     interruptions; ``begin`` fills it.
     """
     n, p = int(plant.size[TASKS]), int(plant.size[POOLS])
-    # A fault stops at most one task per device that vanishes. Where work is not kept, there are no parts to record.
+    # A fault stops at most one task per device that vanishes. Where work is not kept, there are no
+    # parts to record.
     stopped = int(np.minimum(np.maximum(plant.fault_devices, 0), n).sum()) + interruptions
     parts = stopped if plant.size[PREEMPTIVE] else 0
-    # Every task waits for one event at most, its end or its data; room for as many that are no longer waited for.
+    # Every task waits for one event at most, its end or its data; room for as many that are no
+    # longer waited for.
     events = (2 * n if plant.size[SENDS] or stopped else n) + 8
 
     def ints(length: int) -> Ints:

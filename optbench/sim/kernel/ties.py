@@ -53,7 +53,9 @@ def _gathered(values: Words, rows: Ints, order: Ints, size: int) -> Words:
 
 
 def _mix(word: Words) -> Words:
-    """A bijection of 64-bit words without visible structure (the finaliser of a multiplicative hash)."""
+    """A bijection of 64-bit words without visible structure (the finaliser of a multiplicative
+    hash).
+    """
     with np.errstate(over="ignore"):
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

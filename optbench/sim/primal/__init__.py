@@ -1,4 +1,5 @@
-"""Compiled heuristics for the makespan: tabu search for shops, a genetic search over lists for projects.
+"""Compiled heuristics for the makespan: tabu search for shops, a genetic search over lists for
+projects.
 
 ``Improver`` runs one of them per thread until a time, a target or an amount of work is reached.
 """

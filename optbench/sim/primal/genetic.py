@@ -1,8 +1,10 @@
-"""A genetic search over task lists for projects: tasks that take several devices of several pools at a time.
+"""A genetic search over task lists for projects: tasks that take several devices of several pools
+at a time.
 
-An individual is a list of tasks compatible with the precedence, and a row (duration and demands) per task. It is decoded by
-the serial scheme (each task as early as precedence and pools allow), then shifted right and left again (double justification,
-Valls, Ballestín and Quintanilla 2005), which shortens most schedules. Children come from a two-point crossover of lists.
+An individual is a list of tasks compatible with the precedence, and a row (duration and demands)
+per task. It is decoded by the serial scheme (each task as early as precedence and pools allow),
+then shifted right and left again (double justification, Valls, Ballestín and Quintanilla 2005),
+which shortens most schedules. Children come from a two-point crossover of lists.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def decode(ptr, before, release, rows, order, row, start, used):  # type: ignore
 
 @inner()
 def justify(graph, rows, order, row, start, used, rank, makespan):  # type: ignore[no-untyped-def]
-    """Shift right, then left: lists by latest end, then by earliest start. Ties keep the order they had."""
+    """Shift right, then left: lists by latest end, then by earliest start. Ties keep the order they
+    had.
+    """
     n = len(order)
     duration = rows[0]
     key = np.empty(n, np.int64)

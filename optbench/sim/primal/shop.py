@@ -114,7 +114,9 @@ def columns(count: int, size: int) -> tuple[Ints, ...]:
 
 
 def list_schedule(instance: Instance, priority: Ints) -> tuple[Ints, Ints]:
-    """A schedule task by task in an order compatible with the precedence, each in the row that ends first."""
+    """A schedule task by task in an order compatible with the precedence, each in the row that ends
+    first.
+    """
     pairs = instance.pairs
     ptr, machine, length = pairs.ptr.tolist(), instance.modes.primary[pairs.mode].tolist(), pairs.duration.tolist()
     ready = instance.tasks.release.astype(np.int64).tolist()

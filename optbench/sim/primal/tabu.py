@@ -1,10 +1,13 @@
-"""Tabu search on the disjunctive graph of a shop: every task on one of its machines, one task at a time on each.
+"""Tabu search on the disjunctive graph of a shop: every task on one of its machines, one task at a
+time on each.
 
-A solution is a sequence per machine (links ``before`` and ``after``) and a row (machine and length) per task. With heads r
-and tails q (own length included) by longest paths, moves are those of Balas and Vazacopoulos restricted to block ends (N6):
-a task of a critical block goes behind its last or before its first task, or the last or first one inward; and every task of
-the critical path with other rows goes to every feasible gap of their machines (Mastrolilli and Gambardella 2000, with the
-heads and tails of the present graph). Moves are estimated by the longest path through the tasks they touch.
+A solution is a sequence per machine (links ``before`` and ``after``) and a row (machine and length)
+per task. With heads r and tails q (own length included) by longest paths, moves are those of Balas
+and Vazacopoulos restricted to block ends (N6): a task of a critical block goes behind its last or
+before its first task, or the last or first one inward; and every task of the critical path with
+other rows goes to every feasible gap of their machines (Mastrolilli and Gambardella 2000, with the
+heads and tails of the present graph). Moves are estimated by the longest path through the tasks
+they touch.
 """
 
 from __future__ import annotations
@@ -121,7 +124,9 @@ def head_by_job(shop, sol, r, i):  # type: ignore[no-untyped-def]
 
 @inner()
 def estimate_sequence(shop, sol, r, q, seq, size, first_before, last_after, heads):  # type: ignore[no-untyped-def]
-    """Longest path through consecutive tasks of one machine in a new order, between fixed neighbours."""
+    """Longest path through consecutive tasks of one machine in a new order, between fixed
+    neighbours.
+    """
     length = sol[3]
     end = 0 if first_before < 0 else r[first_before] + length[first_before]
     for k in range(size):

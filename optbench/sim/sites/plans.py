@@ -90,7 +90,9 @@ def cheapest_modes(grid: ModeGrid) -> tuple[Ints, Ints]:
 
 
 def plans_of(board: BookingTable, fee: Floats, *, mu: float, kappa: float, patience_h: float, room: float) -> Plans:
-    """``fee[pool, slot]`` is what a device costs per second, ``mu`` a second of a job, ``kappa`` one after the last arrival."""
+    """``fee[pool, slot]`` is what a device costs per second, ``mu`` a second of a job, ``kappa``
+    one after the last arrival.
+    """
     instance, modes = board.instance, board.instance.modes
     net_w = modes.energy_per_unit_j / modes.time_per_unit_s - instance.mode_rest_w
 

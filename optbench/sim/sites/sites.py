@@ -73,7 +73,9 @@ class ModeGrid:
         return self.of_mode(modes.energy_per_unit_j - rest * modes.time_per_unit_s, np.inf)
 
     def pick_cheapest(self, cost: Floats) -> Ints:
-        """``pick[k, p, free]``: the mode of least cost of at most so many devices; ties in order of devices, then of clocks."""
+        """``pick[k, p, free]``: the mode of least cost of at most so many devices; ties in order of
+        devices, then of clocks.
+        """
         kinds, pools, widest, _ = self.mode_at.shape
         out = np.full((kinds, pools, widest + 1), NONE, dtype=np.int64)
         for free in range(1, widest + 1):
@@ -85,20 +87,26 @@ class ModeGrid:
 
     @cached_property
     def best_clock(self) -> Ints:
-        """``best_clock[k, p, n]``: the clock of least energy per unit on n devices (row 0 is empty)."""
+        """``best_clock[k, p, n]``: the clock of least energy per unit on n devices (row 0 is
+        empty).
+        """
         best = self.energy_j.argmin(axis=3)
         return np.concatenate((np.zeros((*best.shape[:2], 1), dtype=np.int64), best), axis=2)
 
     @cached_property
     def fit(self) -> Ints:
-        """``fit[k, p, free]``: the most devices, at most so many, with a mode; 0 where there is none."""
+        """``fit[k, p, free]``: the most devices, at most so many, with a mode; 0 where there is
+        none.
+        """
         devices = np.arange(1, self.widest + 1)
         most = np.maximum.accumulate(np.where(self.exists.any(axis=3), devices, 0), axis=2)
         return np.concatenate((np.zeros((*most.shape[:2], 1), dtype=np.int64), most), axis=2)
 
     @cached_property
     def filled(self) -> Ints:
-        """``mode_at`` where a clock that has no mode stands for the next lower one, else the next higher one, that has."""
+        """``mode_at`` where a clock that has no mode stands for the next lower one, else the next
+        higher one, that has.
+        """
         clocks = np.arange(self.mode_at.shape[3])
         lower = np.maximum.accumulate(np.where(self.exists, clocks, -1), axis=3)
         first = np.where(self.exists.any(axis=3), self.exists.argmax(axis=3), 0)[..., None]

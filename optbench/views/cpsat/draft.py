@@ -4,18 +4,21 @@
     x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other replaces
     e_i = s_i + Σ_k p_ik x_ik                    end
 
-**Coarse times.** With more ticks than MAX_TICKS_EXPONENT allows, the model is a relaxation in ticks that are ``coarse`` = g
-times as long: s' = floor(s/g); durations, lags, ingress latencies, deadlines and the end are rounded down. It contains every schedule:
+**Coarse times.** With more ticks than MAX_TICKS_EXPONENT allows, the model is a relaxation in ticks
+that are ``coarse`` = g times as long: s' = floor(s/g); durations, lags, ingress latencies,
+deadlines and the end are rounded down. It contains every schedule:
 
 - floor(s/g) + floor(p/g) ≤ floor((s + p)/g) keeps precedence, deadlines and the end;
-- tasks that run together at coarse tick t ran together at tick g (t + 1) − 1, which keeps pools, and power caps where modes do
+- tasks that run together at coarse tick t ran together at tick g (t + 1) − 1, which keeps pools,
+and power caps where modes do
   not draw less than rest (resources.py).
 
-Metrics use the true energies and g e' ≤ e, so that a bound of the model is one of the instance. A solution is an
-order and modes: ``CpsatView.schedule`` starts tasks in that order as early as the true times allow.
+Metrics use the true energies and g e' ≤ e, so that a bound of the model is one of the instance. A
+solution is an order and modes: ``CpsatView.schedule`` starts tasks in that order as early as the
+true times allow.
 
-Every further variable is a function of these, and is registered with that function, so that a schedule becomes a complete
-hint. A literal that is always true is written None.
+Every further variable is a function of these, and is registered with that function, so that a
+schedule becomes a complete hint. A literal that is always true is written None.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The same instance in coarser ticks, where that is exact.
 
-Let g divide every duration, lag, release, ingress latency, deadline and change of a tariff, and the horizon,
-in ticks. In any feasible schedule keep the modes and the order of all starts and ends: what is left
-are differences of starts bounded by multiples of g.
+Let g divide every duration, lag, release, ingress latency, deadline and change of a tariff, and the
+horizon, in ticks. In any feasible schedule keep the modes and the order of all starts and ends:
+what is left are differences of starts bounded by multiples of g.
 
 - Without tariffs that vary, every metric rises with every end, and limits bound metrics from above:
   the least solution of the
@@ -14,7 +14,8 @@ are differences of starts bounded by multiples of g.
 
 So some optimum starts everything at a multiple of g. What was declared in whole seconds has small
 numbers again in ticks of a nanosecond: CP-SAT is faster with them, and more objectives have an
-exact scale. """
+exact scale.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@
                    g_ik(s) = energy_ik/p_ik ∫_s^{s+p_ik} rate_a dt − step Σ_r rest_r n_ikr ∫_s^{s+p_ik} rate_r dt
                    G(H) = step Σ_r rest_r count_r ∫_0^H rate_r dt
 
-H is the fixed horizon or M. Rates are piecewise constant with whole-tick changes, so that g and G are linear between a few
-whole ticks. With one literal l_q per piece and w_q ticks into it, g = Σ_q low_q l_q + slope_q w_q, exactly.
+H is the fixed horizon or M. Rates are piecewise constant with whole-tick changes, so that g and G
+are linear between a few whole ticks. With one literal l_q per piece and w_q ticks into it, g = Σ_q
+low_q l_q + slope_q w_q, exactly.
 """
 
 from __future__ import annotations
@@ -231,7 +232,8 @@ class Argument:
 
 
 def draft_pieces(draft: Draft, argument: Argument, literal: Literal, cuts: tuple[int, ...]) -> list[tuple[Literal, Literal]]:
-    """For each piece [cuts_k, cuts_k+1): the literal that the argument lies in it, and how far it lies beyond its first tick.
+    """For each piece [cuts_k, cuts_k+1): the literal that the argument lies in it, and how far it
+    lies beyond its first tick.
 
         Σ_k l_k = literal,   0 ≤ w_k ≤ (cuts_k+1 − 1 − cuts_k) l_k,   time = Σ_k cuts_k l_k + w_k if the literal holds
 

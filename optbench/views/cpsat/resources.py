@@ -7,8 +7,9 @@
     load of pool r   Σ_{i ∈ I} p_ik n_ikr x_ik ≤ count_r (M − min_I head_i − min_I tail_i)        (redundant, nested sets I;
                      M is the end of time where the model has no makespan and the set could exceed it)
 
-z_ia says that i runs with primary pool a. A negative δ (a mode that draws less than the devices it keeps from resting) is
-a demand |δ| at all times except while it runs: [0, s_i) and [e_i, T), or all of [0, T) in another mode, under a cap raised by |δ|.
+z_ia says that i runs with primary pool a. A negative δ (a mode that draws less than the devices it
+keeps from resting) is a demand |δ| at all times except while it runs: [0, s_i) and [e_i, T), or all
+of [0, T) in another mode, under a cap raised by |δ|.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def _complement(draft: Draft, place: int, task: int, row: int) -> list[cp_model.
     """
     literal, start = draft.present[row], draft.start[task]
     end, name = start + draft.duration[row], f"{place}_{task}_{draft.mode[row]}"
-    if start.domain.min() + draft.duration[row] > draft.last:  # it cannot end in time, and CP-SAT rejects intervals of negative length
+    if start.domain.min() + draft.duration[row] > draft.last:  # CP-SAT rejects negative lengths
         draft.model.add_bool_or([] if literal is None else [literal.negated()])
         return [draft.spanning(0, draft.last, None, f"without{name}")]
     out = [

@@ -5,8 +5,8 @@ the model minimises
 
     F = Σ C_j v_j − F_0,    C_j = floor(S c_j),    F_0 = Σ min(C_j l_j, C_j u_j)
 
-F_0 is a lower bound for every choice of variables, so that F ≥ 0 holds without any search: 0, which CP-SAT
-returns as a bound where it has proved nothing, is valid. With o_j = C_j − S c_j, F + F_0 − S
+F_0 is a lower bound for every choice of variables, so that F ≥ 0 holds without any search: 0, which
+CP-SAT returns as a bound where it has proved nothing, is valid. With o_j = C_j − S c_j, F + F_0 − S
 (f − c0) = Σ o_j v_j lies between −loss and charge,
 
     charge = Σ max(o_j l_j, o_j u_j),    loss = −Σ min(o_j l_j, o_j u_j),
@@ -23,7 +23,8 @@ digits save (sums.py).
 
 A limit f ≤ r becomes F ≤ floor(S (r + slack − c0) − F_0 + charge): it cuts off no schedule that the
 verifier accepts. The inner rounding goes the other way: whatever satisfies it is accepted, though
-some schedule may be missed. """
+some schedule may be missed.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ MAX_EXACT_SUM, MAX_EXACT_COEFFICIENT = 2.0**54, 2.0**31
 # small numbers are searched faster, by factors of a thousand where prices vary over millions of
 # ticks.
 TARGET_SUM, SMALL_COEFFICIENT = 2.0**31, 2.0**12
-# An exact scale whose sums exceed the aim by no more than this is searched as fast as the coarse one,
-# and nothing has to be searched again.
+# An exact scale whose sums exceed the aim by no more than this is searched as fast as the coarse
+# one, and nothing has to be searched again.
 NEAR_TARGET = 2.0**6
 # Largest coefficients of the scales after the coarse one. CP-SAT 9.15 cut off optima where products
 # of two coefficients exceeded 64 bits.

@@ -1,4 +1,5 @@
-"""The environment view: an instance as a Gymnasium environment, one at a time or many in lockstep."""
+"""The environment view: an instance as a Gymnasium environment, one at a time or many in lockstep.
+"""
 
 from optbench.views.env.batch import Batch
 from optbench.views.env.layout import Layout, layout_of

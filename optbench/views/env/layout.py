@@ -109,7 +109,8 @@ def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> Vi
     if not 0 <= level < levels:
         raise EnvError(f"level is {level}; the objective of {instance.name!r} has levels 0 to {levels - 1}")
     if instance.is_open:
-        raise EnvError(f"{instance.name!r} may leave work undone at its horizon, which rewards per step do not express; require all work completed")
+        why = "which rewards per step do not express; require all work completed"
+        raise EnvError(f"{instance.name!r} may leave work undone at its horizon, {why}")
     known, pairs, n = windows(instance), instance.pairs, instance.num_tasks
     least = np.full(n, np.inf)
     np.minimum.at(least, pairs.task, pairs.energy_j)

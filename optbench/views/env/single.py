@@ -16,16 +16,19 @@ from optbench.views.env.layout import EnvError, Observation
 
 
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
-    """A step starts one ready task in one mode, or waits for the next event; ``optbench.sim.kernel.observe`` names the features.
+    """A step starts one ready task in one mode, or waits for the next event;
+    ``optbench.sim.kernel.observe`` names the features.
 
-    The reward is minus the increase of the objective (of ``level``, where it has several), so that the rewards of a complete
-    episode sum to minus the verifier's value. ``info["cost"]`` is the increase of what ``optbench.sim.kernel.fleet`` defines.
-    An action that is not allowed does nothing and costs a step, or raises (``illegal="error"``). An episode terminates when
-    every task has ended or nothing that is left can ever start (then ``info["verdict"]`` is None); it is truncated after
-    ``max_steps``, by default more than any legal episode takes. A source that is a problem makes a new instance per reset.
+    The reward is minus the increase of the objective (of ``level``, where it has several), so that
+    the rewards of a complete episode sum to minus the verifier's value. ``info["cost"]`` is the
+    increase of what ``optbench.sim.kernel.fleet`` defines. An action that is not allowed does
+    nothing and costs a step, or raises (``illegal="error"``). An episode terminates when every task
+    has ended or nothing that is left can ever start (then ``info["verdict"]`` is None); it is
+    truncated after ``max_steps``, by default more than any legal episode takes. A source that is a
+    problem makes a new instance per reset.
 
-    For another observation (a graph, say) override ``observation`` and set ``observation_space``; ``seat`` has instance,
-    plant and state, ``slot_task`` what actions refer to.
+    For another observation (a graph, say) override ``observation`` and set ``observation_space``;
+    ``seat`` has instance, plant and state, ``slot_task`` what actions refer to.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium declares it)

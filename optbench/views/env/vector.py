@@ -1,4 +1,6 @@
-"""Many environments as one Gymnasium vector environment: one compiled call steps them all, whatever their sizes."""
+"""Many environments as one Gymnasium vector environment: one compiled call steps them all, whatever
+their sizes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The graph view: an instance as a PyG ``HeteroData``; torch and PyG are imported when a graph is made.
+"""The graph view: an instance as a PyG ``HeteroData``; torch and PyG are imported when a graph is
+made.
 
-``graph_of(instance)`` is the static graph; ``with_state`` writes a state into the last columns of each kind of node;
-``physical`` reads values back in their units. ``feature_columns.py`` defines the columns, ``node_tables.py`` the rows.
+``graph_of(instance)`` is the static graph; ``with_state`` writes a state into the last columns of
+each kind of node; ``physical`` reads values back in their units. ``feature_columns.py`` defines the
+columns, ``node_tables.py`` the rows.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def graph_of(instance: Instance, *, links: bool = True, double: bool = False) -> InstanceGraph:
-    """The graph of an instance, in single precision unless ``double``; ``links=False`` leaves out the pool-to-pool edges."""
+    """The graph of an instance, in single precision unless ``double``; ``links=False`` leaves out
+    the pool-to-pool edges.
+    """
     from optbench.views.graph.hetero import to_hetero
 
     return to_hetero(tables_of(instance, links=links), double)

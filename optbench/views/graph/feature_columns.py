@@ -1,12 +1,13 @@
 """Names and places of every feature, and how its values are scaled.
 
-A column has a *measure*. Those in LOGARITHMIC are stored as log(1 + value / scale), those in RATIO as value / scale, ``share``
-(0 to 1), ``flag`` (0 or 1) and ``plain`` as they are; the scales are those of the instance (``scales.Scales``), so that graphs of
-small and large instances have similar values and every value can be recovered (``physical``). The logarithms of the scales are features of the
-cluster.
+A column has a *measure*. Those in LOGARITHMIC are stored as log(1 + value / scale), those in RATIO
+as value / scale, ``share`` (0 to 1), ``flag`` (0 or 1) and ``plain`` as they are; the scales are
+those of the instance (``scales.Scales``), so that graphs of small and large instances have similar
+values and every value can be recovered (``physical``). The logarithms of the scales are features of
+the cluster.
 
-Of every kind of node, the columns in STATIC come first and those in DYNAMIC last; in a static graph these describe the
-moment before anything has started.
+Of every kind of node, the columns in STATIC come first and those in DYNAMIC last; in a static graph
+these describe the moment before anything has started.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ Columns = Mapping[str, str]
 
 NODE_TYPES = ("task", "device", "node", "cluster")
 
-# Values in s, J, W, GB, as weights and as numbers of things; and in GB of memory, USD per kWh and g per kWh.
+# Values in s, J, W, GB, as weights and as numbers of things; and in GB of memory, USD per kWh and g
+# per kWh.
 LOGARITHMIC = ("time", "energy", "power", "data", "weight", "count")
 RATIO = ("memory", "price", "carbon")
 

@@ -30,11 +30,13 @@ from optbench.views.graph.scales import Scales
 
 
 class InstanceGraph(HeteroData):  # type: ignore[misc]
-    """``x_dict``, ``edge_index_dict`` and ``edge_attr_dict`` by kind, and the pairs of task and mode that can be chosen.
+    """``x_dict``, ``edge_index_dict`` and ``edge_attr_dict`` by kind, and the pairs of task and
+    mode that can be chosen.
 
-    ``pair_task``, ``pair_mode`` and ``pair_attr`` (columns PAIR) are the rows of ``instance.pairs``; ``pair`` of the edges
-    (task, runs_on, device) and of their reverses is the pair behind each edge. ``scales`` are the fields of ``Scales``.
-    In a batch, tasks and pairs are numbered on; modes are not.
+    ``pair_task``, ``pair_mode`` and ``pair_attr`` (columns PAIR) are the rows of
+    ``instance.pairs``; ``pair`` of the edges (task, runs_on, device) and of their reverses is the
+    pair behind each edge. ``scales`` are the fields of ``Scales``. In a batch, tasks and pairs are
+    numbered on; modes are not.
     """
 
     def __inc__(self, key: str, value: Any, store: Any = None, *args: Any, **options: Any) -> Any:

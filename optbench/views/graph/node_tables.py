@@ -1,8 +1,9 @@
 """The graph as numpy tables: nodes, edges and pairs of task and mode, in the order of the instance.
 
-Task i is row i and pool p is device row p. Place 0 is the one cluster row, place q > 0 is node row q - 1. There is an edge
-(task, runs_on, device) for each pair of ``instance.pairs`` and each pool that its mode needs, in the order of the pairs; so a
-mode of several pools has several edges, one without pools none, and the pairs are the table of all that can be chosen.
+Task i is row i and pool p is device row p. Place 0 is the one cluster row, place q > 0 is node row
+q - 1. There is an edge (task, runs_on, device) for each pair of ``instance.pairs`` and each pool
+that its mode needs, in the order of the pairs; so a mode of several pools has several edges, one
+without pools none, and the pairs are the table of all that can be chosen.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from optbench.views.graph.scales import Scales, scales_of
 
 @dataclass(frozen=True, eq=False)
 class GraphTables:
-    """``nodes`` by kind; per edge type the ``ends`` (2 x edges) and the features; per pair task, mode and features.
+    """``nodes`` by kind; per edge type the ``ends`` (2 x edges) and the features; per pair task,
+    mode and features.
 
     ``edge_pair`` is the pair behind each edge (task, runs_on, device).
     """

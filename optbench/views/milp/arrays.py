@@ -20,7 +20,9 @@ Entries = tuple[Any, Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A block of variables; ``label[c]`` is the index of the c-th one, ``first`` its column in the whole model."""
+    """A block of variables; ``label[c]`` is the index of the c-th one, ``first`` its column in the
+    whole model.
+    """
 
     name: str
     label: Ints
@@ -37,7 +39,9 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A block of rows lower <= A x <= upper, each with one finite side or two equal ones; A by rows (CSR)."""
+    """A block of rows lower <= A x <= upper, each with one finite side or two equal ones; A by rows
+    (CSR).
+    """
 
     name: str
     label: Ints
@@ -123,7 +127,8 @@ class MilpArrays:
         return float(self.cost @ x) + self.constant
 
     def worst_violation(self, x: Floats) -> tuple[float, str]:
-        """Largest amount by which a point breaks a bound or a row, and the name of what it breaks."""
+        """Largest amount by which a point breaks a bound or a row, and the name of what it breaks.
+        """
         from scipy.sparse import csr_array
 
         ptr, col, value = self.matrix

@@ -54,7 +54,8 @@ def time_indexed_size(base: Frame) -> Size:
     if prices_end(base):
         written, with_columns = outlast_coefficients(base, begin, number)
         ticks += written if written <= MAX_OUTLAST else with_columns
-    # Precedence: at most this, or the aggregated rows; transfers are linked to the starts of both tasks.
+    # Precedence: at most this, or the aggregated rows; transfers are linked to the starts of both
+    # tasks.
     starts, edges = np.concatenate(([0.0], np.cumsum(size)))[pairs.ptr], base.instance.edges
     per_task = np.diff(starts)
     linked = float((per_task[edges.source] + per_task[edges.target]).sum())

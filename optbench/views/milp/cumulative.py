@@ -1,18 +1,21 @@
-"""Pools of several devices and power caps in the disjunctive formulation, as flows of devices and of watts.
+"""Pools of several devices and power caps in the disjunctive formulation, as flows of devices and
+of watts.
 
-A resource with room R is held by task i, in mode k, at an amount a_ik while it runs. Each amount a_ik > 0 is *acquired* at
-the start of i and *released* at its end; a mode that lowers the use (a_ik < 0: a node whose secondary devices stop resting)
-releases −a_ik at its start and acquires it at its end. With f_uv what event v acquires of that which event u released:
+A resource with room R is held by task i, in mode k, at an amount a_ik while it runs. Each amount
+a_ik > 0 is *acquired* at the start of i and *released* at its end; a mode that lowers the use (a_ik
+< 0: a node whose secondary devices stop resting) releases −a_ik at its start and acquires it at its
+end. With f_uv what event v acquires of that which event u released:
 
     flow_in[r,v]      Σ_u f_uv + f_source,v  =  Σ_k a_ik mode[i,k]      what v acquires comes from somewhere,
     flow_out[r,u]     Σ_v f_uv               <= Σ_k a_jk mode[j,k]      nothing is passed on that was not released,
     flow_source[r]    Σ_v f_source,v         <= R,
     flow_link[r,u,v]  f_uv                   <= F_uv before[u,v]        and only if u comes at or before v.
 
-*Correct at ties.* All that is acquired by a time τ comes from the source or from events at or before τ, so acquired(τ) <= R +
-released(τ), and the use at τ, which is acquired(τ) − released(τ), is at most R: whatever starts together, and without any
-order among equal starts. Conversely, a schedule within R serves its acquisitions in the order of time: what may serve a later
-one includes what may serve an earlier one, so first come, first served never runs short.
+*Correct at ties.* All that is acquired by a time τ comes from the source or from events at or
+before τ, so acquired(τ) <= R + released(τ), and the use at τ, which is acquired(τ) − released(τ),
+is at most R: whatever starts together, and without any order among equal starts. Conversely, a
+schedule within R serves its acquisitions in the order of time: what may serve a later one includes
+what may serve an earlier one, so first come, first served never runs short.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from optbench.views.milp.event_points import Events
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """A flow: ``number`` names it in labels (the pool, or the number of pools plus the place of a power cap)."""
+    """A flow: ``number`` names it in labels (the pool, or the number of pools plus the place of a
+    power cap).
+    """
 
     number: int
     pair: Ints

@@ -1,6 +1,8 @@
-"""The disjunctive formulation: when each task starts, in which mode, and which of two tasks comes first.
+"""The disjunctive formulation: when each task starts, in which mode, and which of two tasks comes
+first.
 
-Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and events u (2i: start of i, 2i + 1: its end):
+Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and events u (2i: start of i,
+2i + 1: its end):
 
     start[i]       in [head_i, latest_i − min_k p_ik]
     mode[i,k]      1 when i runs in mode k                                                            binary
@@ -22,8 +24,9 @@ Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows
     work[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head and tail on p (implied)
     limit_m        metric m <= its limit
 
-Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by differences of whole
-numbers, every metric rises with time, so the least solution is whole and no worse. ``schedule_from`` takes that solution.
+Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by
+differences of whole numbers, every metric rises with time, so the least solution is whole and no
+worse. ``schedule_from`` takes that solution.
 """
 
 from __future__ import annotations
@@ -280,7 +283,9 @@ class Disjunctive:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The metrics as linear functions; ``makespan`` and ``tardy`` are the first columns of those blocks."""
+    """The metrics as linear functions; ``makespan`` and ``tardy`` are the first columns of those
+    blocks.
+    """
 
     base: Frame
     sent: Transfers

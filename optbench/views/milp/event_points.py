@@ -16,7 +16,8 @@ from optbench.views.milp.frame import Frame
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Earliest and latest time of each event, and ``reach[i, j]``: j comes after i by precedence."""
+    """Earliest and latest time of each event, and ``reach[i, j]``: j comes after i by precedence.
+    """
 
     base: Frame
     earliest: Floats

@@ -1,8 +1,10 @@
-"""Common parts of both formulations: the end of time, latest ends, rates of metrics per joule, and the transfer block.
+"""Common parts of both formulations: the end of time, latest ends, rates of metrics per joule, and
+the transfer block.
 
-**Transfers.** Let u_ar = 1 when the producer of edge e runs on pool a and ends in tariff period r (one period where no
-varying tariff matters), v_b = 1 when its consumer runs on pool b. The product w_abr = u_ar v_b of an edge whose lag or
-energy depends on the pools is linear and exact, since one u and one v are 1:
+**Transfers.** Let u_ar = 1 when the producer of edge e runs on pool a and ends in tariff period r
+(one period where no varying tariff matters), v_b = 1 when its consumer runs on pool b. The product
+w_abr = u_ar v_b of an edge whose lag or energy depends on the pools is linear and exact, since one
+u and one v are 1:
 
     Σ_b w_abr = u_ar        Σ_a,r w_abr = v_b        w >= 0, no variable where a and b are not linked.
 """
@@ -109,7 +111,9 @@ class Carriers:
 
 @dataclass(frozen=True, eq=False)
 class Transfers:
-    """The block of transfer variables: column ``first + c`` is for ``edge[c]`` from ``sender[c]`` to ``receiver[c]``."""
+    """The block of transfer variables: column ``first + c`` is for ``edge[c]`` from ``sender[c]``
+    to ``receiver[c]``.
+    """
 
     first: int
     edge: Ints

@@ -1,4 +1,6 @@
-"""Rows of the time-indexed formulation that hold at every tick: devices of each pool and power at each capped place."""
+"""Rows of the time-indexed formulation that hold at every tick: devices of each pool and power at
+each capped place.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Metrics as linear functions of the columns: constant and coefficients.
 
-A pair (task i, mode k) that runs from s to e adds, to a metric with rate ρ_p(τ) per joule at pool p (1 for energy),
+A pair (task i, mode k) that runs from s to e adds, to a metric with rate ρ_p(τ) per joule at pool p
+(1 for energy),
 
     energy_ik · mean of ρ_primary over [s, e)  −  Σ_p n_kp rest_p step ∫_s^e ρ_p
 
@@ -65,7 +66,9 @@ def rest_until(base: Frame, metric: str, t: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PricedTerms:
-    """Metrics of the time-indexed form. ``ended`` is the column ``makespan``, or with ``first_tick`` the first ``unfinished``."""
+    """Metrics of the time-indexed form. ``ended`` is the column ``makespan``, or with
+    ``first_tick`` the first ``unfinished``.
+    """
 
     base: Frame
     x: Starts

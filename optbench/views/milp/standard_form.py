@@ -17,7 +17,9 @@ SENSES = {-1: ">=", 0: "=", 1: "<="}
 
 @dataclass(frozen=True, eq=False)
 class StandardForm:
-    """sign · (cost x + constant) minimised over the bounds and rows; A by rows. ``sign`` is −1 for a model that maximises."""
+    """sign · (cost x + constant) minimised over the bounds and rows; A by rows. ``sign`` is −1 for
+    a model that maximises.
+    """
 
     column_names: list[str]
     row_names: list[str]

@@ -7,7 +7,8 @@ Variables, for task i, mode k, tick t, edge e, pools a and b, tariff period r:
     makespan          C >= every end
     unfinished[t]     z_t >= [makespan > t], for t in [C0, end), C0 the critical path
 
-With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the set of tasks without successors:
+With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the set of tasks without
+successors:
 
     assign[i]         u_i = 1
     precede[e,c,t]    Σ_{k in c, s <= t} start[j,k,s] <= Σ_{k,s: s + p_ik + l_kc <= t} start[i,k,s]   (disaggregated)
@@ -18,12 +19,14 @@ With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the 
     outlast[i,t]      z_t >= Σ_{k,s: s + p_ik > t} start[i,k,s], i in A          (completion.py: or by columns ``running``)
     limit[m]          metric m <= its limit
 
-The disaggregated rows are written for each class c of consumer modes with the same lag l_kc from every producer mode, and once
-more for all consumer modes together with the smallest lags when there are several classes; only for t where they can bind.
-They are stronger and larger: the aggregated form is used beyond DISAGGREGATED_NONZEROS. Rows of ``busy`` and ``power`` that no
-choice of starts can break are left out. Makespan-dependent cost: where a varying tariff meets resting power that is paid
-until completion, the cumulated tariff at the makespan is A(C0) + Σ_t z_t (A(t + 1) − A(t)) and the makespan is C0 + Σ_t z_t;
-otherwise C is linear in all metrics. Every other metric is a coefficient of ``start`` and ``send``, see priced.py.
+The disaggregated rows are written for each class c of consumer modes with the same lag l_kc from
+every producer mode, and once more for all consumer modes together with the smallest lags when there
+are several classes; only for t where they can bind. They are stronger and larger: the aggregated
+form is used beyond DISAGGREGATED_NONZEROS. Rows of ``busy`` and ``power`` that no choice of starts
+can break are left out. Makespan-dependent cost: where a varying tariff meets resting power that is
+paid until completion, the cumulated tariff at the makespan is A(C0) + Σ_t z_t (A(t + 1) − A(t)) and
+the makespan is C0 + Σ_t z_t; otherwise C is linear in all metrics. Every other metric is a
+coefficient of ``start`` and ``send``, see priced.py.
 """
 
 from __future__ import annotations
@@ -50,7 +53,9 @@ DISAGGREGATED_NONZEROS = 400_000
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """The block ``start``: of pair q (task and mode) columns ``ptr[q]`` to ``ptr[q + 1]``, ticks from ``begin[q]`` on."""
+    """The block ``start``: of pair q (task and mode) columns ``ptr[q]`` to ``ptr[q + 1]``, ticks
+    from ``begin[q]`` on.
+    """
 
     ptr: Ints
     begin: Ints
@@ -85,7 +90,9 @@ def prices_end(base: Frame) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class TimeIndexed:
-    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if there is one."""
+    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if
+    there is one.
+    """
 
     instance: Instance
     end: float | None = None

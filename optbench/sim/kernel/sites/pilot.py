@@ -1,18 +1,22 @@
-"""Networks that choose an option, evaluated in compiled code from float32 weights; layers of ReLU, y = x W + b.
+"""Networks that choose an option, evaluated in compiled code from float32 weights; layers of ReLU,
+y = x W + b.
 
-SHARED, one small network for all options, whatever sites there are; o of an option, s of its site, g of the whole:
+SHARED, one small network for all options, whatever sites there are; o of an option, s of its site,
+g of the whole:
 
     m = mean over sites of relu(s A + g B + a)        z = relu(o U + s V + g W + m M + b)
     score = relu(z X + c) · y + d
 
-FLAT, the encoder of the CHSAC-AF paper on g and all s, with a head for sites and one for numbers of devices:
+FLAT, the encoder of the CHSAC-AF paper on g and all s, with a head for sites and one for numbers of
+devices:
 
     h = relu(relu(relu(x W1 + b1) W2 + b2) W3 + b3)        score(pool, n) = log softmax(h D + d)_pool + log softmax(h N + e)_n
 
-INPUTS, no network: score = −cost, the cost that the two above are fed (``site_view``); the best option is taken.
+INPUTS, no network: score = −cost, the cost that the two above are fed (``site_view``); the best
+option is taken.
 
-An option is drawn from the softmax of the scores of the legal ones (or the best one is taken). ``theta`` holds the arrays above
-one after the other, in the order in which the formulas name them.
+An option is drawn from the softmax of the scores of the legal ones (or the best one is taken).
+``theta`` holds the arrays above one after the other, in the order in which the formulas name them.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ KIND, HIDDEN, GREEDY = range(3)
 # over the time until the next decision: seconds, and seconds times waiting jobs.
 REGRET_J, NET_J, ENERGY_J, UNITS, DEVICES, SERVICE_S, PASSED_S, WAITED_S, LONGEST, PRICE, OVER = range(11)
 NUM_MEASURED = 11
-# Entries of ``dual``: the budget in seconds (inf: none), the step of log price per relative error, the range of the price.
+# Entries of ``dual``: the budget in seconds (inf: none), the step of log price per relative error,
+# the range of the price.
 BUDGET_S, GAIN, LEAST_W, MOST_W = range(4)
 # A lower limit would clip long jobs more often than short ones, and the mean would settle above the
 # budget.

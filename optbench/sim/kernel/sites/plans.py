@@ -1,13 +1,16 @@
-"""Planned starts at sites: a job books devices at the site and time of least cost of energy, devices and waiting.
+"""Planned starts at sites: a job books devices at the site and time of least cost of energy,
+devices and waiting.
 
-Time is cut into slots of L seconds. Of a job with u units that takes D = u T seconds in mode m at pool p, begun at time t,
+Time is cut into slots of L seconds. Of a job with u units that takes D = u T seconds in mode m at
+pool p, begun at time t,
 
     cost(p, m, t) = e (F_p(t + D) − F_p(t)) + n (W_p(t + D) − W_p(t)) + μ (t + D − now) + κ (t + D − end)⁺
 
-with e the watts above rest, n the devices, F_p the tariff and W_p the price of a device, both summed up over time, and κ what it
-costs to work on after the last arrival. Starts are now, or at the beginning of a later slot within ``patience`` slots, where the
-devices booked leave room. Work with a deadline begins at once, in a mode that meets it. W is what is learned: it keeps good
-devices in cheap hours for future work.
+with e the watts above rest, n the devices, F_p the tariff and W_p the price of a device, both
+summed up over time, and κ what it costs to work on after the last arrival. Starts are now, or at
+the beginning of a later slot within ``patience`` slots, where the devices booked leave room. Work
+with a deadline begins at once, in a mode that meets it. W is what is learned: it keeps good devices
+in cheap hours for future work.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ SLOT_S, MU, KAPPA, END_S, ROOM = range(5)
 
 
 class Plans(NamedTuple):
-    """``first[k, p]`` to ``first[k, p + 1]`` are the options of a kind at a pool: watts above rest, devices, seconds a unit,
-    clock. ``fee`` and ``tariff`` are W and F at the edges of slots by pool, ``booked`` the devices in each slot.
+    """``first[k, p]`` to ``first[k, p + 1]`` are the options of a kind at a pool: watts above rest,
+    devices, seconds a unit, clock. ``fee`` and ``tariff`` are W and F at the edges of slots by
+    pool, ``booked`` the devices in each slot.
     """
 
     shape: Ints
@@ -120,7 +124,11 @@ def soonest(plant: Plant, state: State, plans: Plans, task: int) -> tuple[int, i
     """
     pools, kind, best, pool_of, option_of = plant.size[POOLS], plant.kind[task], math.inf, NONE, NONE
     for pool in range(pools):
-        ingress = plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[HAS_INGRESS] else 0.0
+        ingress = (
+            plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S]
+            if plant.size[HAS_INGRESS]
+            else 0.0
+        )
         for option in range(plans.first[kind * (pools + 1) + pool], plans.first[kind * (pools + 1) + pool + 1]):
             lasts = ingress + state.remaining[task] * plans.unit_s[option]
             if state.free[pool] < plans.devices[option]:

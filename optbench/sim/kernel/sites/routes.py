@@ -1,22 +1,27 @@
-"""Live routing by an index: each job goes where it costs least, in the mode that costs least there, on top of ``kernel.sites``.
+"""Live routing by an index: each job goes where it costs least, in the mode that costs least there,
+on top of ``kernel.sites``.
 
-A unit of kind k in mode m (n devices, T seconds, e joules above the rest of its devices) costs, while pool p is at load level l,
+A unit of kind k in mode m (n devices, T seconds, e joules above the rest of its devices) costs,
+while pool p is at load level l,
 
     c[l, m] = e r_p + μ_k T + w[l, p] n T          r_p = ENERGY + USD price_p + CARBON carbon_p over the next seconds it takes
 
-where μ_k is the weight of a second in the system and w the price of a device in watts. Of the modes on at most ``free`` devices
-the cheapest allowed one counts; if none is allowed, the cheapest of the widest. A job of u units goes to the pool of least
+where μ_k is the weight of a second in the system and w the price of a device in watts. Of the modes
+on at most ``free`` devices the cheapest allowed one counts; if none is allowed, the cheapest of the
+widest. A job of u units goes to the pool of least
 
     u c + μ_k (ingress + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
 
-of those with a free device, or (QUEUES) of all, with the expected wait (units waiting + u) n T / devices; where no device is free
-anywhere and jobs do not queue at cheap pools, to the pool of least ingress + wait + u T. The level of a pool (WHOLE: of the
-plant) is the number of thresholds that its busy share exceeds.
+of those with a free device, or (QUEUES) of all, with the expected wait (units waiting + u) n T /
+devices; where no device is free anywhere and jobs do not queue at cheap pools, to the pool of least
+ingress + wait + u T. The level of a pool (WHOLE: of the plant) is the number of thresholds that its
+busy share exceeds.
 
-With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (ingress + wait + u T − BUDGET) after each job: an
-excess is compensated later. With HOLD seconds of patience a job waits for a period in which it costs less, by more than the share
-MARGIN and by more than μ for the time; with RESERVE it begins only where it costs at most 1 + RESERVE times the least of all
-pools and periods within patience, until that is over.
+With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (ingress + wait + u T −
+BUDGET) after each job: an excess is compensated later. With HOLD seconds of patience a job waits
+for a period in which it costs less, by more than the share MARGIN and by more than μ for the time;
+with RESERVE it begins only where it costs at most 1 + RESERVE times the least of all pools and
+periods within patience, until that is over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Arriving jobs and sites with a queue each: compiled policies choose the site, the number of devices and the clock of a job.
+"""Arriving jobs and sites with a queue each: compiled policies choose the site, the number of
+devices and the clock of a job.
 
     a job arrives:    its pool is given (a record, a draw), or the caller decides (``next_choice``): ``send`` or ``hold``
     it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, and
@@ -6,11 +7,12 @@
     a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices
                       than its smallest mode takes: the number wanted is clipped to the free ones
 
-At one instant ends are handled first, each followed by the starts that it allows, then arrivals, then outages. What an outage stops
-returns to the head of its queue.
+At one instant ends are handled first, each followed by the starts that it allows, then arrivals,
+then outages. What an outage stops returns to the head of its queue.
 
-The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``, where a clock that has no mode stands for the
-next one that has; ``fit[kind, pool, free]`` is the largest number of devices with a mode. A policy picks one by:
+The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``, where a clock that
+has no mode stands for the next one that has; ``fit[kind, pool, free]`` is the largest number of
+devices with a mode. A policy picks one by:
 
     TABLE    ``pick[kind, pool, free]``, NONE to wait
     STICKY   all free devices; a pool's clock becomes LOW with two or more of them free, else max(clock, LOW)   (default_policy)

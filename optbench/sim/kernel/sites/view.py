@@ -1,17 +1,19 @@
-"""The inputs of a policy for sites when it decides about a job, as one row of numbers: the whole, each site, each option.
+"""The inputs of a policy for sites when it decides about a job, as one row of numbers: the whole,
+each site, each option.
 
     row = GLOBAL_FEATURES | SITE_FEATURES of each pool | OPTION_FEATURES of each option
 
-Option a = pool · widest + n − 1 sends the job to a pool, wanting n devices there. With ν joules per unit above rest, T seconds
-per unit, w the tariff of now relative to its mean (1 where energy counts) and μ the price of a second of latency in watts, its
-cost is
+Option a = pool · widest + n − 1 sends the job to a pool, wanting n devices there. With ν joules per
+unit above rest, T seconds per unit, w the tariff of now relative to its mean (1 where energy
+counts) and μ the price of a second of latency in watts, its cost is
 
     c(pool, n) = min over clocks f of  w ν(pool, n, f) + μ T(pool, n, f)        J per unit
 
-and that clock is the option's (or the clock of least energy per unit, where μ does not count); a job with a deadline takes the
-lowest clock from there on that meets it. Costs are relative to the mean least energy, regrets are costs above the least one.
-Legal are options with free devices that no job in transit will take; where no site has any, every reachable site, to wait there.
-With PLAIN the inputs contain no regrets.
+and that clock is the option's (or the clock of least energy per unit, where μ does not count); a
+job with a deadline takes the lowest clock from there on that meets it. Costs are relative to the
+mean least energy, regrets are costs above the least one. Legal are options with free devices that
+no job in transit will take; where no site has any, every reachable site, to wait there. With PLAIN
+the inputs contain no regrets.
 """
 
 from __future__ import annotations
@@ -98,7 +100,11 @@ def price_options(plant: Plant, state: State, steering: Steering, view: SiteView
     for pool in range(pools):
         view.tariff[pool] = tariff_of(plant, state, view, pool)
         view.least[pool] = math.inf
-        ingress = plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S] if plant.size[HAS_INGRESS] else 0.0
+        ingress = (
+            plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S]
+            if plant.size[HAS_INGRESS]
+            else 0.0
+        )
         for n in range(widest):
             a, at = pool * widest + n, ((kind * pools + pool) * widest + n) * clocks
             best, chosen = math.inf, 0
@@ -165,11 +171,22 @@ def write_whole(plant: Plant, state: State, steering: Steering, view: SiteView, 
 
 @njit(cache=True)
 def write_site(
-    plant: Plant, state: State, steering: Steering, view: SiteView, task: int, pool: int, least: float, row: Any
+    plant: Plant,
+    state: State,
+    steering: Steering,
+    view: SiteView,
+    task: int,
+    pool: int,
+    least: float,
+    row: Any,
 ) -> None:
     """Write SITE_FEATURES of one pool."""
     at, count, free, now = G + pool * S, plant.pool_count[pool], state.free[pool], state.total[NOW]
-    ingress = plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] * plant.scalar[TICK_S] if plant.size[HAS_INGRESS] else 0.0
+    ingress = (
+        plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] * plant.scalar[TICK_S]
+        if plant.size[HAS_INGRESS]
+        else 0.0
+    )
     leaving, soon = 0, now + SOON_S / plant.scalar[TICK_S]
     for i in range(view.shape[LEAVES]):
         if view.leave_pool[i] == pool and now < view.leave_time[i] <= soon:

@@ -120,7 +120,7 @@ def anatomy(instance: Instance, schedule: Schedule, proof: FluidProof, top: int 
     objective = verify(instance, schedule).objectives[0]
     point = point_of(fluid, schedule)
     terms = excess(lp, proof.certificate, point)
-    split = _Split(fluid, lp, terms, point, schedule)
+    split = _ExcessSplit(fluid, lp, terms, point, schedule)
     split.modes()
     split.columns()
     split.rows()
@@ -132,7 +132,7 @@ def anatomy(instance: Instance, schedule: Schedule, proof: FluidProof, top: int 
     return Anatomy(objective, proof.bound.value, proof.bound.source, parts, split.idle_by_pool(), split.decisions(top, objective))
 
 
-class _Split:
+class _ExcessSplit:
     """Assigns the terms of one schedule to the parts."""
 
     def __init__(self, fluid: Fluid, lp: LinearProgram, terms: Excess, point: Floats, schedule: Schedule) -> None:

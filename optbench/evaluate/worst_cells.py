@@ -119,16 +119,16 @@ def _sign(term: NumberTerm) -> int:
         right = right if term.op == "+" else -right
         return left if left == right else 0
     if isinstance(term, Aggregate):
-        return 1 if _never_negative(term.of_cell) else 0
+        return 1 if _is_never_negative(term.of_cell) else 0
     if isinstance(term, Paired):
-        return 1 if term.function == "ratio" and _never_negative(term.x) and _never_negative(term.y) else 0
+        return 1 if term.function == "ratio" and _is_never_negative(term.x) and _is_never_negative(term.y) else 0
     return 1
 
 
-def _never_negative(node: Node) -> bool:
+def _is_never_negative(node: Node) -> bool:
     """Whether the value computed for each cell is never negative."""
     if isinstance(node, Binary) and node.op in "+*/":
-        return _never_negative(node.left) and _never_negative(node.right)
+        return _is_never_negative(node.left) and _is_never_negative(node.right)
     return not isinstance(node, (Unary, Binary)) and not (isinstance(node, Name) and node.text in DIFFERENCES)
 
 

@@ -101,7 +101,7 @@ class LimitWatch:
         age = time.monotonic() - self.began
         return next(seconds for until, seconds in LOOKS if age < until)
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Measure the process tree. Return whether the cell is over: all of it has ended, or the
         rest must be killed.
         """

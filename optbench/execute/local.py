@@ -131,14 +131,14 @@ class LocalExecutor:
                         if job is not None:
                             self._send(slot, job)
                 yield from ended
-                self._raise_trouble()
+                self._raise_if_failed()
                 if stop() or not any(slot.job for slot in self.slots.values()):
                     return
-                ended = self._hear(LOOK_S)
+                ended = self._read_messages(LOOK_S)
         finally:
             self._stop_all()
 
-    def _raise_trouble(self) -> None:
+    def _raise_if_failed(self) -> None:
         """Raise when the machine cannot start a process: this is not a failure of a cell, so that
         none is recorded.
         """
@@ -213,21 +213,21 @@ class LocalExecutor:
         slot.job, slot.sent_at = job, time.monotonic()
         slot.channel.send({"job": message})
 
-    def _hear(self, timeout_s: float) -> list[JobOutcome]:
+    def _read_messages(self, timeout_s: float) -> list[JobOutcome]:
         """Read messages for at most ``timeout_s`` seconds and return the outcomes that they report.
         """
         ends = [self.control, *(slot.channel for slot in self.slots.values() if slot.is_open)]
         ready, _, _ = select.select(ends, [], [], timeout_s)
-        out = [found for slot in self.slots.values() if slot.channel in ready for found in self._hear_slot(slot)]
+        out = [found for slot in self.slots.values() if slot.channel in ready for found in self._read_slot(slot)]
         if self.control in ready:
-            out += self._hear_zygote()
+            out += self._read_zygote()
         for slot in self.slots.values():
             if self.ready and slot.pid is not None and slot.is_silent():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(slot.pid, signal.SIGKILL)
         return out
 
-    def _hear_slot(self, slot: _SlotHandle) -> list[JobOutcome]:
+    def _read_slot(self, slot: _SlotHandle) -> list[JobOutcome]:
         messages = slot.channel.receive()
         if messages is None:  # the slot is dead: the zygote cleans up and reports it
             slot.is_open = False
@@ -241,7 +241,7 @@ class LocalExecutor:
                 out.append(outcome(job, message))
         return out
 
-    def _hear_zygote(self) -> list[JobOutcome]:
+    def _read_zygote(self) -> list[JobOutcome]:
         messages = self.control.receive()
         if messages is None:
             return self._start_again()
@@ -301,7 +301,7 @@ class LocalExecutor:
             slot.channel.send({"stop": True})
         deadline = time.monotonic() + MAX_KILL_S
         while any(slot.job for slot in self.slots.values()):
-            self._hear(LOOK_S)
+            self._read_messages(LOOK_S)
             if time.monotonic() > deadline:
                 self._end()
                 return

@@ -10,7 +10,7 @@ from types import TracebackType
 from optbench.execute.base import Executor, Job, JobOutcome
 
 
-class OnDemand:
+class OnDemandExecutor:
     """Enters ``executor`` at the first job and leaves it with this context."""
 
     def __init__(self, executor: Executor) -> None:
@@ -18,7 +18,7 @@ class OnDemand:
         self._stack = ExitStack()
         self._is_started = False
 
-    def __enter__(self) -> OnDemand:
+    def __enter__(self) -> OnDemandExecutor:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -53,7 +53,7 @@ class Slot:
         watch, output = began
         try:
             wanted = True
-            while wanted and not watch.look():
+            while wanted and not watch.poll():
                 for _ in watch.wait():
                     wanted = False  # any message from the runner during a job means stop
                 wanted = wanted and os.getppid() == self.zygote

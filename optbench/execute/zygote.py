@@ -56,7 +56,7 @@ class Zygote:
     def prepare(self, solvers: list[str], problems: list[str], load: bool) -> None:
         """Load what the plug-ins need and report it to the runner."""
         began = time.monotonic()
-        with self._ending_with_the_runner(), announcing(self._say):
+        with self._ends_with_runner(), announcing(self._send_words):
             loaded = preload(solvers, problems) if load else []
         gc.disable()
         gc.freeze()  # garbage collection in cells then does not touch shared pages
@@ -64,27 +64,27 @@ class Zygote:
         spent = {"seconds": round(time.monotonic() - began, 3), "compile_s": round(compiled_s(), 3)}
         self.channel.send({"ready": {"modules": len(loaded), "threads": threads, **spent}})
 
-    def _say(self, words: str) -> None:
+    def _send_words(self, words: str) -> None:
         """Send words for the runner to print."""
         self.channel.send({"said": words})
 
     @contextlib.contextmanager
-    def _ending_with_the_runner(self) -> Iterator[None]:
+    def _ends_with_runner(self) -> Iterator[None]:
         """End when the runner ends while libraries are loaded: nothing reads the channel then, so
         the kernel sends a signal when it changes.
         """
         flags = fcntl.fcntl(self.control, fcntl.F_GETFL)
-        signal.signal(signal.SIGIO, lambda number, frame: self._leave_if_alone())
+        signal.signal(signal.SIGIO, lambda number, frame: self._exit_if_alone())
         fcntl.fcntl(self.control, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(self.control, fcntl.F_SETFL, flags | os.O_ASYNC)
-        self._leave_if_alone()
+        self._exit_if_alone()
         try:
             yield
         finally:
             fcntl.fcntl(self.control, fcntl.F_SETFL, flags)
             signal.signal(signal.SIGIO, signal.SIG_IGN)
 
-    def _leave_if_alone(self) -> None:
+    def _exit_if_alone(self) -> None:
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
         if any(event & select.POLLHUP for _, event in poller.poll(0)):
@@ -98,11 +98,11 @@ class Zygote:
             control = self.control.fileno()
             ready, _, _ = select.select([control, self.bell], [], [])
             if self.bell in ready:
-                self._bury()
-            if control in ready and not self._take():
+                self._reap_slots()
+            if control in ready and not self._fork_requested():
                 return
 
-    def _take(self) -> bool:
+    def _fork_requested(self) -> bool:
         """Fork the requested slots; return whether the runner is still there."""
         try:
             text, ends, _, _ = socket.recv_fds(self.control, 1 << 16, 64)
@@ -126,22 +126,22 @@ class Zygote:
         self.slots[pid] = name
         self.channel.send({"slot": name, "pid": pid})
 
-    def _bury(self) -> None:
+    def _reap_slots(self) -> None:
         """Reap ended slots and kill the processes that they left: a cell may have killed its slot.
         """
         with contextlib.suppress(BlockingIOError):
             os.read(self.bell, 4096)
         for child in process_tree.reap() or ():
-            self._gone(child)
+            self._report_end(child)
 
-    def _gone(self, child: process_tree.EndedProcess) -> None:
+    def _report_end(self, child: process_tree.EndedProcess) -> None:
         name = self.slots.pop(child.pid, None)
         if name is None:
             return
         ended, _ = process_tree.kill_tree(self.slots)
         self.channel.send({"gone": name, "status": child.status})
         for other in ended:
-            self._gone(other)
+            self._report_end(other)
 
     def close(self) -> None:
         """End every slot and process; none is left on return."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 from optbench.execute.base import Executor, Job
 from optbench.execute.local import LocalExecutor
-from optbench.execute.on_demand import OnDemand
+from optbench.execute.on_demand import OnDemandExecutor
 from optbench.run.instance_cache import make_instances
 from optbench.run.judge import judge, kept_files
 from optbench.sandbox.job_folder import remove_folder
@@ -97,7 +97,7 @@ def run_study(
     studies in the same store share finished cells.
     """
     store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _ignore_progress
-    executor = OnDemand(executor or LocalExecutor.for_study(study, jobs))
+    executor = OnDemandExecutor(executor or LocalExecutor.for_study(study, jobs))
     with store.study_lock(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _instance_reporter(tell))
         planned = plan(study, tuple(made))

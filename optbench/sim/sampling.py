@@ -106,7 +106,8 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
     return kernel.Search(
         word=np.array([np.random.default_rng(seed).integers(2**62)], dtype=np.int64), tally=tally, value=value,
         objective=objective, limit=np.array([narrowed(limits.get(metric, math.inf)) for metric in METRICS]),
-        feature=np.ascontiguousarray(features).ravel(), centre=centre, drawn=np.zeros(len(features)), home=queue_of_tasks(instance),
+        feature=np.ascontiguousarray(features).ravel(), centre=centre, drawn=np.zeros(len(features)),
+        home=queue_of_tasks(instance),
         single=np.array([single], dtype=np.int64), load=pool_loads(instance),
         joule=np.array([max(float(energy.mean()) if len(energy) else 1.0, 1e-9)]),
         start=np.zeros(n), end=np.zeros(n), mode=np.zeros(n, dtype=np.int64),

@@ -28,7 +28,7 @@ Budgets = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class _Draft:
+class _EntryDraft:
     """A configuration before its label is known to be unique."""
 
     field: str
@@ -57,7 +57,7 @@ def entries_of(spec: str, defaults: Budgets | None = None) -> list[SolverEntry]:
     return list(read_entries([spec], defaults or {}))
 
 
-def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_Draft]:
+def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_EntryDraft]:
     if isinstance(entry, Mapping):
         known_keys(entry, TABLE_KEYS, f"{field}.")
         if "solver" not in entry:
@@ -82,7 +82,7 @@ def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_Draft]:
 
 def _draft(
     field: str, where: str, name: str, params: Mapping[str, str], label: str | None, given: Budgets, defaults: Budgets
-) -> _Draft:
+) -> _EntryDraft:
     own = {key: value for key, value in params.items() if key in BUDGET_KEYS}
     rest = {key: value for key, value in params.items() if key not in BUDGET_KEYS}
     for key in own:
@@ -90,12 +90,12 @@ def _draft(
             raise FileFormatError(f"{field} gives {key} twice: {own[key]!r} in the spec, and {given[key]!r} beside it")
     try:
         _known(name, rest)
-        values = {key: _placed(value) for key, value in specs.values_of(make("solver", name, rest)).items()}
+        values = {key: _resolved_path(value) for key, value in specs.values_of(make("solver", name, rest)).items()}
     except OptbenchError as error:
         raise FileFormatError(f"{where}: {error}") from None
     budget = budget_of(defaults, {**own, **given}, f"{field}.")
     full = spec_text(name, {**rest, **own, **{key: specs.as_text(value) for key, value in given.items()}})
-    return _Draft(field, label or spec_text(name, rest), label or full, label is not None, name, values, budget)
+    return _EntryDraft(field, label or spec_text(name, rest), label or full, label is not None, name, values, budget)
 
 
 def _known(name: str, given: Iterable[str]) -> None:
@@ -106,7 +106,7 @@ def _known(name: str, given: Iterable[str]) -> None:
             raise UnknownNameError(f"parameter or limit of solver {name!r}", key, [*fields, *BUDGET_KEYS])
 
 
-def _placed(value: Any) -> Any:
+def _resolved_path(value: Any) -> Any:
     """Resolve a path as the cells' processes will: in the current folder or in the workspace."""
     if not isinstance(value, Path) or value.is_absolute():
         return value
@@ -146,8 +146,8 @@ def bound_limit(value: Any) -> float:
     return duration(value, "bound_limit")
 
 
-def _refuse_twice(drafts: list[_Draft]) -> None:
-    seen: dict[str, _Draft] = {}
+def _refuse_twice(drafts: list[_EntryDraft]) -> None:
+    seen: dict[str, _EntryDraft] = {}
     for each in drafts:
         what = canonical({"name": each.name, "params": dict(each.params), "budget": asdict(each.budget)})
         if what in seen:
@@ -156,7 +156,7 @@ def _refuse_twice(drafts: list[_Draft]) -> None:
         seen[what] = each
 
 
-def _labelled(drafts: list[_Draft]) -> list[tuple[_Draft, str]]:
+def _labelled(drafts: list[_EntryDraft]) -> list[tuple[_EntryDraft, str]]:
     """Return short labels where they are unique, and labels with the budget where only that
     differs.
     """

@@ -22,7 +22,7 @@ WAIT_S, HURRIED_S, MOST_S = 15.0, 2.0, 60.0
 LOOK_S = 0.1
 
 
-class Following:
+class FollowerState:
     """The reports of the follower so far; ``unsent`` is None until it is known. The runner sets
     ``hurry`` to shorten the wait.
     """
@@ -38,7 +38,7 @@ class Following:
     def unsent(self) -> int | None:
         return None if self.done is None or self.total is None else self.total - self.done
 
-    def hear(self, line: str) -> None:
+    def read_line(self, line: str) -> None:
         for key, value in json.loads(line).items():
             setattr(self, key, value)
 
@@ -52,20 +52,20 @@ class Following:
         return f"{number} not in MLflow yet{why}; nothing is lost: `optbench sync` sends them"
 
 
-OnWait = Callable[[Following], None]
+OnWait = Callable[[FollowerState], None]
 
 
 @contextmanager
 def following(
     study: Study, store: Store, enabled: bool = True, wait_s: float = WAIT_S, on_wait: OnWait | None = None
-) -> Iterator[Following]:
+) -> Iterator[FollowerState]:
     """Send the study's cells while the body runs them, and at its end wait at most ``wait_s`` for
     the rest.
 
     ``on_wait`` is called while waiting. The follower ends with this process, and immediately when
     the body raises.
     """
-    state = Following()
+    state = FollowerState()
     if not enabled:
         yield state
         return
@@ -87,15 +87,15 @@ def following(
             listener.join()
 
 
-def _listen(child: subprocess.Popen[str], state: Following) -> None:
+def _listen(child: subprocess.Popen[str], state: FollowerState) -> None:
     assert child.stdout is not None
     for line in child.stdout:
         if line.startswith("{"):
             with suppress(ValueError):  # a library may also print
-                state.hear(line)
+                state.read_line(line)
 
 
-def _wait(child: subprocess.Popen[str], state: Following, wait_s: float, most_s: float, on_wait: OnWait | None) -> None:
+def _wait(child: subprocess.Popen[str], state: FollowerState, wait_s: float, most_s: float, on_wait: OnWait | None) -> None:
     assert child.stdin is not None
     began, seen = time.monotonic(), state.done
     deadline = began + wait_s

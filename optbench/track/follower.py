@@ -86,7 +86,7 @@ class Follower:
         try:
             self._send(last)
         except (TrackingError, OSError) as error:
-            tell(trouble=str(error))
+            print_state(trouble=str(error))
             return True
         return False
 
@@ -107,7 +107,7 @@ class Follower:
         self.sent = (fingerprint, last)
         if last:
             self.snapshot.note_sent(fingerprint)
-        tell(done=len(children), total=len(children), trouble="")
+        print_state(done=len(children), total=len(children), trouble="")
 
     def _counting(self, children: list[TrackedRun]) -> OnSent:
         """Return a callback that reports how many children have arrived in their current state,
@@ -115,12 +115,12 @@ class Follower:
         """
         described = [(child.cell, child.content) for child in children]
         self.arrived &= set(described)
-        tell(done=len(self.arrived), total=len(children))
+        print_state(done=len(self.arrived), total=len(children))
 
         def heard(done: int, total: int) -> None:
             if done > 0:
                 self.arrived.add(described[done - 1])
-                tell(done=len(self.arrived), total=total)
+                print_state(done=len(self.arrived), total=total)
 
         return heard
 
@@ -145,7 +145,7 @@ class Follower:
         return self.parent, children
 
 
-def tell(**state: object) -> None:
+def print_state(**state: object) -> None:
     """Print one line for the runner; a runner that has ended is detected elsewhere."""
     try:
         sys.stdout.write(json.dumps(state) + "\n")
@@ -161,7 +161,7 @@ def main(study: str, config_hash: str, folder: str) -> None:
     try:
         Follower(Snapshot.of(study, config_hash, store), store).work(FollowerOrders())
     except OptbenchError as error:
-        tell(trouble=str(error))
+        print_state(trouble=str(error))
     os._exit(0)  # the listening thread waits for its pipe
 
 

@@ -15,7 +15,7 @@ PARENT = "mlflow.parentRunId"
 
 
 @dataclass
-class KnownRuns:
+class KnownRun:
     """A run of the store; ``gone`` means that it is deleted in MLflow."""
 
     run_id: str
@@ -28,7 +28,7 @@ class KnownRuns:
     metrics: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: Run) -> KnownRuns:
+    def of(cls, run: Run) -> KnownRun:
         tags = {key: value for key, value in run.data.tags.items() if key.startswith(PREFIX) or key == PARENT}
         info = run.info
         return cls(
@@ -75,11 +75,11 @@ class KnownRuns:
         return changed or not set(self.metrics) <= set(run.all_metrics())
 
 
-def without_duplicates(runs: Iterable[KnownRuns]) -> tuple[dict[str, KnownRuns], list[KnownRuns]]:
+def without_duplicates(runs: Iterable[KnownRun]) -> tuple[dict[str, KnownRun], list[KnownRun]]:
     """Return, by cell, the run that stays, and the duplicates: a complete run is kept before an
     incomplete one, then the one with the lowest id.
     """
-    kept: dict[str, KnownRuns] = {}
+    kept: dict[str, KnownRun] = {}
     doubles = []
     for seen in sorted(runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)):
         if seen.superseded or seen.cell in kept:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
-from optbench.track.known_runs import PARENT, KnownRuns, without_duplicates
+from optbench.track.known_runs import PARENT, KnownRun, without_duplicates
 from optbench.track.runs import (
     CELL,
     CONTENT,
@@ -48,42 +48,42 @@ class RunSender:
         experiment_id: str,
         group: str,
         attempts: int,
-        known: dict[str, KnownRuns] | None,
+        known: dict[str, KnownRun] | None,
         restore: bool,
     ) -> None:
         self.client, self.experiment_id, self.group = client, experiment_id, group
         self.attempts, self.restore = attempts, restore
-        self.known: dict[str, KnownRuns] = {} if known is None else known
+        self.known: dict[str, KnownRun] = {} if known is None else known
         self.counts = dict.fromkeys(("created", "updated", "unchanged", "removed", "deleted"), 0)
         self.troubled = False
         if known is None:
-            self.look()
+            self.query_group()
 
     def report(self, parent_run_id: str) -> SyncReport:
         return SyncReport(self.experiment_id, parent_run_id, **self.counts)
 
-    def look(self) -> None:
+    def query_group(self) -> None:
         """Query all runs of the group and remove duplicates."""
         self.known, doubles = without_duplicates(self._search(f"tags.`{GROUP}` = '{self.group}'"))
         for seen in doubles:
             self._delete(seen)
             self.counts["removed"] += 1
 
-    def _search(self, condition: str) -> list[KnownRuns]:
+    def _search(self, condition: str) -> list[KnownRun]:
         from mlflow.entities import ViewType
 
-        found: list[KnownRuns] = []
+        found: list[KnownRun] = []
         token: str | None = None
         while True:
             page = self.client.search_runs(
                 [self.experiment_id], condition, run_view_type=ViewType.ALL, max_results=PAGE, page_token=token
             )
-            found += [KnownRuns.of(run) for run in page]
+            found += [KnownRun.of(run) for run in page]
             token = page.token
             if not token:
                 return found
 
-    def _delete(self, seen: KnownRuns) -> None:
+    def _delete(self, seen: KnownRun) -> None:
         self.client.set_tag(seen.run_id, SUPERSEDED, "true")
         self.client.delete_run(seen.run_id)
 
@@ -137,7 +137,7 @@ class RunSender:
             self._fill(seen, run, parent_run_id, files)
         return what, seen.run_id
 
-    def _leftover(self, seen: KnownRuns, files: Path) -> bool:
+    def _leftover(self, seen: KnownRun, files: Path) -> bool:
         """Whether files of an earlier state exist that the new one does not have: MLflow's client
         cannot remove them.
         """
@@ -146,16 +146,16 @@ class RunSender:
             return False
         return any(entry.path not in names for entry in self.client.list_artifacts(seen.run_id))
 
-    def _create(self, run: TrackedRun, parent_run_id: str | None) -> KnownRuns:
+    def _create(self, run: TrackedRun, parent_run_id: str | None) -> KnownRun:
         tags = {"mlflow.user": _user(), "mlflow.source.name": "optbench", **run.all_tags(), CELL: run.cell, GROUP: self.group}
         if parent_run_id is not None:
             tags[PARENT] = parent_run_id
         made = self.client.create_run(self.experiment_id, start_time=run.began_ms, tags=tags, run_name=run.name)
-        seen = KnownRuns(made.info.run_id, run.name, "RUNNING", False, tags=tags)
+        seen = KnownRun(made.info.run_id, run.name, "RUNNING", False, tags=tags)
         self.known[run.cell] = seen
         return seen
 
-    def _fill(self, seen: KnownRuns, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
+    def _fill(self, seen: KnownRun, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
         """Send everything that is missing or different; the hash of the content after all else, the
         status at the end.
         """
@@ -174,9 +174,9 @@ class RunSender:
             tags[PARENT] = parent_run_id
         tags = {key: value for key, value in tags.items() if seen.tags.get(key) != value}
         at = run.ended_ms + seen.revision
-        *points, last_points = parts([Metric(key, value, at, 0) for key, value in metrics.items()], MAX_METRICS)
-        *settings, last_settings = parts([Param(key, value) for key, value in params.items()], MAX_PARAMS)
-        *labels, last_labels = parts([RunTag(key, value) for key, value in tags.items()], MAX_TAGS)
+        *points, last_points = cut_into_parts([Metric(key, value, at, 0) for key, value in metrics.items()], MAX_METRICS)
+        *settings, last_settings = cut_into_parts([Param(key, value) for key, value in params.items()], MAX_PARAMS)
+        *labels, last_labels = cut_into_parts([RunTag(key, value) for key, value in tags.items()], MAX_TAGS)
         for early_points in points:
             self.client.log_batch(seen.run_id, metrics=early_points)
         for early_settings in settings:
@@ -189,7 +189,7 @@ class RunSender:
         seen.metrics |= metrics
         self._finish(seen, run)
 
-    def _finish(self, seen: KnownRuns, run: TrackedRun) -> None:
+    def _finish(self, seen: KnownRun, run: TrackedRun) -> None:
         for key in [key for key in seen.tags if key.startswith(PREFIX) and key not in (*OWN, *run.tags)]:
             self.client.delete_tag(seen.run_id, key)
             del seen.tags[key]
@@ -204,7 +204,7 @@ class RunSender:
         seen.status, seen.ended_ms = run.status, run.ended_ms
 
 
-def parts(things: Sequence[T], size: int) -> list[Sequence[T]]:
+def cut_into_parts(things: Sequence[T], size: int) -> list[Sequence[T]]:
     """Cut a sequence into parts of at most ``size``; the last part may be empty."""
     return [things[k : k + size] for k in range(0, max(len(things), 1), size)]
 

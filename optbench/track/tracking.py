@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.track.known_runs import KnownRuns
+from optbench.track.known_runs import KnownRun
 from optbench.track.run_sync import RunSender
 from optbench.track.runs import SyncReport, TrackedRun, TrackingError
 from optbench.track.tracking_address import VARIABLE, TrackingAddress, prepare, stamp
@@ -46,7 +46,7 @@ class Tracking:
         self.attempts = attempts
         self._client: MlflowClient | None = None
         self._experiments: dict[str, str] = {}
-        self._known: dict[tuple[str, str], dict[str, KnownRuns]] = {}
+        self._known: dict[tuple[str, str], dict[str, KnownRun]] = {}
         self._mark = ""
 
     @property
@@ -103,7 +103,7 @@ class Tracking:
             sender.send(child, parent_run_id)
         on_sent(len(children), len(children))
         if sender.troubled:  # a slow server may have created a run after a timeout
-            sender.look()
+            sender.query_group()
         self._known[place] = sender.known
         return sender.report(parent_run_id)
 

@@ -322,7 +322,7 @@ def test_the_time_of_a_job_does_not_begin_while_libraries_are_loaded(tmp_path: P
         executor.slots[0] = slot = _SlotHandle(0, channel, job=job, sent_at=-1e6)
         assert slot.is_silent()
         MessageChannel(zygote).send({"slot": 0, "pid": 1})
-        executor._hear_zygote()
+        executor._read_zygote()
         assert slot.pid == 1 and not slot.is_silent()
 
 

@@ -179,7 +179,8 @@ class SiteTrainer:
         multipliers = {} if self.settings.dual == "signed" else self.multipliers
         lambdas = {f"lambda_{name}": dual.value for name, dual in multipliers.items()}
         return {
-            "decisions": float(self.rolled * measured.shape[0] * measured.shape[1]), "reward": float(self.rewards(measured).mean()),
+            "decisions": float(self.rolled * measured.shape[0] * measured.shape[1]),
+            "reward": float(self.rewards(measured).mean()),
             "energy_j_per_unit": float((measured[:, :, ENERGY_J] * measured[:, :, UNITS]).sum() / measured[:, :, UNITS].sum()),
             "latency_s": float(latency.mean()), "spent_s": self.spent_s, **figures, **prices, **lambdas,
         }  # fmt: skip

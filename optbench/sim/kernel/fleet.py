@@ -93,7 +93,10 @@ def step_all(
 
 
 @njit(cache=True)
-def step_one(plant: Plant, state: State, decisions: DecisionTable, view: View, action: int, obs: Floats, mask: Ints, out: Floats) -> None:
+def step_one(
+    plant: Plant, state: State, decisions: DecisionTable, view: View, action: int, obs: Floats,
+    mask: Ints, out: Floats,
+) -> None:
     """Take a legal action and advance to the next moment of decision."""
     found = False
     if out[STATUS] == ALIVE:

@@ -57,7 +57,7 @@ def learned(checkpoint: str | None = None) -> Floats:
 @dataclass(frozen=True)
 class LearnedPrices(SitePolicy, Trainable):
     """Holds work for cheap hours by booking devices at prices that a network has learned; for
-    drained streams with tariffs.
+    closed streams with tariffs.
 
     ``checkpoint`` is a file of ``optbench train``. ``prices`` says what devices cost: by the
     ``network``; nothing (``none``, the booking planner alone); or by a ``table`` of their mean

@@ -130,8 +130,8 @@ def transfer_floor(instance: Instance) -> Floats:
     reach = np.zeros((instance.num_tasks, instance.num_pools + 1), dtype=bool)  # the last column: no pool at all
     reach[instance.pairs.task, instance.modes.primary[instance.pairs.mode]] = True
     # Two tasks that can share a pool, or of which one needs none, transfer without energy.
-    apart = ~(reach[edges.source] & reach[edges.target]).any(axis=1) & ~reach[edges.source, -1] & ~reach[edges.target, -1]
-    for e in np.flatnonzero((edges.data_gb > 0) & apart).tolist():
+    disjoint = ~(reach[edges.source] & reach[edges.target]).any(axis=1) & ~reach[edges.source, -1] & ~reach[edges.target, -1]
+    for e in np.flatnonzero((edges.data_gb > 0) & disjoint).tolist():
         sender, receiver = pools[int(edges.source[e])][:, None], pools[int(edges.target[e])][None, :]
         linked = np.isfinite(instance.lag(sender, receiver, edges.data_gb[e]))
         energy = instance.transfer_j(sender, receiver, edges.data_gb[e])

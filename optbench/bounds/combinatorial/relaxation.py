@@ -92,6 +92,6 @@ def _connected(choices: Bools) -> list[tuple[int, ...]]:
     groups: list[set[int]] = []
     for choice in choices:
         new = set(np.flatnonzero(choice).tolist())
-        apart = [g for g in groups if not g & new]
-        groups = [*apart, new.union(*(g for g in groups if g & new))]
+        disjoint = [g for g in groups if not g & new]
+        groups = [*disjoint, new.union(*(g for g in groups if g & new))]
     return [tuple(sorted(g)) for g in groups if g]

@@ -313,8 +313,8 @@ def _value_of(instance: Instance, program: StreamProgram, proven: Fraction | Non
     if "j_per_unit" not in instance.objective.metrics:
         return round_down(proven + Fraction(program.constant))
     # A schedule that processes less than a few units pays all rest for them.
-    apart = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
-    return round_down(min(proven, apart) * (1 - Fraction(2, 10**9)))
+    few_only = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
+    return round_down(min(proven, few_only) * (1 - Fraction(2, 10**9)))
 
 
 def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> tuple[Fraction | None, Certificate | None]:

@@ -17,7 +17,7 @@ t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at w
 With a_j the ingress latency: the segments of one task do not overlap, so that it is in the system
 for at least its ingress latency and running time, and a task cut at the horizon H for min(a_j, H −
 release) and the time it ran: every schedule gives a point of this LP. With one slot it is the path
-bound. Of a drained instance the end is a variable: slot s is used for z_s of its seconds, no slot
+bound. Where all work must be completed, the end is a variable: slot s is used for z_s of its seconds, no slot
 without all of the one before, rest is paid for them, and the last has no end.
 """
 

@@ -38,10 +38,10 @@ from optbench.model.verify import verify  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402
 from optbench.plugins.training import Trainable, TrainingRun  # noqa: E402
 from optbench.sim.sites.sites import grid_of  # noqa: E402
+from optbench.units import DAY_S  # noqa: E402
 
 COMMAND = "python benchmarks/geo_learning.py"
 BUDGETS_S = (800.0, 1000.0, 1490.0, 2190.0, 3600.0)
-DAY_S = 86_400.0
 INPUTS = "its inputs, no network"
 # Jobs on their way do not wait; the longest way of the paper's network takes 0.348 s.
 LONGEST_WAY_S = 0.35

@@ -3,6 +3,7 @@
     python benchmarks/rooms.py [-o docs/results/rooms.md] [--json FILE]   all figures, a minute
     python benchmarks/rooms.py --walk solve|cell|week|audit               files that calls enter
     python benchmarks/rooms.py --diagram                                  layers, as Mermaid text
+    python benchmarks/rooms.py --architecture    all figures, and the page docs/architecture.md
 
 The figures of the source are counted in parsed files, those of commands in processes of their own
 with warm caches. `rooms_before.json` holds what this script, with `--json`, wrote for the code
@@ -24,6 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks import _architecture
 from benchmarks._source_figures import Layers, Source, diagram
 from benchmarks._walks import ROOT, SOLVE, WALKS, Walk, modules_loaded, startup_s, traced, verbs
 
@@ -228,6 +230,20 @@ def page(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     ])
 
 
+def renew_architecture(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Write the diagram, the walks and the table of figures into docs/architecture.md."""
+    layers = Layers(ROOT)
+    walks = [Walk(name, traced(name), layers) for name in WALKS]
+    dates = f"Before: {described(before)}. After: {described(after)}."
+    parts = {
+        "diagram": _architecture.mermaid(diagram(Source(ROOT), layers)),
+        **_architecture.walk_lists(walks),
+        "figures": "\n".join([dates, "", *main_table(before, after)]),
+    }
+    page = _architecture.PAGE
+    page.write_text(_architecture.rewritten(page.read_text(), parts))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -236,6 +252,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
     parser.add_argument("--walk", choices=WALKS, help="print the files of one walk alone")
     parser.add_argument("--diagram", action="store_true", help="print the diagram alone")
+    parser.add_argument(
+        "--architecture", action="store_true", help="also renew the parts of docs/architecture.md"
+    )
     options = parser.parse_args()
     if options.diagram:
         print(diagram(Source(ROOT), Layers(ROOT)))
@@ -248,6 +267,8 @@ def main() -> None:
         options.json.write_text(json.dumps(after, indent=1, ensure_ascii=False) + "\n")
     before = json.loads(BEFORE.read_text()) if BEFORE.exists() else after
     options.output.write_text(page(before, after))
+    if options.architecture:
+        renew_architecture(before, after)
     print(page(before, after))
 
 

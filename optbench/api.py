@@ -1,7 +1,7 @@
-"""``solve``, ``bound`` and ``load_target``: what the command line, the tests and people call.
+"""The functions ``solve``, ``bound`` and ``load_target``, for Python users and the command line.
 
-An objective in order is solved level by level: level k is minimised, and bounded, with the levels before it held at
-their incumbents as limits on their metrics.
+A lexicographic objective is solved level by level: level k is minimised and bounded while limits
+hold the metrics of the levels before it at their incumbents' values.
 """
 
 from __future__ import annotations
@@ -31,21 +31,24 @@ from optbench.model.result import Bound, Result, Status, Termination, Trajectory
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import Outcome, outcome_of
+from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.run_claims import bank_run, certify_claim, labelled_bounds, origin_of, take_banked, words_of
+from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
-# Seconds that bounding may take beyond a spent budget, so that no result goes without a bound; and at most, so that a rule
-# that decides in a millisecond is not followed by a minute of bounding: up to a thousand tasks, and for thousands of them.
+# Seconds for bounding: the least, even after the budget is spent, so that every result has a bound;
+# and the most, so that a minute of bounding does not follow a rule that takes a millisecond (for
+# up to a thousand tasks, and for thousands of tasks).
 LEAST_BOUNDING_S, MOST_BOUNDING_S, MOST_LARGE_S = 0.5, 10.0, 30.0
-# Bounding that took less is not worth a word.
+# Bounding that took less time is not mentioned.
 FELT_S = 0.1
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may use, and the seed it uses it with."""
+    """The limits and the seed of a run."""
 
     time_limit_s: float | None = 60.0
     work_limit: float | None = None
@@ -75,7 +78,7 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
     folder = text.partition("/")[0]
     if not isinstance(target, Path) and "/" in text and folder in data_sets():
         return format_registry.load(data_path(text))
-    name = text.partition(":")[0].partition("[")[0]
+    name = specs.name_of(text)
     if isinstance(target, Path) or any(mark in name for mark in "./\\"):
         allowed = "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem such as gpu_dag:tasks=20"
         raise OptbenchError(f"no such file: {text!r}; {allowed}")
@@ -85,7 +88,7 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
 def _exists(target: str | Path) -> bool:
     try:
         return Path(target).exists()
-    except (OSError, ValueError):  # no possible path: too long, or with a null in it
+    except (OSError, ValueError):  # It cannot be a path: it is too long, or contains a NUL.
         return False
 
 
@@ -106,10 +109,11 @@ def solve(
 ) -> Result:
     """Solve, verify and bound: ``ob.solve(instance, "cpsat", time_limit_s=10).gap``.
 
-    The time limit is 60 s, or none where there is a work limit (the same seed must give the same result). What has to be
-    compiled is compiled before the clock starts (``compile_s`` of the result), with a line on stderr that says so. ``params``
-    go to the solver. With ``bound=False`` nothing is bounded beyond what the solver itself reports. A ``bank`` (a file, made
-    when it is missing) remembers bounds and schedules from call to call; leave it out where solvers are compared.
+    The default time limit is 60 s, or none with a work limit (the same seed must give the same
+    result). Kernels are compiled before the clock starts (``compile_s`` of the result), which a
+    line on stderr reports. ``params`` are the solver's parameters. With ``bound=False`` the only
+    bounds are those that the solver reports. A ``bank`` is a file (created if missing) that stores
+    bounds and schedules from call to call; leave it out when you compare solvers.
     """
     instance = load_target(target, seed)
     if isinstance(time_limit_s, EllipsisType):
@@ -118,7 +122,10 @@ def solve(
     if isinstance(solver, str):
         name, method = load_solver(solver, params)
     elif params:
-        raise ParameterError(f"parameters {sorted(params)} go with a solver's name; this solver is already made")
+        raise ParameterError(
+            f"parameters {sorted(params)} can only be given with a solver's name; "
+            "this solver is already an object"
+        )
     else:
         name, method = type(solver).__name__.lower(), solver
     return _Solving(instance, name, method, budget, warm_start, on_progress, stop or threading.Event(), bound, bank).result()
@@ -129,8 +136,9 @@ def bound(
 ) -> list[Bound]:
     """Certified lower bounds, best first, per level of the objective; ``method`` may also name a solver.
 
-    Without an incumbent there is nothing to hold: a later level is bounded over all schedules, which is valid but weaker
-    than the bound that ``solve`` gives it. The levels share the time.
+    There is no incumbent at which earlier levels could be held. A later level is therefore bounded
+    over all schedules, which is valid but weaker than the bound that ``solve`` computes. The levels
+    share the time.
     """
     instance = load_target(target, seed)
     solvers = names("solver")
@@ -149,21 +157,21 @@ def bound(
 
 
 def each_level(instance: Instance, k: int) -> Instance:
-    """The instance as level k of its objective is solved, under limits of the levels before."""
+    """The instance of each level of the objective, under limits of the levels before."""
     level = instance.with_objective(instance.objective.level(k))
     held = [metric for before in instance.objective.levels[:k] for metric, _ in before]
     return level.with_limits(**dict.fromkeys(held, math.inf)) if held else level
 
 
 def every_level(instance: Instance) -> Instance:
-    """The instance with the features of all its levels at once: those after the first are solved under limits."""
+    """An instance with the features of all levels; those after the first are solved under limits."""
     if instance.objective.num_levels == 1:
         return instance
     return instance.with_limits(**{metric: math.inf for metric, _ in instance.objective.levels[0]})
 
 
 def load_compiled_code(method: Solver, instance: Instance, bounding: bool) -> float:
-    """Before a clock starts: what the solver and the bounds run on any level of the objective; seconds of compiling."""
+    """Load, or compile, the kernels of the solver and the bounds; return the seconds of compiling."""
     before = compiled_s()
     levels = [each_level(instance, k) for k in range(instance.objective.num_levels)]
     needed = [method.kernels(level) for level in levels] + [bound_kernels(level) for level in levels if bounding]
@@ -230,7 +238,7 @@ class _Solving:
             self.stop.set()
         except OptbenchError:
             raise
-        except Exception as error:  # the one place that contains a crashed solver: what it had found is kept
+        except Exception as error:  # The only place that handles a crashed solver; its incumbents are kept.
             run.termination = "crashed"
             run.crash = error
         if schedule is not None and schedule is not run.best:
@@ -240,7 +248,7 @@ class _Solving:
         if run.proven_infeasible and run.best is not None:
             words = f"{self.name} called {instance.name!r} infeasible ({words_of(run)} so), but a verified schedule exists"
             raise ContradictionError(words)
-        run.close()  # bounding is not the solver's work
+        run.close()  # Bounding does not count as the solver's work.
         began = time.perf_counter()
         certify_claim(run, max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))
         if self.bounding and not run.proven_infeasible and not run.proven_unbounded:
@@ -293,12 +301,14 @@ class _Solving:
         )
 
     def _bounding(self) -> dict[str, Any]:
-        """What people waited for beside the solver, where they will have felt it."""
+        """The remark on the time of bounding, if it was long enough to be noticed."""
         return {"bounding_s": round(self.bounding_s, 2)} if self.bounding_s >= FELT_S else {}
 
 
 def _add_bounds(run: Run) -> None:
-    """Bound what the solver left without a certified bound, in what is left of the budget; ``wall_s`` is the solver's alone."""
+    """Compute a certified bound, in what is left of the budget, where the solver gave none.
+
+        ``wall_s`` counts the solver's time alone."""
     closed = is_closed(run.instance, run.objective, run.bound)
     if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in labelled_bounds(run)):
         return
@@ -308,7 +318,7 @@ def _add_bounds(run: Run) -> None:
 
 
 def _crash(run: Run) -> str | None:
-    """What a crashed solver died of, and where."""
+    """The exception of a crashed solver, and the line that raised it."""
     if run.crash is None:
         return None
     frame = traceback.extract_tb(run.crash.__traceback__)[-1]
@@ -332,7 +342,7 @@ def _termination(runs: list[Run]) -> Termination:
 
 
 def _violations(verdict: Verdict | None, rejected: Verdict | None) -> tuple[str, ...]:
-    """Of the final schedule; where there is none, of the last one that was rejected."""
+    """Violations of the final schedule or, without one, of the last rejected schedule."""
     source = verdict if verdict is not None else rejected
     return () if source is None else tuple(str(violation) for violation in source.violations)
 
@@ -352,4 +362,4 @@ def _trajectory(runs: list[Run]) -> tuple[TrajectoryPoint, ...]:
 def peak_memory_mb() -> float:
     """Highest resident memory of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024.0**2 if sys.platform == "darwin" else 1024.0), 1)
+    return round(peak / (BYTES_PER_MB if sys.platform == "darwin" else KB_PER_MB), 1)

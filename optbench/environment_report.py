@@ -1,4 +1,4 @@
-"""``report()``: versions against what is needed, cores, memory, GPUs, folders; what is missing, and the remedy."""
+"""``report()`` checks versions, cores, memory, GPUs and folders, and names a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS = ("import highspy; from ortools.sat.python import cp_model", "from ortoo
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at. A ``note`` is good to know, a ``problem`` stops something from working and has a remedy."""
+    """One finding: a ``note`` is information; a ``problem`` prevents something and has a remedy."""
 
     name: str
     status: Status
@@ -36,7 +36,7 @@ class Check:
 
 
 def report() -> list[Check]:
-    """Every check, in the order of reading; takes a few seconds, most of them for the two import orders."""
+    """All checks, in the order shown; they take a few seconds, mostly for the two import orders."""
     return [
         _python(),
         *_packages(),
@@ -76,7 +76,7 @@ def _packages() -> Iterator[Check]:
 
 
 def _requirements(extra: str) -> list[Requirement]:
-    """What an extra adds; what optbench itself needs, for the extra ''."""
+    """The requirements of an extra; the extra '' stands for optbench itself."""
     every = [Requirement(text) for text in metadata.requires("optbench") or []]
     if not extra:
         return [each for each in every if each.marker is None or each.marker.evaluate({"extra": ""})]
@@ -84,7 +84,7 @@ def _requirements(extra: str) -> list[Requirement]:
 
 
 def _import_orders() -> Check:
-    """Each order in a process of its own: whichever libhighs is loaded first stays."""
+    """Try each import order in a subprocess: a process keeps the libhighs that it loads first."""
     for code in ORDERS:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -124,11 +124,11 @@ def _gpus() -> Check:
     except pynvml.NVMLError_LibraryNotFound:
         return Check("gpus", "note", "no NVIDIA driver (libnvidia-ml.so.1 not found)", "needed only to measure or train on GPUs")
     except pynvml.NVMLError as error:
-        return Check("gpus", "note", f"the NVIDIA driver answers: {error}", "`nvidia-smi` should run without an error")
+        return Check("gpus", "note", f"the NVIDIA driver reports: {error}", "`nvidia-smi` should run without an error")
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
         names = [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
-        return Check("gpus", "ok", ", ".join(names) or "a driver, but no GPU")
+        return Check("gpus", "ok", ", ".join(names) or "an NVIDIA driver is installed, but there is no GPU")
     finally:
         pynvml.nvmlShutdown()
 
@@ -154,53 +154,53 @@ def _writable(folder: Path) -> bool:
 
 
 def _compiled_code() -> Check:
-    """Compiled code lies in the user's cache folder, or where OPTBENCH_CACHE says."""
+    """Compiled code is stored in the user's cache folder, or in OPTBENCH_CACHE."""
     from optbench.compiling.kernel_cache import VARIABLE, kernels_folder
     from optbench.compiling.kernel_table import KERNELS, are_compiled
 
     folder = kernels_folder()
     there = next(place for place in (folder, *folder.parents) if place.is_dir())
     if not _writable(there):
-        detail = f"{folder} cannot be written: every process compiles anew"
+        detail = f"{folder} cannot be written, so that every process compiles again"
         return Check("compiled code", "note", detail, f"set {VARIABLE} to a folder")
     missing = [name for name in KERNELS if not are_compiled([name])]
     if not missing:
         return Check("compiled code", "ok", f"{folder}, all of it compiled")
-    detail = f"{folder}, {len(missing)} of {len(KERNELS)} parts not compiled yet: their first use does it"
+    detail = f"{folder}, {len(missing)} of {len(KERNELS)} parts are not compiled yet; their first use compiles them"
     return Check("compiled code", "note", detail, "`optbench compile` (once, about a minute)")
 
 
 def _landlock() -> Check:
-    """Whether the cells of a study can be kept to their folders, and what this kernel's version leaves open."""
+    """Whether Landlock confines the cells of a study, and what this kernel's version cannot prevent."""
     version = landlock.landlock_version()
     if not version:
-        detail = "not here: cells of a study can write outside their folders, and signal other processes"
-        return Check("landlock", "note", detail, "a Linux kernel from 5.13 on has it, where it is enabled (lsm=landlock,...)")
+        detail = "not available: cells of a study can write outside their folders, and signal other processes"
+        return Check("landlock", "note", detail, "use a Linux kernel from 5.13 on in which it is enabled (lsm=landlock,...)")
     missing = [(words, kernel) for needed, kernel, words in landlock.LEFT_OPEN if version < needed]
     if missing:
         left_open, kernel = " and ".join(words for words, _ in missing), missing[-1][1]
         return Check("landlock", "note", f"version {version}: cells of a study can {left_open}", f"Linux {kernel} or later")
-    return Check("landlock", "ok", f"version {version}: cells of a study write and signal among themselves only")
+    return Check("landlock", "ok", f"version {version}: cells of a study can write and signal only among themselves")
 
 
 def _attributes() -> Check:
     if seccomp.is_available():
         return Check("seccomp", "ok", "cells of a study cannot change modes, owners or times of files")
     detail = f"no filter for {platform.machine()}: cells of a study can change modes and owners of files"
-    return Check("seccomp", "note", detail, "Linux on x86_64 or aarch64 has one")
+    return Check("seccomp", "note", detail, "use Linux on x86_64 or aarch64")
 
 
 def _process_trees() -> Check:
     if IS_LINUX:
-        return Check("process trees", "ok", "limits of a study's cells hold for whatever they start")
-    detail = "cells of a study are looked at by ps: what leaves both its parent and its session is lost sight of"
+        return Check("process trees", "ok", "limits of a study's cells also hold for the processes that they start")
+    detail = "cells of a study are observed by ps, which loses processes that leave both their parent and their session"
     return Check("process trees", "note", detail, "run solvers that you do not trust on Linux")
 
 
 def _data() -> Check:
     named = os.environ.get("OPTBENCH_DATA")
     if not named:
-        return Check("public data", "note", "OPTBENCH_DATA is not set", "`optbench data list` shows what there is")
+        return Check("public data", "note", "OPTBENCH_DATA is not set", "`optbench data list` shows the public data sets")
     if not (Path(named) / "MANIFEST.csv").is_file():
         detail = f"OPTBENCH_DATA={named} holds no MANIFEST.csv"
         return Check("public data", "problem", detail, "name the folder that holds it, or unset it")
@@ -208,7 +208,7 @@ def _data() -> Check:
 
 
 def _extras() -> Iterator[Check]:
-    """Optional packages, by the extra that brings them."""
+    """Optional packages, by the extra that installs them."""
     for extra in metadata.metadata("optbench").get_all("Provides-Extra") or []:
         core = _requirements("")
         wanted = [requirement.name for requirement in _requirements(extra) if requirement not in core]

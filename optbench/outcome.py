@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.model.instance import Instance
@@ -26,11 +27,11 @@ class Outcome:
     ``objectives`` is empty without a feasible decision; ``metrics`` are those of the verifier with the floors of arriving work.
     """
 
+    instance: Instance
     objectives: tuple[float, ...]
     lows: tuple[float | None, ...]
     gaps: tuple[float | None, ...]
     metrics: dict[str, float]
-    is_optimal: bool
 
     @property
     def objective(self) -> Value | None:
@@ -43,6 +44,13 @@ class Outcome:
     @property
     def gap(self) -> Value | None:
         return value_of(self.gaps)
+
+    @cached_property
+    def is_optimal(self) -> bool:
+        """Whether the bounds prove every level of the objective."""
+        levels = [level_of(self.instance, k, self.objectives) for k in range(len(self.objectives))]
+        rows = zip(levels, self.objectives, self.lows, strict=True) if self.objectives else ()
+        return bool(levels) and all(level is not None and is_closed(level, value, low) for level, value, low in rows)
 
 
 def outcome_of(instance: Instance, verdict: Verdict | None, bounds: Sequence[Bound], *, floors: bool = True) -> Outcome:
@@ -57,7 +65,7 @@ def outcome_of(instance: Instance, verdict: Verdict | None, bounds: Sequence[Bou
     metrics = {} if verdict is None else verdict.metrics
     if floors and verdict is not None and verdict.feasible:
         metrics = metrics | path_metrics(instance, metrics)
-    return Outcome(objectives, lows, gaps, metrics, _is_optimal(instance, objectives, lows))
+    return Outcome(instance, objectives, lows, gaps, metrics)
 
 
 def best_by_level(bounds: Sequence[Bound], levels: int) -> tuple[Bound | None, ...]:
@@ -81,12 +89,3 @@ def value_of(values: Sequence[float | None]) -> Value | None:
     if not known or len(known) != len(values):
         return None
     return known[0] if len(known) == 1 else known
-
-
-def _is_optimal(instance: Instance, objectives: tuple[float, ...], lows: tuple[float | None, ...]) -> bool:
-    """Whether the bounds prove every level."""
-    if not objectives:
-        return False
-    levels = [level_of(instance, k, objectives) for k in range(len(objectives))]
-    rows = zip(levels, objectives, lows, strict=True)
-    return all(level is not None and is_closed(level, value, low) for level, value, low in rows)

@@ -1,4 +1,4 @@
-"""``init`` makes a workspace, ``new`` a plug-in with its test: small, working, and never over something that is there."""
+"""``init`` makes a workspace, ``new`` a small working plug-in with its test; no file is overwritten."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from optbench.errors import OptbenchError, ParameterError, nearest
 from optbench.workspace import FOLDERS, MARKER, activate
 
 EXAMPLE_PROBLEM, EXAMPLE_SOLVER, EXAMPLE_STUDY = "two_pools", "list_rule", "first_look"
-# What a new study is about: the examples of `init` where they are still there, else what is built in.
+# Plug-ins in a new study: the examples of `init` if they exist, else built-in ones.
 OWN = {"PROBLEM": EXAMPLE_PROBLEM, "SIZE": "jobs", "SOLVER": EXAMPLE_SOLVER, "TRIES": "tries"}
 BUILT_IN = {"PROBLEM": "gpu_dag", "SIZE": "tasks", "SOLVER": "random_rules", "TRIES": "k"}
 
 
 def init(path: str | Path) -> list[Path]:
-    """Make ``path`` a workspace with a working example of each plug-in; the files that were written, none overwritten."""
+    """Make ``path`` a workspace with a working example of each plug-in.
+
+    Returns the files that were written; none is overwritten."""
     root = Path(path)
     if root.exists() and not root.is_dir():
         raise OptbenchError(f"{str(path)!r} is a file; name a folder for the workspace")
@@ -35,23 +37,23 @@ def init(path: str | Path) -> list[Path]:
 
 
 def new(kind: str, name: str, root: str | Path | None = None) -> list[Path]:
-    """Write a small working plug-in and its test into the workspace; the files that were written."""
+    """Write a small working plug-in and its test into the workspace; return the files written."""
     if kind not in FOLDERS:
         raise ParameterError(f"there is no kind of plug-in called {kind!r}; {nearest(kind, FOLDERS)}")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise ParameterError(f"{name!r} cannot name a {kind}: use lower-case letters, digits and underscores, such as 'my_rule'")
     place = Path(root) if root is not None else activate()
     if place is None:
-        raise OptbenchError(f"this folder is in no workspace (no {MARKER} here or above); run `optbench init` first")
+        raise OptbenchError(f"this folder does not lie in a workspace (no {MARKER} here or above); run `optbench init` first")
     files = plugin_files(kind, name, place)
     there = [path for path in files if path.exists()]
     if there:
-        raise OptbenchError(f"{there[0]} is already there; nothing was written. Choose another name, or move it away")
+        raise OptbenchError(f"{there[0]} already exists; nothing was written. Choose another name, or move the file away")
     return write(files)
 
 
 def plugin_files(kind: str, name: str, root: Path) -> dict[Path, str]:
-    """Files of one plug-in and their text."""
+    """The files of one plug-in and their texts."""
     folder = FOLDERS[kind]
     if kind == "study":
         examples = (root / "problems" / f"{EXAMPLE_PROBLEM}.py", root / "solvers" / f"{EXAMPLE_SOLVER}.py")
@@ -64,7 +66,7 @@ def plugin_files(kind: str, name: str, root: Path) -> dict[Path, str]:
 
 
 def fill(template: str, name: str = "", **subject: str) -> str:
-    """A template of ``optbench/templates`` for a plug-in of this name."""
+    """Fill in a template of ``optbench/templates`` for a plug-in of this name."""
     text = (resources.files("optbench") / "templates" / f"{template}.txt").read_text(encoding="utf-8")
     words = name.split("_")
     return Template(text).safe_substitute(

@@ -1,4 +1,4 @@
-"""``simulate`` and ``environment``: a policy, or an agent of one's own, online in the event kernel."""
+"""``simulate`` runs a policy online in the event kernel; ``environment`` does so for a user's agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from optbench.model.task_progress import progress
 from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import outcome_of
-from optbench.plugins.discovery import load_problem, load_solver, names
+from optbench.plugins.discovery import load_problem, load_solver, problem_named_by
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
 from optbench.plugins.python_policy import DecideFunction
@@ -53,10 +53,12 @@ PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What a policy did. ``end`` says why it ended: everything done, the horizon reached, or nothing left that can start.
+    """The result of a simulation.
 
-    ``objective`` is the verifier's, of a complete feasible schedule only. Energy of a run that was cut counts up to the
-    horizon; ``lost_j`` is what work that a fault destroyed had drawn, above the rest of its devices, and in no metric.
+    ``end`` says why it ended: everything is done, the horizon is reached, or no remaining task can
+    start. ``objective`` is computed by the verifier, for a complete feasible schedule only. The
+    energy of a run that was cut off counts up to the horizon. ``lost_j`` is the energy, above idle
+    power, of work that faults destroyed; it is part of no metric.
     """
 
     instance: str
@@ -111,10 +113,11 @@ def simulate(
 ) -> Simulation:
     """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
 
-    A policy is a name, an object, or a function that is given each Moment and answers (task, mode) or None. ``params`` are
-    those of a policy that is named. ``wall_s`` is the simulation alone, with compiled code loaded, or
-    compiled in ``compile_s``, before. Without ``horizon_s`` the run ends when everything has, that of an open instance at its
-    horizon, which ``horizon_s`` moves.
+    A policy is a name, an object, or a function that takes each Moment and returns (task, mode) or
+    None. ``params`` are the parameters of a policy given by name. ``wall_s`` is the time of the
+    simulation alone; kernels are loaded, or compiled in ``compile_s`` seconds, before it. Without
+    ``horizon_s`` the run ends when all tasks have ended, and for an open instance at its horizon,
+    which ``horizon_s`` replaces.
     """
     if seed < 0 or threads < 1:
         raise ParameterError(f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1")
@@ -137,7 +140,7 @@ def simulate(
 def environment(target: Target, num_envs: int | None = None, **options: Any) -> Any:
     """A Gymnasium environment over a target (``SchedulingEnv``), or ``num_envs`` of them in lockstep (``FleetEnv``).
 
-    A problem makes a new instance per reset; a file or an instance is played again and again.
+    A problem makes a new instance at each reset; a file or an instance is repeated.
     """
     from optbench.views.env import FleetEnv, SchedulingEnv
 
@@ -146,15 +149,15 @@ def environment(target: Target, num_envs: int | None = None, **options: Any) -> 
 
 
 def problem_or_instance(target: Target) -> Instance | Problem:
-    """A problem where the target is one, else the instance that it names."""
+    """The problem if the target is one, else the instance that it names."""
     if isinstance(target, str) and names_problem(target):
         return load_problem(target)
     return target if isinstance(target, Problem) else load_target(target)
 
 
 def names_problem(target: str) -> bool:
-    """Whether a target is a problem's spec and no file."""
-    return target.partition(":")[0].partition("[")[0] in names("problem") and not Path(target).exists()
+    """Whether a target is the spec of a problem and not a file."""
+    return problem_named_by(target) is not None and not Path(target).exists()
 
 
 def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[str, Any]) -> tuple[str, Policy]:
@@ -162,10 +165,13 @@ def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[
     if isinstance(policy, str):
         name, solver = load_solver(policy, params)
         if not isinstance(solver, Policy):
-            raise UnsupportedError(f"{name!r} solves offline and cannot decide as time goes on; `optbench solve` runs it")
+            raise UnsupportedError(f"{name!r} is an offline solver and cannot decide online; use `optbench solve`")
         return name, solver
     if params:
-        raise ParameterError(f"{', '.join(params)}: parameters go with the name of a policy, not with an object or a function")
+        raise ParameterError(
+            f"{', '.join(params)}: parameters can only be given with the name of a policy, "
+            "not with an object or a function"
+        )
     if isinstance(policy, Policy):
         return type(policy).__name__, policy
     return getattr(policy, "__name__", type(policy).__name__), DecideFunction(policy)
@@ -178,12 +184,13 @@ def _in_ticks(instance: Instance, horizon_s: float) -> int:
 
 
 def watched_until(instance: Instance, horizon_s: float) -> Instance:
-    """An open instance with another horizon."""
+    """The open instance with another horizon."""
     horizon = _in_ticks(instance, horizon_s)
     if horizon <= instance.opens:
         opens_s = instance.opens * instance.tick_s
         raise ParameterError(
-            f"horizon_s is {horizon_s:g}; {instance.name} is watched from {opens_s:g} s on, its first arrival: give more"
+            f"horizon_s is {horizon_s:g}; {instance.name} is observed from its first arrival at "
+            f"{opens_s:g} s on; give a later horizon"
         )
     return instance if horizon == instance.horizon else replace(instance, horizon=horizon)
 
@@ -194,14 +201,14 @@ def _report(
     state, complete = trace.state, trace.schedule is not None
     schedule = trace.schedule if trace.schedule is not None else partial_schedule(instance, trace.plant, state)
     verdict = verify(instance, schedule)
-    # Of a part of a schedule, what is missing is no fault.
+    # In a partial schedule, tasks that are missing are no violation.
     wrong = tuple(str(each) for each in verdict.violations if complete or each.constraint != "assignment")
     arrivals, done, running = _counts(instance, trace, verdict)
     sites = site_report(instance, state, schedule, arrivals - done - running)
     energy_j = verdict.metrics["energy_j"] if complete and verdict.metrics else _energy_so_far(instance, trace)
     units = float(progress(instance, schedule).units_done(instance).sum())
     bounds = _bounds(instance, bound_time_s) if complete else []
-    # Of a part of a schedule there is no objective.
+    # A partial schedule has no objective.
     outcome = outcome_of(instance, verdict if complete else None, bounds, floors=bound_time_s > 0)
     decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
     stopped = instance.is_open or (not complete and until < math.inf and trace.state.total[NOW] >= until)
@@ -245,7 +252,9 @@ def _report(
 
 
 def _counts(instance: Instance, trace: Trace, verdict: Verdict) -> tuple[int, int, int]:
-    """Tasks that have arrived, are done, and run; of an open instance at its horizon, as the verifier counts."""
+    """Numbers of tasks that have arrived, are completed, and are running.
+
+    For an open instance they are those of the verifier at the horizon."""
     state, metrics = trace.state, verdict.metrics
     if instance.is_open and metrics:
         return int(metrics["arrivals"]), int(metrics["completed"]), int(metrics["in_progress"])
@@ -255,7 +264,10 @@ def _counts(instance: Instance, trace: Trace, verdict: Verdict) -> tuple[int, in
 
 
 def _energy_so_far(instance: Instance, trace: Trace) -> float:
-    """Energy up to now: what runs is booked whole when it begins, and counts here for the share that has gone by."""
+    """Energy up to now.
+
+    The kernel books the whole energy of a task at its start; running tasks count here for the
+    share of their duration that has passed."""
     plant, state = trace.plant, trace.state
     total = state.total
     running = np.flatnonzero(state.status == RUNNING)
@@ -267,7 +279,7 @@ def _energy_so_far(instance: Instance, trace: Trace) -> float:
 
 
 def _latencies(instance: Instance, trace: Trace) -> dict[str, dict[str, float | None]]:
-    """Of the tasks that have ended: from release to end, and at work."""
+    """Times of completed tasks: from release to end (sojourn), and in service."""
     state, step = trace.state, instance.tick_s
     done = np.flatnonzero(state.status == DONE)
     service = state.end - state.start
@@ -288,7 +300,7 @@ def _percentiles(values: Floats, which: tuple[str, ...]) -> dict[str, float]:
 
 
 def _bounds(instance: Instance, time_limit_s: float) -> list[Bound]:
-    """Bounds on every level over all schedules."""
+    """Bounds on every level of the objective over all schedules."""
     if time_limit_s <= 0:
         return []
     levels, out = instance.objective.num_levels, []

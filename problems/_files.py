@@ -1,4 +1,4 @@
-"""What the problem families share: instances from files, and checks of parameters."""
+"""Helpers that the problem families share: reading instances from files and checking parameters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from optbench.plugins.protocol import Problem
 
 
 def from_file(problem: Problem, family: str, file: str) -> Instance:
-    """The instance in a file, or of a public data set such as ``jobshop/ft06``; it must be of this family."""
+    """Read an instance of this family from a file or a public data set (``jobshop/ft06``)."""
     for entry in fields(problem):  # type: ignore[arg-type]  # every built-in problem is a dataclass
         value = getattr(problem, entry.name)
         if entry.name != "file" and value != _default(entry):
             given = f"{entry.name}={value!r}"
-            raise ParameterError(f"problem {family!r}: {given} goes with generated instances, not with file={file!r}")
+            raise ParameterError(
+                f"problem {family!r}: {given} is for generated instances and cannot be combined with file={file!r}"
+            )
     path = Path(file)
     instance = format_registry.load(path if path.exists() else data_path(file))
     if instance.problem != family:
@@ -28,19 +30,19 @@ def from_file(problem: Problem, family: str, file: str) -> Instance:
 
 
 def local_file(file: str) -> Path:
-    """A file that is here, or one of a public data set, by its name there."""
+    """The path as given if it exists, else the file of that name in a public data set."""
     path = Path(file)
     return data_path(file) if file.partition("/")[0] in data_sets() and not path.exists() else path
 
 
 def require(ok: bool, family: str, name: str, value: object, allowed: str) -> None:
-    """A ParameterError that names the parameter, its value and what is allowed."""
+    """Raise a ParameterError that names the parameter, its value and what is allowed."""
     if not ok:
         raise ParameterError(f"problem {family!r}: {name} is {value!r}; it must be {allowed}")
 
 
 def require_range(family: str, low: int, high: int) -> None:
-    """Durations are drawn from low to high, both at least 1."""
+    """Check the range from which durations are drawn: 1 <= low <= high."""
     require(low >= 1, family, "low", low, "at least 1")
     require(high >= low, family, "high", high, f"at least low, which is {low}")
 

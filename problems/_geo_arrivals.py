@@ -1,4 +1,4 @@
-"""Work that comes in at the ingresses of a geo-distributed data centre, as it is drawn."""
+"""Random arrivals of jobs at the ingresses of a geo-distributed data centre."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optbench.model.instance import Floats, Ints
 # The paper's sizes: training lognormal around 50,000 units, inference Pareto from one unit on.
 MEDIAN_UNITS, SIGMA, LEAST_UNITS = 50_000.0, 0.4, 0.1
 PARETO_SHAPE = 1.8
-# Inference traffic goes up and down by this share in this time.
+# The rate of inference jobs follows a sine: its relative amplitude and its period.
 SWING, PERIOD_S = 0.6, 300.0
 
 Sizes = Literal["lognormal", "exponential"]
@@ -21,7 +21,10 @@ Sizes = Literal["lognormal", "exponential"]
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Rows in order of arrival. ``kind`` 0 is training, 1 inference; ``site`` is -1 where nobody says where a job goes."""
+    """Rows in order of arrival.
+
+    ``kind`` is 0 for training and 1 for inference; ``site`` is -1 where the record names no site.
+    """
 
     time_s: Floats
     ingress: Ints
@@ -43,7 +46,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Burst:
-    """From ``begin_s`` to ``end_s`` the rate is ``factor`` times as high."""
+    """An interval from ``begin_s`` to ``end_s`` in which the rate is multiplied by ``factor``."""
 
     factor: float
     begin_s: float
@@ -59,7 +62,7 @@ def drawn(
     sizes: Sizes = "lognormal",
     bursts: Sequence[Burst] = (),
 ) -> Arrivals:
-    """Poisson training and sinusoidal inference at each ingress, up to a time."""
+    """Draw Poisson training and sinusoidal inference arrivals at each ingress until ``end_s``."""
     rows = []
     peak = peak_of(bursts)
     for g in range(ingresses):
@@ -87,13 +90,13 @@ def _poisson(rng: np.random.Generator, rate: float, end_s: float) -> Floats:
 
 
 def peak_of(bursts: Sequence[Burst]) -> float:
-    """By how much bursts raise the rate at most."""
+    """The largest factor by which bursts multiply the rate."""
     changes = [0.0, *(burst.begin_s for burst in bursts), *(burst.end_s for burst in bursts)]
     return float(_factor(bursts, np.array(changes)).max())
 
 
 def _factor(bursts: Sequence[Burst], time_s: Floats) -> Any:
-    """By how much bursts raise the rate at these times; where they overlap, by their product."""
+    """The factor of the rate at each of these times; factors of overlapping bursts multiply."""
     out = np.ones(len(time_s))
     for burst in bursts:
         out *= np.where((time_s >= burst.begin_s) & (time_s < burst.end_s), burst.factor, 1.0)

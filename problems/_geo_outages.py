@@ -1,4 +1,4 @@
-"""What happens for a time, as text: sites that are away, ``us-west@36h+12h`` or ``largest@2d+6h``; bursts, ``3@36h+6h``."""
+"""Parse outages of sites (``us-west@36h+12h``, ``largest@2d+6h``) and bursts (``3@36h+6h``)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from optbench.errors import nearest
 from optbench.model.instance import Bools, Floats, Ints
+from optbench.units import SECONDS_PER
 
 from ._files import require
 from ._geo_arrivals import Burst
@@ -16,26 +17,27 @@ from ._geo_arrivals import Burst
 FORM = re.compile(r"([\w.-]+)@(\d+(?:\.\d+)?)(s|m|h|d)\+(\d+(?:\.\d+)?)(s|m|h|d)")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 MOST_FACTOR = 1000.0
-SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 def span_of(family: str, parameter: str, entry: str, what: str, example: str) -> tuple[str, float, float]:
-    """What comes first in an entry, when it begins, and its length, in seconds."""
+    """The part of an entry before ``@``, its begin and its length in seconds."""
     match = FORM.fullmatch(entry)
     require(match is not None, family, parameter, entry, f"{what}@begin+length, such as {example}")
     assert match is not None
-    begin, length = float(match[2]) * SECONDS[match[3]], float(match[4]) * SECONDS[match[5]]
-    require(length > 0, family, parameter, entry, "longer than nothing")
+    begin, length = float(match[2]) * SECONDS_PER[match[3]], float(match[4]) * SECONDS_PER[match[5]]
+    require(length > 0, family, parameter, entry, "of a positive length")
     return match[1], begin, length
 
 
 def bursts_of(family: str, parameter: str, entries: Sequence[str]) -> tuple[Burst, ...]:
-    """Times at which work arrives so many times as fast."""
+    """The intervals in which the rate of arrivals is multiplied by a factor."""
     out = []
     for entry in entries:
-        factor, begin, length = span_of(family, parameter, entry, "factor", "3@36h+6h, three times as much for 6 hours")
+        example = "3@36h+6h, three times the rate for 6 hours"
+        factor, begin, length = span_of(family, parameter, entry, "factor", example)
         number = float(factor) if NUMBER.fullmatch(factor) else -1.0
-        require(0 <= number <= MOST_FACTOR, family, parameter, entry, f"by a factor from 0 to {MOST_FACTOR:g}")
+        allowed = f"a burst with a factor from 0 to {MOST_FACTOR:g}"
+        require(0 <= number <= MOST_FACTOR, family, parameter, entry, allowed)
         out.append(Burst(number, begin, begin + length))
     return tuple(out)
 
@@ -54,7 +56,8 @@ def outages_of(
             name, begin, length = span_of(family, parameter, entry, "site", "us-west@36h+12h or largest@2d+6h")
             largest = int(np.argmax([count for _, count in sites]))
             pool = largest if name == "largest" else names.index(name) if name in names else -1
-            require(pool >= 0, family, parameter, entry, f"of a site, or largest; {nearest(name, names)}")
+            allowed = f"an outage of a known site or of 'largest'; {nearest(name, names)}"
+            require(pool >= 0, family, parameter, entry, allowed)
             rows += [(begin, pool, sites[pool][1], announced), (begin + length, pool, -sites[pool][1], announced)]
     rows.sort(key=lambda row: (row[0], row[2]))
     time, pool_idx, devices, known = zip(*rows, strict=True) if rows else ((), (), (), ())

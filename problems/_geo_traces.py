@@ -1,8 +1,9 @@
-"""Recorded work for a geo-distributed data centre: a CSV of one's own, a Gavel trace, a list of Alibaba's pods.
+"""Recorded arrivals for a geo-distributed data centre: a CSV file, a Gavel trace, Alibaba's pods.
 
-A record that has no sizes in units has GPU-seconds instead; one GPU of the record is taken to be one of the *reference* site at
-its top clock, so that w GPU-seconds are w / T(1, 1) units of it. A record that has no ingresses has its jobs come in anywhere, by
-the instance's seed. What is dropped or assumed is counted in the report.
+Where a record gives no sizes in units, they are computed from GPU-seconds: a GPU of the record is
+taken to be one of the *reference* site at its top clock, so that w GPU-seconds are w / T(1, 1)
+units. Where a record names no ingresses, they are drawn with the instance's seed. The report
+counts what was dropped or assumed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from optbench.model.formats.imported import Findings
 from optbench.model.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.formats.traces import TraceJobs, looks_like_gavel, looks_like_pods, read_gavel, read_pods
 from optbench.model.instance import Bools, Floats
+from optbench.units import DAY_S
 
 from ._geo_arrivals import Arrivals
 from ._geo_sites import KINDS, Network, Site
@@ -32,7 +34,7 @@ WORKER = "v100"
 
 @dataclass(frozen=True)
 class TraceRecord:
-    """How to read a record: the sites there are, those that are kept, and what a GPU of the record is."""
+    """How to read a record: all sites, the sites that are kept, and the type of a recorded GPU."""
 
     network: Network
     all_sites: tuple[str, ...]
@@ -42,7 +44,7 @@ class TraceRecord:
     @property
     def unit_s(self) -> float:
         """Seconds that a unit of training takes on one GPU of the reference site, at its top clock."""
-        return self.reference.laws["training"].time_s(1, max(self.reference.clocks))
+        return self.reference.laws["training"].time_per_unit_s(1, max(self.reference.clocks))
 
     @property
     def said(self) -> str:
@@ -64,13 +66,13 @@ def recorded(path: Path, record: TraceRecord, findings: Findings) -> tuple[Arriv
 
 
 def throughputs_beside(path: Path) -> object:
-    """Gavel's table of throughputs: beside the trace, else that of the public data set."""
+    """Gavel's table of throughputs: the one beside the trace, else the one of the public data set."""
     beside = path.with_name(THROUGHPUTS)
     return parse_json(read_text(beside if beside.is_file() else data_path(f"gavel/{THROUGHPUTS}")))
 
 
 def _of_trace(jobs: TraceJobs, record: TraceRecord, findings: Findings, whose: str) -> Arrivals:
-    """Training that may come in wherever some site can be reached."""
+    """Arrivals of a Gavel or Alibaba trace: training jobs, their ingresses drawn at random."""
     n = len(jobs.arrival_s)
     serves = np.array(["training" in site.laws for site in record.network.sites])
     doors = np.flatnonzero((np.isfinite(np.array(record.network.latency_s)) & serves).any(axis=1))
@@ -110,7 +112,7 @@ def _own(table: TextTable, record: TraceRecord, findings: Findings) -> Arrivals:
 
 
 def _sent_to(table: TextTable, record: TraceRecord, findings: Findings) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The site that a row names, as a number among those that are kept."""
+    """The index of the site that a row names, among the sites that are kept."""
     if "site" not in table.columns:
         return np.full(table.size, -1, dtype=np.int64)
     at = table.choices("site", {name: k for k, name in enumerate(record.all_sites)} | {"": -1})
@@ -145,7 +147,7 @@ def _reasons(findings: Findings) -> list[str]:
 
 
 def within(work: Arrivals, begin_s: float, pace: float, end_s: float, most: int | None, findings: Findings) -> Arrivals:
-    """What arrives from ``begin_s`` on, in a time that passes ``pace`` times as fast, before ``end_s``; the first so many."""
+    """Arrivals from ``begin_s`` on, ``pace`` times as fast, before ``end_s``, at most ``jobs``."""
     time: Floats = (work.time_s - begin_s) / pace
     if pace != 1:
         findings.add("assumed", f"arrivals come {pace:g} times as fast as on record; their work is that on record")
@@ -162,10 +164,13 @@ def within(work: Arrivals, begin_s: float, pace: float, end_s: float, most: int 
 
 
 def load_share(network: Network, work: Arrivals, span_s: float) -> float:
-    """Work that comes in, as a share of what all GPUs can do one by one at their top clocks."""
+    """Arriving work as a share of what all GPUs can do, each alone at its top clock."""
     share = 0.0
     for k, kind in enumerate(KINDS):
-        speed = sum(site.count / site.laws[kind].time_s(1, max(site.clocks)) for site in network.sites if kind in site.laws)
+        able = [site for site in network.sites if kind in site.laws]
+        speed = sum(
+            site.count / site.laws[kind].time_per_unit_s(1, max(site.clocks)) for site in able
+        )
         units = float(work.units[work.kind == k].sum())
         share += units / speed / span_s if speed else 0.0
     return share
@@ -181,12 +186,12 @@ def summary(network: Network, work: Arrivals, rows: int, span_s: float) -> dict[
 
 
 def nothing_left(path: str, work: Arrivals, begin_s: float, end_s: float) -> str:
-    """Why a window of a record has no job in it, and what to do."""
+    """The message for a time window that holds no job of the record, with the remedy."""
     first = float(work.time_s[0]) if len(work.time_s) else 0.0
     last = float(work.time_s[-1]) if len(work.time_s) else 0.0
     return (
         f"{path}: no job arrives in the {end_s:,.0f} s from {begin_s:,.0f} s on; the record goes from {first:,.0f} s to "
-        f"{last:,.0f} s. Choose begin_days={first / 86_400:.6g}, or more days"
+        f"{last:,.0f} s. Choose begin_days={first / DAY_S:.6g}, or more days"
     )
 
 

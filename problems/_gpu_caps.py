@@ -1,4 +1,4 @@
-"""Power caps of gpu_dag as shares of the power with every device at work, refused where some task could never run."""
+"""Power caps of gpu_dag, as shares of the cluster's full power; infeasible caps are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from optbench.model.instance import Floats, Instance, Limits
 
 
 def with_caps(instance: Instance, cluster_share: float | None, node_share: float | None) -> Instance:
-    """The instance under a cap of the cluster (whole watts) and one of each node (mW); nodes are all places but the first."""
+    """Add a cap of the cluster (whole watts) and one of each node (mW).
+
+    Nodes are all places but the first."""
     full = full_power_w(instance)
     free = np.ones(instance.num_modes, dtype=bool)
     place, cap = [], []
@@ -39,7 +41,7 @@ def with_caps(instance: Instance, cluster_share: float | None, node_share: float
 
 
 def full_power_w(instance: Instance) -> Floats:
-    """Per place, the power with every device at work in the mode that draws most on it."""
+    """Per place, the power while every device works in its mode of highest power."""
     modes, pools = instance.modes, instance.pools
     mode = np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))
     devices = np.bincount(mode, weights=modes.req_count, minlength=instance.num_modes)
@@ -49,13 +51,13 @@ def full_power_w(instance: Instance) -> Floats:
 
 
 def _share(share: float, full_w: float, per_watt: float) -> float:
-    """A share rounded down, the whole rounded up so that it never binds."""
+    """A share of a power, rounded down; the share 1 is rounded up, so that it never binds."""
     rounded = math.ceil if share == 1 else math.floor
     return float(rounded(share * full_w * per_watt)) / per_watt
 
 
 def _least(instance: Instance, share: Floats, within: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float | None:
-    """None where each task has a mode within the caps, else the least share that gives it one."""
+    """None if each task has a mode within the caps, else the least share at which each has one."""
     tasks, memory_gb, kind_ptr = instance.tasks, instance.mode_memory_gb, instance.modes.kind_ptr
     least = None
     for kind, need_gb in sorted(set(zip(tasks.kind.tolist(), tasks.memory_gb.tolist(), strict=True))):

@@ -1,4 +1,4 @@
-"""Hardware of gpu_dag: nodes with GPUs of one type and CPU sockets, pooled or device by device, and the modes they offer."""
+"""Hardware of gpu_dag: nodes with GPUs of one type and CPU sockets, and the modes on them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from optbench.power.profiles import Profile, profile
 # Between nodes 10 Gbit/s Ethernet; inside one PCI Express 4.0 x16 (31.5 GB/s), at a tenth of the energy (modelled).
 BETWEEN_GBIT_S, BETWEEN_MS, BETWEEN_J_PER_GB = 10.0, 0.05, 10.0
 INSIDE_GBIT_S, INSIDE_MS, INSIDE_J_PER_GB = 252.0, 0.01, 1.0
-# Each choice of devices is a mode; a kind of work with more of them is of no use to any solver.
+# Each choice of devices is a mode. Solvers cannot use a kind of work with more modes than this.
 MAX_MODES = 50_000
 
 
 @dataclass(frozen=True)
 class Group:
-    """Equal devices of one node: one pool of them all, or one pool for each."""
+    """Equal devices of one node, in one pool together or in a pool each."""
 
     pools: tuple[Pool, ...]
     each: int
@@ -34,7 +34,7 @@ class Group:
         return len(self.pools) * self.each
 
     def choices(self, devices: int) -> Iterator[Mapping[Pool, int]]:
-        """Every way to take so many devices."""
+        """All selections of so many devices."""
         if len(self.pools) == 1:
             yield {self.pools[0]: devices}
         else:
@@ -43,7 +43,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Cluster:
-    """How many devices of which types on how many nodes."""
+    """Numbers and types of devices, and the number of nodes."""
 
     types: tuple[Profile, ...]
     gpus: int
@@ -52,9 +52,10 @@ class Cluster:
     pooled: bool
 
     def declare(self, m: Model, *, first_only: bool = False) -> list[Group]:
-        """Nodes in the order of the types, GPUs and sockets dealt out in turn; all nodes are joined.
+        """Declare the nodes by type, with GPUs and sockets distributed in turn and all nodes linked.
 
-        ``first_only`` leaves the first node of each type: it has the most GPUs, and a socket if any of them has one.
+        ``first_only`` declares only the first node of each type. It has the most GPUs, and a
+        socket if any node of that type has one.
         """
         types = self.types[: self.gpus]
         shares = zip(types, _dealt(self.gpus, len(types)), strict=True)
@@ -88,7 +89,9 @@ class Cluster:
 
 
 def modes_of(m: Model, groups: list[Group], kind: str, gang: int, num_clocks: int, size_gflop: float | None = None) -> list[Mode]:
-    """Devices x clocks: a power of two of GPUs of one node, up to the gang; times to µs, energies to mJ, powers up to mW."""
+    """Modes by number of devices and clock: 1, 2, 4, ... GPUs of one node, at most ``gang``.
+
+    Times are rounded to µs, energies to mJ, and powers up to mW."""
     counts = {i: [2**k for k in range(min(gang, group.count).bit_length())] for i, group in enumerate(groups)}
     total = num_clocks * sum(
         math.comb(len(group.pools), n) if group.each == 1 else 1 for i, group in enumerate(groups) for n in counts[i]
@@ -117,5 +120,5 @@ def modes_of(m: Model, groups: list[Group], kind: str, gang: int, num_clocks: in
 
 
 def _dealt(total: int, hands: int) -> list[int]:
-    """Things dealt out in turn."""
+    """Distribute a number of items over groups in turn."""
     return [(total - q + hands - 1) // hands for q in range(hands)]

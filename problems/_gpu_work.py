@@ -1,4 +1,4 @@
-"""Work of gpu_dag: which kind, how many units and how much memory each task of a graph has, and what its edges carry."""
+"""Work of gpu_dag: the kind, units and memory of each task, and the data volumes of the edges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ Where = Literal["gpu", "cpu", "either"]
 
 @dataclass(frozen=True)
 class Sort:
-    """What makes tasks of one kind: their law, the size of their problems (none: they fill a GPU), and where they may run."""
+    """Tasks of one kind: their law, the size of their problems, and the devices they may use.
+
+    A size of None stands for problems that fill a GPU."""
 
     kind: str
     size_gflop: float | None
@@ -49,7 +51,9 @@ class Options:
 
 
 def declare_work(m: Model, rng: np.random.Generator, groups: list[Group], graph: Graph, options: Options) -> None:
-    """Tasks and edges; a team is drawn once, and a bundle of edges carries one volume."""
+    """Declare tasks and edges.
+
+    All tasks of a team get the same work, and all edges of a bundle the same volume."""
     kinds: dict[Sort, Kind] = {}
     drawn: dict[int, tuple[Sort, int, float]] = {}
     tasks: list[Task] = []

@@ -1,4 +1,6 @@
-"""Shapes of task graphs: edges (before, after) with before < after; random ones, and the patterns of GPU jobs with roles."""
+"""Shapes of task graphs: random graphs, and patterns of GPU jobs with roles.
+
+Edges are pairs (before, after) with before < after."""
 
 from __future__ import annotations
 
@@ -10,13 +12,16 @@ import numpy as np
 
 Edges = list[tuple[int, int]]
 Rng = np.random.Generator
-# What a task is in its job: anything, preparing data, training, inference, or putting replicas' results together.
+# The role of a task in its job: any, preparation of data, training, inference, or a reduction of
+# the replicas' results.
 Role = Literal["any", "prepare", "train", "infer", "reduce"]
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Edges, the role of each task, and what is equal: tasks of one team do the same work, edges of one bundle carry the same."""
+    """Edges, the role of each task, and teams and bundles.
+
+    Tasks of one team have the same work; edges of one bundle carry the same volume."""
 
     edges: Edges
     roles: list[Role]
@@ -25,7 +30,7 @@ class Graph:
 
 
 def layered(rng: Rng, n: int) -> Edges:
-    """Layers about as wide as there are many; a task waits for one to three of the layer before."""
+    """About as many layers as tasks per layer; a task follows one to three of the layer before."""
     width = max(1, round(n**0.5))
     bounds = [0]
     while bounds[-1] < n:
@@ -40,7 +45,7 @@ def layered(rng: Rng, n: int) -> Edges:
 
 
 def fork_join(rng: Rng, n: int) -> Edges:
-    """Blocks in a row: one task opens two to five parallel ones, the next block's opener joins them."""
+    """Blocks in a row: a task forks into two to five parallel ones, which the next block joins."""
     edges: Edges = []
     opener = 0
     while opener < n - 1:
@@ -65,7 +70,7 @@ def chains(rng: Rng, n: int) -> Edges:
 
 
 def scattered(rng: Rng, n: int) -> Edges:
-    """Every pair is an edge with a probability that gives a task two successors on average."""
+    """Each pair is an edge with a probability such that a task has two successors on average."""
     share = min(1.0, 4.0 / max(1, n - 1))
     return [(i, j) for i in range(n) for j in np.flatnonzero(rng.random(n) < share).tolist() if j > i]
 
@@ -131,7 +136,9 @@ def _join(graph: Graph, edges: Edges) -> None:
 
 
 def with_preparation(graph: Graph, rng: Rng) -> Graph:
-    """The same graph, its tasks preparing data where they open something; without edges, three tasks in ten."""
+    """Give the role of preparation to tasks without predecessors that have successors.
+
+    In a graph without edges, three tasks in ten get it."""
     later, earlier = {j for _, j in graph.edges}, {i for i, _ in graph.edges}
     n = len(graph.roles)
     opens = [i in earlier and i not in later for i in range(n)] if graph.edges else (rng.random(n) < 0.3).tolist()

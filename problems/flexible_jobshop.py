@@ -50,7 +50,7 @@ class FlexibleJobShop(Problem):
         return validate(shop_instance(Shop(self.machines, jobs), name, "flexible_jobshop"))
 
     def _operation(self, rng: np.random.Generator) -> list[tuple[int, int]]:
-        """Its (machine, duration) alternatives."""
+        """The (machine, duration) alternatives of one operation."""
         others = self.machines - 1
         size = 1 + (int(rng.binomial(others, (self.flexibility - 1) / others)) if others else 0)
         machines = sorted(rng.permutation(self.machines)[:size].tolist())

@@ -1,15 +1,18 @@
-"""Jobs arrive at the ingresses of a wide-area network and go to sites of GPUs, each with a number of GPUs and a clock.
+"""Jobs arrive at the ingresses of a wide-area network and are routed to sites with GPUs.
 
-A job of kind k with u units on n GPUs of site d at clock f takes u T_dk(n, f) seconds and draws P_dk(n, f) watts; a
-GPU that is not busy sleeps. It reaches the site a network latency after it has arrived, and begins there no earlier. Modes are
-all (site, n, f).
+A policy chooses the site, the number of GPUs and the clock of each job. A job of kind k with u
+units on n GPUs of site d at clock f takes u T_dk(n, f) seconds and draws P_dk(n, f) watts; a GPU
+that is not busy sleeps. The job reaches the site after the ingress latency and cannot start
+earlier. Modes are all (site, n, f).
 
-The instance is *open* by default: watched from the first arrival to the horizon, where everything stops; what is minimised is
-J per unit of work done. With ``drain`` all work has to be done, and total energy (or cost, or carbon) is minimised, so that no
-policy gains by leaving work. Defaults are the setting of the CHSAC-AF paper: 8 sites with 1,488 GPUs, 8 ingresses, 0.02 training
-jobs a second at each, lognormal sizes around 50,000 units, a week. Its coefficients are its authors' approximations (``origin``
-in the file); where the file has no carbon intensity, ``carbon`` uses the mean of the sites that have one. Prices and carbon are
-by the hour of the day, in one time zone or (``local_hours``) each in its site's own.
+By default the instance is *open*: it is observed from the first arrival to the horizon, and the
+objective is the energy per unit of completed work. With ``drain`` all work must be completed, and
+total energy (or cost, or carbon) is minimised, so that no policy gains by leaving work undone.
+The defaults are the setting of the CHSAC-AF paper: 8 sites with 1,488 GPUs, 8 ingresses, 0.02
+training jobs a second at each, lognormal sizes around 50,000 units, one week. The coefficients
+are approximations by the paper's authors (``origin`` in the file). Where the file has no carbon
+intensity, ``carbon`` uses the mean of the sites that have one. Prices and carbon are given by the
+hour of the day, in one time zone or, with ``local_hours``, in each site's own.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, outages_in_seconds, with_stream
 from optbench.plugins.protocol import Problem
+from optbench.units import DAY_S, HOUR_S
 
 from ._files import local_file, require
 from ._geo_arrivals import Arrivals, Sizes, drawn, peak_of
@@ -35,9 +39,9 @@ from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
 from ._geo_traces import TraceRecord, nothing_left, recorded, summary, within
 
 NAME = "geo_dc"
-DAY_S, HOUR_S = 86_400.0, 3_600.0
 DRAIN_HOURS = 25
-# A century; and arrivals drawn, bursts and swings at their peak all the time: some 40 GB.
+# At most a century, and at most this many arrivals (computed with bursts and the sine at their
+# peak all the time), which need about 40 GB of memory.
 MOST_DAYS, MOST_ARRIVALS = 36_525.0, 100_000_000
 AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
 
@@ -46,14 +50,17 @@ AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
 class GeoDc(Problem):
     """Geo-distributed data centre: route arriving jobs to sites, choose GPUs and clocks, least energy per unit of work.
 
-    ``arrivals`` is a recorded stream, a file or one of a public data set: CSV (ingress, arrival_s, size_units or duration_s;
-    gpus, job, type, site where known), a Gavel trace, a list of Alibaba's pods. It is read from ``begin_days`` on, ``pace`` times
-    as fast; its GPUs are those of the site ``reference`` (else the first). Without one, training comes at ``rate`` per second and
-    ingress, inference at ``inference``; ``burst`` multiplies both: ``3@36h+6h``. ``sites`` is a file like the shipped one,
-    ``only`` a part of its sites, ``shrink`` a factor on their GPUs. ``jobs`` takes the first so many. ``drain`` wants everything
-    done. ``sojourn_s`` limits the mean time in the system (with ``drain``). ``outage`` and ``maintenance`` take sites away:
-    ``us-west@36h+12h``, ``largest@2d+6h``; the second kind is announced. ``deadline_s`` is what inference work is given,
-    ``cap_w`` limits the power of all sites together.
+    ``arrivals`` is a recorded stream: a file, or one of a public data set. It is a CSV (ingress,
+    arrival_s, size_units or duration_s; optionally gpus, job, type, site), a Gavel trace, or a list
+    of Alibaba's pods. It is read from ``begin_days`` on, ``pace`` times as fast; its GPUs are taken
+    to be those of the site ``reference`` (default: the first). Without a record, training jobs
+    arrive at ``rate`` per second and ingress, inference jobs at ``inference``; ``burst`` multiplies
+    both rates for a time: ``3@36h+6h``. ``sites`` is a file like the shipped one, ``only`` selects
+    some of its sites, ``shrink`` is a factor on their GPUs. ``jobs`` keeps only the first jobs.
+    With ``drain`` all work must be completed; ``sojourn_s`` then limits the mean time in the system.
+    ``outage`` and ``maintenance`` take sites away for a time (``us-west@36h+12h``,
+    ``largest@2d+6h``); policies know maintenance beforehand. ``deadline_s`` is the relative
+    deadline of inference jobs, and ``cap_w`` limits the power of all sites together.
     """
 
     days: float = 7.0
@@ -179,7 +186,7 @@ class GeoDc(Problem):
         return made if self.drain else made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
 
     def _networks(self) -> tuple[Network, Network]:
-        """The sites that are kept, and all."""
+        """The network of the sites that are kept, and the network of all sites."""
         net = network(PAPER if self.sites is None else Path(self.sites))
         names = [site.name for site in net.sites]
         for name in self.only:
@@ -191,7 +198,7 @@ class GeoDc(Problem):
     def _pool(self, m: Model, site: Site, net: Network) -> Pool:
         place = m.place(site.name)
         if self.minimize != "energy":
-            # Work is drained after the last arrival: some hours more, at which it can wait for better ones.
+            # After the last arrival the tariffs go on for some hours, in which work can wait for lower prices.
             hours = np.arange(int(np.ceil(self.days * HOURS)) + DRAIN_HOURS)
             hours += int(site.utc_offset_h) if self.local_hours else 0
             price, carbon = (np.resize(values, HOURS)[hours % HOURS].tolist() for values in tariffs_of(site, net))
@@ -199,7 +206,7 @@ class GeoDc(Problem):
         return m.pool(site.name, site.count, at=place, sleep_w=site.sleep_w, sleeps=True)
 
     def _work(self, m: Model, net: Network, pools: list[Pool], work: Arrivals) -> None:
-        """Training first, then inference; inference work is more urgent where policies look at weights."""
+        """Declare training tasks, then inference tasks, which have the larger weight."""
         for k, kind in enumerate(KINDS):
             rows = np.flatnonzero(work.kind == k)
             if len(rows) == 0:

@@ -1,30 +1,34 @@
 """Task graphs on heterogeneous GPUs, with CPUs beside them.
 
-Nodes of GPUs of one type each, from the shipped profiles; a task is training or inference work on a number of GPUs of one node
-at one clock: mode (pool p, n GPUs, clock f) with T(n, f) and E(n, f) of the profile. Faster is dearer, so that time and energy
-compete. Minimised is
+Each node has GPUs of one type, from the shipped profiles. A task is training or inference work on
+a number of GPUs of one node at one clock: mode (pool p, n GPUs, clock f) with T(n, f) and E(n, f)
+of the profile. Faster modes need more energy, so that time and energy compete. The objective is
 
     energy_j + 50 makespan_s + 500 tardiness_s
 
-with 10⁷ cost_usd and 10⁴ carbon_g, where there are such series, in place of energy_j, and no tardiness where deadlines are hard
-or absent.
+where series of prices or carbon are given, 10⁷ cost_usd and 10⁴ carbon_g take the place of
+energy_j; the term of tardiness is absent where deadlines are hard or missing.
 
-Shapes: random graphs (layered, fork_join, chains, random, independent) and the patterns of GPU jobs (batch: jobs alone; pipeline:
-chains of the same stages; data_parallel: iterations of equal replicas and a reduction). Where CPUs are, tasks that open a job
-prepare its data, on a CPU or on either.
+Shapes are random graphs (layered, fork_join, chains, random, independent) and patterns of GPU jobs
+(batch: single tasks; pipeline: chains of the same stages; data_parallel: iterations of equal
+replicas and a reduction). Where there are CPUs, the first tasks of a job prepare its data, on a
+CPU or on either kind of device (``prepare``).
 
-A training unit takes 0.043 s, an inference unit 0.010 s on one A100 at its top clock; tasks are 10 to 60 s of such work, a
-reduction 1 to 5 s, a preparation 5 to 20 s of one CPU: inference work in small problems, which fill no GPU. Sizes other than
-full go through the profiles' saturation (small, medium, large problems: 0.1, 10, 1000 GFLOP). Times per unit are rounded to µs,
-energies per unit to mJ and powers up to mW, so that integers scale them exactly. Volumes, links and series are modelled: 0.25 to
-6 GB per edge, 10 Gbit/s between nodes at 10 J per GB and 252 Gbit/s inside one at 1 J per GB, prices of 0.12, 0.16 and 0.20 USD
-and 220, 350 and 500 g of carbon per kWh.
+On one A100 at its top clock a training unit takes 0.043 s and an inference unit 0.010 s. A task is
+10 to 60 s of such work, a reduction 1 to 5 s, and a preparation 5 to 20 s of one CPU. Problem
+sizes other than ``full`` use the profiles' saturation (small, medium and large problems have 0.1,
+10 and 1000 GFLOP). Times per unit are rounded to µs, energies per unit to mJ and powers up to mW,
+so that integers scale them exactly. Volumes, links and series are modelled: 0.25 to 6 GB per edge,
+10 Gbit/s between nodes at 10 J per GB, 252 Gbit/s inside a node at 1 J per GB, prices of 0.12,
+0.16 and 0.20 USD and 220, 350 and 500 g of carbon per kWh.
 
-With ``pooled`` the equal GPUs of a node are one pool, without it each is a pool of its own. Without transfers the two have the
-same optimum: a pool that never has more busy devices than it has can hand them out as tasks start. With transfers the second
-is dearer, because data move within a node.
+With ``pooled`` the equal GPUs of a node are one pool; without it each GPU is a pool of its own.
+Without transfers both have the same optimum: while no more devices are busy than the pool has,
+devices can be assigned as tasks start. With transfers the second costs more, because data also
+move within a node.
 
-``within`` asks for least energy in limited time (``_gpu_time``): a study with several of its values draws a front.
+``within`` asks for the least energy in limited time (``_gpu_time``); a study with several values
+of it draws a front.
 """
 
 from __future__ import annotations
@@ -51,7 +55,8 @@ from ._shapes import SHAPES, Graph, data_parallel, pipeline, plain, with_prepara
 TYPES = (
     "A100-PCIe", "L4", "T4", "V100-PCIe", "A10", "H100-SXM", "A30", "L40S", "H200", "P100", "K40c", "C2070",
 )  # fmt: skip
-# Deadline of a task without successors, over the earliest it can end; clocks of 0.3 take up to 3.3 times as long as the top one.
+# Deadline of a task without successors, as a multiple of its earliest end. At a clock of 0.3 a task
+# takes up to 3.3 times as long as at the top clock.
 SLACK = {"flexible": 6.0, "loose": 3.0, "tight": 1.5}
 # Series change every two minutes, so that a graph of minutes meets several values.
 PRICES, CARBON, PERIOD_S = (0.12, 0.20, 0.16), (350.0, 500.0, 220.0), 120.0
@@ -65,11 +70,13 @@ Shape = Literal["layered", "fork_join", "chains", "random", "independent", "batc
 class GpuDag(Problem):
     """Task graph on heterogeneous GPUs with clocks: minimise energy, makespan and tardiness.
 
-    ``types`` is the number of GPU types (never more than GPUs), or name them in ``profiles``; ``gang`` is the most GPUs a task
-    may use at once, ``power_cap`` (``node_cap``) a share of the cluster's (each node's) power with every device at work.
-    ``nodes`` is the number of nodes per type, ``stages`` of a pipeline's job, ``replicas`` and ``iterations`` of a data-parallel
-    one; ``prepare`` says where data are prepared when there are ``cpus``. ``within`` limits the makespan, in place of its price,
-    to this multiple of what a fast rule takes.
+    ``types`` is the number of GPU types (at most the number of GPUs); ``profiles`` names them
+    instead. ``gang`` is the largest number of GPUs that a task may use. ``power_cap`` (``node_cap``)
+    is a share of the cluster's (each node's) power while every device works. ``nodes`` is the number
+    of nodes per type, ``stages`` that of the stages of a pipeline; ``replicas`` and ``iterations``
+    are those of a data-parallel job. ``prepare`` says where data are prepared when there are
+    ``cpus``. ``within`` limits the makespan to this multiple of a fast rule's makespan and
+    removes its price.
     """
 
     tasks: int = 20
@@ -118,7 +125,8 @@ class GpuDag(Problem):
         positive = self.within is None or 0 < self.within < math.inf
         require(positive, name, "within", self.within, "none, or a positive multiple of the time that a fast rule takes")
         energy = self.within is None or not (self.price or self.carbon)
-        require(energy, name, "within", self.within, "none where prices or carbon change: it asks for least energy")
+        allowed = "none where prices or carbon change, because it minimises energy"
+        require(energy, name, "within", self.within, allowed)
         require(math.isfinite(self.tick_s) and self.tick_s > 0, name, "tick_s", self.tick_s, "a positive number of seconds")
         divides = not (self.price or self.carbon) or (PERIOD_S / self.tick_s).is_integer()
         require(divides, name, "tick_s", self.tick_s, f"a divisor of {PERIOD_S:g} s, when prices or carbon change")
@@ -126,17 +134,17 @@ class GpuDag(Problem):
     def instance(self, seed: int = 0) -> Instance:
         shapes = tuple(profile(name) for name in self.profiles or TYPES[: self.types])
         cluster = Cluster(shapes, self.gpus, self.cpus, self.nodes, self.pooled)
-        instance, graph = self._undue(seed, cluster)
+        instance, graph = self._without_deadlines(seed, cluster)
         if self.deadlines != "none":
-            # A pool per type offers the same earliest times as all the nodes and devices, by far fewer modes.
+            # A pool per type gives the same earliest times as all nodes and devices, with far fewer modes.
             few = self.pooled and self.nodes == 1
-            small = instance if few else self._undue(seed, replace(cluster, pooled=True), first_only=True)[0]
-            instance = self._due(instance, graph, small)
+            small = instance if few else self._without_deadlines(seed, replace(cluster, pooled=True), first_only=True)[0]
+            instance = self._with_deadlines(instance, graph, small)
         instance = with_caps(instance, self.power_cap, self.node_cap)
         return instance if self.within is None else within_time(instance, self.within)
 
-    def _undue(self, seed: int, cluster: Cluster, *, first_only: bool = False) -> tuple[Instance, Graph]:
-        """The instance before deadlines and caps."""
+    def _without_deadlines(self, seed: int, cluster: Cluster, *, first_only: bool = False) -> tuple[Instance, Graph]:
+        """The instance before deadlines and caps are added."""
         rng = np.random.default_rng(seed)
         m = Model(f"gpu_dag-{self.tasks}x{self.gpus}-{seed}", tick_s=self.tick_s)
         groups = cluster.declare(m, first_only=first_only)
@@ -164,8 +172,8 @@ class GpuDag(Problem):
         graph = plain(SHAPES[shape](rng, self.tasks), self.tasks)
         return with_preparation(graph, rng) if self.cpus else graph
 
-    def _due(self, instance: Instance, graph: Graph, small: Instance) -> Instance:
-        """Deadlines of the tasks without successors: a multiple of the earliest they can end."""
+    def _with_deadlines(self, instance: Instance, graph: Graph, small: Instance) -> Instance:
+        """Add deadlines of the tasks without successors: multiples of their earliest ends."""
         last = np.ones(self.tasks, dtype=bool)
         last[[i for i, _ in graph.edges]] = False
         bounds = windows(small)

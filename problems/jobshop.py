@@ -1,7 +1,8 @@
 """The job shop.
 
-Every job is a chain of operations, one on each machine, in an order of its own; a machine runs one operation at a time.
-Generated as Taillard (1993) does: durations uniform on [low, high], machine orders uniform among permutations.
+Every job is a chain of operations, one on each machine, in an order of its own; a machine runs one
+operation at a time. Instances are generated as by Taillard (1993): durations are uniform on
+[low, high], machine orders uniform among permutations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A night of training on a small GPU cluster: four pipelines that prepare data, train, evaluate, and a report at the end.
+"""A night of training on a small GPU cluster: four pipelines (prepare, train, evaluate) and a report.
 
-Minimised is the energy, plus what a second of the night (200 J) and a second of lateness (500 J) are worth. The first problem
-to read: what it says, it says with ``ob.Model`` alone.
+The objective is the energy, plus 200 J per second of makespan and 500 J per second of tardiness.
+This file is a good first example, because it uses nothing but ``ob.Model``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PIPELINES = (
     ("language", 2400, 160_000, (1, 2, 4), 200, 10800),
     ("ranking", 1200, 40_000, (1, 2), 60, 9000),
 )
-# What another night asks for, over what this one does.
+# Seeds other than 0 multiply the units of each pipeline by a factor between these.
 LEAST, MOST = 0.7, 1.1
 
 
@@ -27,8 +27,8 @@ LEAST, MOST = 0.7, 1.1
 class NightBatch(ob.Problem):
     """A night of training under a power cap: four pipelines and a report, for energy, makespan and tardiness.
 
-    Seed 0 is the night as declared; every other seed draws other amounts of work. ``hours`` is a hard limit, which rules
-    that look at the next task only do not keep.
+    Seed 0 is the night as declared; every other seed draws other amounts of work. ``hours`` is a hard
+    limit on the makespan; rules that only look at the next task may break it.
     """
 
     a100: int = 4

@@ -1,6 +1,7 @@
 """The resource-constrained project.
 
-Activities need several renewable resources at once. Generated in the manner of ProGen (Kolisch, Sprecher and Drexl 1995):
+Activities need several renewable resources at once. Instances are generated in the manner of ProGen
+(Kolisch, Sprecher and Drexl 1995), with these parameters:
 
 - ``complexity`` NC: arcs per activity (dummies included) of a network without redundant arcs;
 - ``factor`` RF: share of (activity, resource) pairs with a demand;
@@ -22,9 +23,10 @@ from optbench.plugins.protocol import Problem
 
 from ._files import from_file, require, require_range
 
-# Activities without predecessors, and without successors, at most (as in the j30 to j120 sets).
+# The largest number of activities without predecessors, and of those without successors, as in
+# the sets j30 to j120.
 ENDS = 3
-# Draws of an arc, per arc wanted, before a network counts as too dense.
+# Number of draws per requested arc, after which the network counts as too dense.
 TRIES = 200
 
 
@@ -92,7 +94,7 @@ def _network(rng: np.random.Generator, n: int, complexity: float) -> list[tuple[
 
 
 def _some_successor(rng: np.random.Generator, arc: Bools, reach: Bools, i: int, n: int) -> int:
-    """A later activity that may follow i directly; the sink where no draw finds one."""
+    """Draw a later activity that may follow i directly; return the sink if no draw finds one."""
     for j in rng.integers(max(i, min(ENDS, n)) + 1, n + 1, TRIES).tolist():
         if _is_new(arc, reach, i, j):
             return int(j)
@@ -100,7 +102,7 @@ def _some_successor(rng: np.random.Generator, arc: Bools, reach: Bools, i: int, 
 
 
 def _is_new(arc: Bools, reach: Bools, i: int, j: int) -> bool:
-    """Whether the arc is not implied by the others and would make none of them so."""
+    """Whether the other arcs do not imply this one, and it would make none of them redundant."""
     return not reach[i, j] and not arc[np.ix_(reach[:, i], reach[j])].any()
 
 
@@ -110,7 +112,10 @@ def _add(arc: Bools, reach: Bools, i: int, j: int) -> None:
 
 
 def _demands(rng: np.random.Generator, n: int, resources: int, factor: float, demand: int) -> Ints:
-    """Demands, from 1 to ``demand``, at a share ``factor`` of all (activity, resource) pairs, spread evenly over activities."""
+    """Draw demands from 1 to ``demand`` for a share ``factor`` of all (activity, resource) pairs.
+
+    The pairs are spread evenly over the activities.
+    """
     wanted = round(factor * n * resources)
     keys = rng.permuted(np.tile(np.arange(resources), (n, 1)), axis=1) + rng.random((n, resources))
     used = np.zeros(n * resources, dtype=bool)

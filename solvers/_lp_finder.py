@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import J_PER_KWH
 from optbench.model.schedule import Schedule
 from optbench.model.windows import latest_ends, windows
 from optbench.sim.kernel.dispatch import Rule
@@ -20,6 +19,7 @@ from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import new_state, schedule_of
 from optbench.sim.rules import list_rule
 from optbench.sim.sampling import DEEPEST
+from optbench.units import J_PER_KWH
 
 from ._lp_guide import Guide
 from ._lp_search import BEST_VALUE, NOW_VALUE, SPREAD, TEMPERATURE, anneal, consider, new_search, settle_all, value_now

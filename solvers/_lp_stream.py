@@ -21,6 +21,7 @@ from optbench.model.instance import Floats, Instance
 from optbench.sim.kernel.sites.routes import CARBON, ENERGY, USD, Routes
 from optbench.sim.kernel.state import State
 from optbench.sim.sites.routes import Update
+from optbench.units import J_PER_KWH
 
 # The cost of not serving a unit, as a multiple of the dearest mode: a unit is left out only where
 # capacity or the budget forces it.
@@ -89,4 +90,4 @@ def mean_rates(instance: Instance, routes: Routes) -> Floats:
     if tariffs is None:
         return np.full(instance.num_pools, weight[ENERGY])
     varying = weight[USD] * tariffs.price_usd_per_kwh.mean(axis=1) + weight[CARBON] * tariffs.carbon_g_per_kwh.mean(axis=1)
-    return np.asarray(weight[ENERGY] + varying / 3.6e6, dtype=float)
+    return np.asarray(weight[ENERGY] + varying / J_PER_KWH, dtype=float)

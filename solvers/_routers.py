@@ -15,6 +15,7 @@ from optbench.sim.kernel.sites.routes import Routes
 from optbench.sim.rules import Trace
 from optbench.sim.sites.routes import play_routes, routes_of
 from optbench.sim.sites.sites import ModeGrid, grid_of, why_unsupported
+from optbench.units import J_PER_KWH
 
 from ._sites import SITES, SitePolicy
 
@@ -73,7 +74,7 @@ def scaled_rates(instance: Instance, energy: float, usd: float, carbon: float) -
     if tariffs is None:
         return 1.0, 0.0, 0.0
     per_kwh = usd * float(tariffs.price_usd_per_kwh.mean()) + carbon * float(tariffs.carbon_g_per_kwh.mean())
-    mean = energy + per_kwh / 3.6e6
+    mean = energy + per_kwh / J_PER_KWH
     return (energy / mean, usd / mean, carbon / mean) if mean > 0 else (1.0, 0.0, 0.0)
 
 

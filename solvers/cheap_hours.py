@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from optbench.sim.kernel.sites.routes import Routes
 from optbench.sim.sites.sites import ModeGrid
+from optbench.units import HOUR_S
 
 from ._routers import Router, budget_of, index, require_at_least
 
@@ -40,5 +41,5 @@ class CheapHours(Router):
     def routes(self, grid: ModeGrid) -> Routes:
         return index(
             grid, time_w=self.time_w, budget_s=budget_of(grid.instance, self.latency_budget_s), gain=self.gain,
-            hold_s=3600.0 * self.hold_h, margin=self.margin, reserve=self.reserve, queues=self.queues,
+            hold_s=HOUR_S * self.hold_h, margin=self.margin, reserve=self.reserve, queues=self.queues,
         )  # fmt: skip

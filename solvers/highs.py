@@ -14,6 +14,7 @@ from optbench.model.features import FEATURES
 from optbench.model.instance import Floats, Instance
 from optbench.model.result import Termination
 from optbench.plugins.protocol import Run, Solver
+from optbench.units import SUM_MARGIN
 from optbench.views.milp import BuildStoppedError, Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
 
 from ._first_schedules import KERNELS, first_schedules
@@ -26,8 +27,6 @@ ROUTES = ("array", "pyomo")
 # rounding, and its bound then exceeds the optimum.
 ABS_GAP = 1e-3
 FEASIBILITY = 1e-7
-# Above the rounding of the sums behind a bound of HiGHS, as a share of it.
-ROUNDING = 1e-9
 # Versions of HiGHS whose MIP presolve reports a suboptimal solution as optimal: singleton columns
 # are stuffed against row activities that were computed for other columns (HiGHS issues 2957, 3043,
 # 3073, 3094; not in 1.13.1, corrected in 1.15).
@@ -154,7 +153,7 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
     """
     weights = dict(instance.objective.levels[0])
     weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.tick_s
-    return None if objective is None or weight == 0 else objective / weight * (1 + ROUNDING)
+    return None if objective is None or weight == 0 else objective / weight * (1 + SUM_MARGIN)
 
 
 @dataclass(frozen=True)
@@ -377,7 +376,7 @@ def safe_bound(dual: float, slack: float, grain: float | None) -> float:
     """Return the dual bound less the slack and a relative 1e-9; raised to the next possible value
     of the objective, where that is known.
     """
-    value = dual - slack - ROUNDING * abs(dual)
+    value = dual - slack - SUM_MARGIN * abs(dual)
     if grain is None or grain < 8 * (dual - value):
         return value
     return math.ceil(value / grain) * grain

@@ -29,9 +29,10 @@ from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
-from optbench.sim.sites.plans import DAY_S, expected_end_s
+from optbench.sim.sites.plans import expected_end_s
 from optbench.sim.sites.routes import play_routes
 from optbench.sim.sites.sites import grid_of, why_unsupported
+from optbench.units import DAY_S
 
 from ._lp_finder import Finder
 from ._lp_guide import Guide, guide, guide_from_windows

@@ -135,7 +135,7 @@ def test_features_a_solver_lacks_are_refused_by_name() -> None:
         ({"seed": -1}, ParameterError, "seed is -1"),
         ({"solver": "cpsta"}, UnknownNameError, "unknown solver 'cpsta'; did you mean 'cpsat'"),
         ({"solver": "cpsat", "depth": 3}, OptbenchError, "depth"),
-        ({"solver": Fixed(), "depth": 3}, ParameterError, "this solver is already made"),
+        ({"solver": Fixed(), "depth": 3}, ParameterError, "this solver is already an object"),
     ],
 )
 def test_bad_arguments_are_named(kwargs: dict[str, object], error: type[OptbenchError], message: str) -> None:

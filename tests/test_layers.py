@@ -37,10 +37,13 @@ LAYERS = (
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),
-    ("optbench.data",),
-    ("optbench.errors", "optbench.units"),
+    ("optbench.data", "optbench.typed_values"),
+    ("optbench.errors", "optbench.files", "optbench.units"),
 )
-NUMPY_ONLY = ("optbench.model", "optbench.power", "optbench.errors", "optbench.units", "optbench.workspace")
+NUMPY_ONLY = (
+    *("optbench.model", "optbench.power", "optbench.workspace"),
+    *("optbench.errors", "optbench.files", "optbench.typed_values", "optbench.units"),
+)
 
 
 def layer_of(module: str) -> tuple[int, str]:

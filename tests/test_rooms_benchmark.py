@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from benchmarks._architecture import rewritten, summary
 from benchmarks._source_figures import Layers, Source, cycles, diagram, room_of
 from benchmarks._walks import TracedCall, Walk
 
@@ -122,3 +125,16 @@ def test_calls_are_traced_through_forks_and_not_while_modules_are_imported(tmp_p
     entered = [[line.split("\t")[4] for line in lines] for lines in texts]
     parent = ["optbench/cli/main.py", "optbench/sim/kernel.py"]
     assert entered == [parent, ["optbench/model/late.py"]]
+
+
+def test_generated_parts_of_a_page_are_replaced_and_the_rest_is_kept() -> None:
+    text = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n"
+    assert rewritten(text, {"x": "new"}) == "a\n<!-- x -->\nnew\n<!-- end of x -->\nb\n"
+    with pytest.raises(SystemExit, match="'y'"):
+        rewritten(text, {"y": "new"})
+
+
+def test_a_summary_is_the_first_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""Reads ``a.b``\nand c.json. Then more.\n\nThe rest."""\n')
+    assert summary(path) == "Reads `a.b` and c.json"

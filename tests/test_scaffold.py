@@ -94,7 +94,7 @@ def test_new_overwrites_nothing_and_then_writes_nothing(tmp_path: Path) -> None:
     test = tmp_path / "tests" / "solvers" / "test_my_rule.py"
     test.parent.mkdir(parents=True)
     test.write_text("mine")
-    with pytest.raises(OptbenchError, match=r"test_my_rule\.py is already there"):
+    with pytest.raises(OptbenchError, match=r"test_my_rule\.py already exists"):
         scaffold.new("solver", "my_rule", tmp_path)
     assert test.read_text() == "mine" and not (tmp_path / "solvers").exists()
 

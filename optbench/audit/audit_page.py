@@ -1,44 +1,38 @@
-"""The page of an audit, put together as text."""
+"""The page of an audit."""
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from optbench import __version__
 from optbench.audit import audit_charts
 from optbench.audit.advice import Clock
 from optbench.audit.audit_run import Audit, Choice
 from optbench.audit.coverage import ENOUGH, percent
 from optbench.audit.findings import FindingRow, advice_of, headline, rows_of, saving_of
 from optbench.audit.window import stamp
-from optbench.html.axis_scale import amount, clock
-from optbench.html.page_shell import shell
+from optbench.html.page import bullets, footer, header, machine_facts, note, page, row, scroll, section, table
+from optbench.html.quantities import amount, clock
 
 Cells = Sequence[str]
 
 
 def render(done: Audit) -> str:
-    """One file that opens anywhere."""
+    """The page as text."""
+    falls = audit_charts.waterfall(done.record.energy_j, done.causes, done.least.energy_j)
     body = [
-        f"<header><h1>Audit of {escape(done.log.name)}</h1><p>{escape(facts(done))}</p></header>",
+        header(f"Audit of {done.log.name}", *facts(done)),
         cards(done),
-        section(
-            "Where the excess comes from",
-            audit_charts.waterfall(done.record.energy_j, done.causes, done.least.energy_j),
-            causes_note(done),
-        ),
-        section("Energy against time in the system", frontier(done), FRONTIER_NOTE),
-        section("Policies on the same runs", policies(done), POLICIES_NOTE),
-        section("What to take", choice(done.choice, done)),
-        section("What things are worth", prices(done)),
+        section("Where the excess comes from", scroll(falls), note(causes_note(done))),
+        section("Energy against time in the system", scroll(frontier(done)), note(FRONTIER_NOTE)),
+        section("Policies on the same runs", policies(done), note(POLICIES_NOTE)),
+        section("Recommendation", choice(done.choice, done)),
+        section("Marginal values", prices(done)),
         section("The record", record(done)),
-        section("What the figures rest on", listed(done.assumptions), *left_out(done)),
-        f"<footer>{escape(provenance(done))}</footer>",
+        section("Assumptions", bullets(done.assumptions), *left_out(done)),
+        footer(*machine_facts(), f"seed {done.options.seed}", f"audited in {done.wall_s:.1f} s"),
     ]
-    return shell(f"Audit of {done.log.name}", body, __package__, ("audit.css",))
+    return page(f"Audit of {done.log.name}", body, __package__, ("audit.css",))
 
 
 FRONTIER_NOTE = (
@@ -47,17 +41,16 @@ FRONTIER_NOTE = (
 )
 POLICIES_NOTE = (
     "Each schedule was made run by run, in order of arrival, and verified. The gap is to the least energy at the policy's own "
-    "mean time in the system. In brackets: without GPUs that rest after the record's last run, which says more of where the "
-    "log was cut than of the policy."
+    "mean time in the system. In brackets: the energy without GPUs that idle after the last recorded run."
 )
 
 
-def facts(done: Audit) -> str:
+def facts(done: Audit) -> tuple[str, ...]:
     log = done.log
     gpus = ", ".join(f"{count:,} {kind}" for kind, count in zip(log.types, log.counts.tolist(), strict=True))
     hours = f"{log.report.read['gpu_hours']:,.0f} GPU-hours"
     when = f"{stamp(log.window.opens)} to {stamp(log.window.closes)}"
-    return "  ·  ".join((f"{log.num_runs:,} runs", gpus, when, hours))
+    return (f"{log.num_runs:,} runs", gpus, when, hours)
 
 
 def cards(done: Audit) -> str:
@@ -88,11 +81,6 @@ def capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def section(title: str, *parts: str) -> str:
-    inside = "".join(part if part.startswith("<") else f'<p class="note">{escape(part)}</p>' for part in parts if part)
-    return f'<section><div class="head"><h2>{escape(title)}</h2></div><div class="scroll">{inside}</div></section>'
-
-
 def causes_note(done: Audit) -> str:
     said = "; ".join(f"{name}: {audit_charts.WORDS[name]}" for name in done.causes)
     kept = f" Kept as on record: {', '.join(sorted(done.options.keep))}." if done.options.keep else ""
@@ -108,22 +96,15 @@ def frontier(done: Audit) -> str:
     return audit_charts.frontier(done.frontier, (done.record.sojourn_s, done.record.energy_j), points)
 
 
-def table(heads: Cells, rows: Sequence[tuple[Cells, str]]) -> str:
-    """Rows of cells, each with a class."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join(f'<tr class="{kind}">{first(cells[0])}{"".join(map(datum, cells[1:]))}</tr>' for cells, kind in rows)
-    return f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+def cells_table(heads: Cells, rows: Sequence[tuple[Cells, str]]) -> str:
+    """Rows of plain text, each with a class; further lines of a row's head are small."""
+    shown = [row(head_of(head), [escape(each) for each in cells], class_=kind) for (head, *cells), kind in rows]
+    return table(heads, shown, "plain")
 
 
-def first(words: str) -> str:
-    """The head of a row; what stands on further lines is small."""
-    head, *rest = words.split("\n")
-    small = f"<small>{escape(', '.join(rest))}</small>" if rest else ""
-    return f'<th scope="row">{escape(head)}{small}</th>'
-
-
-def datum(words: str) -> str:
-    return f"<td>{escape(words)}</td>"
+def head_of(words: str) -> str:
+    first, *rest = words.split("\n")
+    return escape(first) + (f"<small>{escape(', '.join(rest))}</small>" if rest else "")
 
 
 def policies(done: Audit) -> str:
@@ -133,7 +114,7 @@ def policies(done: Audit) -> str:
         "record", amount(record.energy_j, "J"), "100 %", clock(round(record.sojourn_s)), clock(round(record.p95_s)),
         amount(done.least.energy_j, "J"), f"{100 * done.saving:.1f} %", "",
     )  # fmt: skip
-    return table(heads, [(first, ""), *((policy_row(row), "take" if row.taken else "") for row in rows_of(done))])
+    return cells_table(heads, [(first, ""), *((policy_row(row), "take" if row.taken else "") for row in rows_of(done))])
 
 
 def policy_row(row: FindingRow) -> Cells:
@@ -186,11 +167,12 @@ def clocks(rows: Sequence[Clock], gpu_w: Mapping[str, float]) -> str:
         body.append(((f"{name}, {gpus} GPU{'s' * (gpus > 1)} per run", now, steps), ""))
     dear = ", ".join(f"{value:.0f} W per {name}" for name, value in gpu_w.items() if value >= 1.0)
     scarce = f" Where GPUs are scarce, add what a second of them is worth to others in the optimum: {dear}." if dear else ""
-    note = (
-        '<p class="note">A clock (a share of the top one) is right while a second of a run in the system is worth so many watts. '
-        f"Under load, raise the price and follow the row.{escape(scarce)}</p>"
+    meaning = note(
+        "A clock (a share of the top one) is right while a second of a run in the system is worth so many watts. "
+        f"Under load, raise the price and follow the row.{scarce}"
     )
-    return "<h3>Clock thresholds</h3>" + table(("GPUs", "clock to take", "by the price of a second in the system"), body) + note
+    heads = ("GPUs", "clock to take", "by the price of a second in the system")
+    return "<h3>Clock thresholds</h3>" + cells_table(heads, body) + meaning
 
 
 def uses(done: Audit) -> str:
@@ -198,7 +180,7 @@ def uses(done: Audit) -> str:
         ((u.gpu_type, str(u.gpus), f"{u.clock:g}", f"{100 * u.share:.1f} %"), "") for u in done.uses[:12]
     ]
     heads = ("type", "GPUs per run", "clock", "share of the work")
-    return "<h3>Where the optimum of the bound does its work</h3>" + table(heads, rows)
+    return "<h3>Where the optimum of the bound does its work</h3>" + cells_table(heads, rows)
 
 
 def prices(done: Audit) -> str:
@@ -209,10 +191,8 @@ def prices(done: Audit) -> str:
         rows.append((("a watt less of mean power", f"at least {found.watt_s:.3g} s more of mean time in the system"), ""))
     if "idle" in done.options.free:
         rows.append((("idle GPUs that may sleep", change(done.awake_j - done.least.energy_j)), ""))
-    note = (
-        '<p class="note">Changes of the certified least energy of all runs, each proved by itself or by the bound\'s duals.</p>'
-    )
-    return table(("what", "least energy"), rows) + note
+    proofs = "Changes of the certified least energy of all runs, each proved by itself or by the bound's duals."
+    return cells_table(("what", "least energy"), rows) + note(proofs)
 
 
 def change(less_j: float) -> str:
@@ -240,24 +220,15 @@ def record(done: Audit) -> str:
     if r.measured_j is not None and r.modelled_j is not None:
         said = f"{amount(r.measured_j, 'J')} measured (whole nodes), {amount(r.modelled_j, 'J')} by the model (GPUs)"
         rows.append((("runs with a measured energy", said), ""))
-    return table(("what", ""), rows)
-
-
-def listed(words: Sequence[str]) -> str:
-    return f'<ul class="words">{"".join(f"<li>{escape(each)}</li>" for each in words)}</ul>'
+    return cells_table(("what", ""), rows)
 
 
 def left_out(done: Audit) -> list[str]:
     report = done.log.report
     parts = []
-    for title, found in (("Left out", report.dropped), ("Odd", report.warnings)):
+    for title, found in (("Left out", report.dropped), ("Unusual", report.warnings)):
         if found:
-            parts += [f"<h3>{title}</h3>", listed([str(each) for each in found])]
+            parts += [f"<h3>{title}</h3>", bullets([str(each) for each in found])]
     return parts
 
 
-def provenance(done: Audit) -> str:
-    return "  ·  ".join([
-        f"optbench {__version__}", f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}",
-        f"{os.cpu_count()} cores", f"seed {done.options.seed}", f"audited in {done.wall_s:.1f} s",
-    ])  # fmt: skip

@@ -14,6 +14,7 @@ from optbench.audit.window import Window
 from optbench.model.formats.slurm.sacct_fields import gpus_of
 from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.slurm.sacct_types import UNTYPED
+from optbench.units import HOUR_S
 
 # Share of the GPU-hours that a headline saving needs.
 ENOUGH = 0.95
@@ -111,5 +112,5 @@ def lost_of(runs: Runs, lost: list[tuple[int, int]], window: Window) -> LeftOut 
     rows = np.asarray([row for row, _ in lost], dtype=np.int64)
     start, end = (np.asarray(column, dtype=float)[rows] for column in (runs.start, runs.end))
     length = window.clip(end) - window.clip(start)
-    hours = float((np.asarray([count for _, count in lost]) * length).sum()) / 3600 if lost else 0.0
+    hours = float((np.asarray([count for _, count in lost]) * length).sum()) / HOUR_S if lost else 0.0
     return LeftOut(UNTYPED, int((length > 0).sum()), hours) if hours > 0 else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from optbench.audit.audit_run import ROOM, Audit
 from optbench.audit.policies import PlayedPolicy
-from optbench.html.axis_scale import amount, clock
+from optbench.html.quantities import amount, clock
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,13 @@ from optbench.bounds.lp.exact_check import Certificate, certificate, proven_boun
 from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble, solve
 from optbench.errors import OptbenchError
 from optbench.model.instance import Bools, Floats, Ints
+from optbench.units import SUM_MARGIN
 
 # Work is counted in units of this power of two, so that the numbers of the programme stay of similar size; exact in floats.
 MAX_SHIFT = 40
 # A type and a count as one number.
 SPAN = 1 << 20
 TIME_LIMIT_S = 60.0
-# Above the rounding of sums of a million floats, as a share of them.
-MARGIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,7 @@ def least_energy(
     end = columns.add(1, first_end_s if last_s is None else last_s, np.inf, np.ldexp(float(rest @ count), -shift))[0]
     rows.add("work", scaled, (group, x, 1.0), equal=True)
     if sojourn_s is not None:
-        rows.add("sojourn", -sojourn_s * (1 + MARGIN), (0, x, -np.ldexp(time_s[way], shift)))
+        rows.add("sojourn", -sojourn_s * (1 + SUM_MARGIN), (0, x, -np.ldexp(time_s[way], shift)))
     used = np.ldexp(np.nextafter(time_s * ways.gpus, -np.inf)[way], shift)
     pools = np.arange(len(count))
     before = np.nextafter(count * float(log.release.min()), -np.inf).clip(0.0)
@@ -123,7 +122,7 @@ def groups_of(cluster: LoggedCluster, free: frozenset[str]) -> tuple[Floats, Boo
         allowed &= ways.recorded_clock[None, :]
     fastest = np.where(allowed, ways.time_s[None, :], np.inf).min(axis=1)
     units = np.bincount(of, weights=cluster.units, minlength=len(keys)).astype(float)
-    last_s = float((log.release + cluster.units * fastest[of]).max()) * (1 - MARGIN)
+    last_s = float((log.release + cluster.units * fastest[of]).max()) * (1 - SUM_MARGIN)
     return units, allowed, last_s
 
 

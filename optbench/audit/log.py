@@ -27,6 +27,7 @@ from optbench.model.formats.slurm.sacct_types import typed
 from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.power.profiles import Profile, profile_names
+from optbench.units import HOUR_S
 
 # Causes of excess, and what a scheduler may change; the last two are not the scheduler's to give away run by run.
 FREEDOMS = ("clock", "count", "placement", "idle", "waiting")
@@ -186,7 +187,7 @@ def note_edges(cut: Bools, findings: Findings) -> None:
 def coverage_of(runs: Runs, held: Held, length: Floats, left_out: list[LeftOut], window: Window) -> Coverage:
     """All GPU-hours in the window, also of rows whose times or types cannot be known."""
     devices = np.asarray([sum(count for _, count in shape) for shape in held.shapes])
-    hours = float((devices * length).sum()) / 3600
+    hours = float((devices * length).sum()) / HOUR_S
     lost = lost_of(runs, held.lost, window)
     readable = hours + (lost.gpu_hours if lost else 0.0)
     unread = unread_of(runs, len(runs.job), len(held.rows) + len(held.lost), readable)
@@ -218,7 +219,7 @@ def kept_runs(
         if what == OUTSIDE:
             findings.add("assumed", what, count=len(out))
             continue
-        hours = sum(length[k] * sum(count for _, count in held.shapes[k]) for k in out.tolist()) / 3600
+        hours = sum(length[k] * sum(count for _, count in held.shapes[k]) for k in out.tolist()) / HOUR_S
         findings.add("dropped", f"{what}, left out of the audit: {hours:,.1f} GPU-hours", count=len(out))
         left_out.append(LeftOut(what, len(out), hours))
     return np.flatnonzero([not each for each in why]), left_out

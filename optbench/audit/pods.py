@@ -24,6 +24,7 @@ from optbench.model.formats.text_tables import TextTable, read_table, require_co
 from optbench.model.formats.traces import pod_rows
 from optbench.model.instance import Floats, Ints
 from optbench.power.profiles import Profile
+from optbench.units import HOUR_S
 
 # What the reader of pods says of one that was scheduled and has no end.
 ENDLESS = "never ran (deletion_time is empty)"
@@ -98,7 +99,7 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
     figures: dict[str, int | float | str] = {
         "pods": sum(group.pods for group in groups), "gpus": ", ".join(f"{models[kind]} {kind}" for kind in types),
         "span_s": last - first,
-        "gpu_hours": sum(group.gpus * group.share * group.work_s for group in groups) / 3600,
+        "gpu_hours": sum(group.gpus * group.share * group.work_s for group in groups) / HOUR_S,
     }  # fmt: skip
     coverage = coverage_of(groups, left_out, findings)
     return Pods(
@@ -113,7 +114,7 @@ def coverage_of(
 ) -> Coverage:
     """GPU-hours of all pods that ran; one without an end counts as a mean pod."""
     out = [LeftOut(f"pods: {why}", pods, hours) for why, (pods, hours) in left_out.items()]
-    hours = sum(group.gpus * group.share * group.work_s for group in groups) / 3600
+    hours = sum(group.gpus * group.share * group.work_s for group in groups) / HOUR_S
     pods = sum(group.pods for group in groups)
     endless = sum(each.count for each in findings.report("pods", {}).dropped if each.what == ENDLESS)
     if endless:
@@ -147,7 +148,7 @@ def held_by(
     columns = (pods.gpus, pods.share, pods.created_s, pods.start_s, pods.end_s)
     for row, (gpus, share, release, start, end) in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
         name = pods.table.columns["name"][row]
-        hours = gpus * (share or 1.0) * (end - start) / 3600
+        hours = gpus * (share or 1.0) * (end - start) / HOUR_S
         if start < release:
             leave_out("starts before it is created", name, hours)
             continue

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
-
-from optbench.audit.audit_page import listed, section, table
+from optbench.audit.audit_page import cells_table
 from optbench.audit.ranges import Ranges
 from optbench.html import colours, svg
-from optbench.html.axis_scale import amount, clock
-from optbench.html.page_shell import shell
+from optbench.html.axes import Axis
+from optbench.html.bar_rows import Bar, bar_row
+from optbench.html.page import bullets, header, page, section
+from optbench.html.quantities import amount, clock
 
-WIDTH, LEFT, RIGHT, TOP, ROW = 1200.0, 190.0, 190.0, 16.0, 40.0
+LEFT, RIGHT, TOP, ROW = 190.0, 190.0, 16.0, 40.0
 
 
 def said(done: Ranges) -> list[str]:
@@ -30,39 +30,32 @@ def said(done: Ranges) -> list[str]:
 
 
 def render_ranges(done: Ranges) -> str:
-    """One file that opens anywhere."""
+    """The page as text."""
     pods = done.pods
     gpus = ", ".join(f"{count:,} {kind}" for kind, count in zip(pods.types, pods.counts.tolist(), strict=True))
-    facts = f"{pods.num_pods:,} pods  ·  {gpus}  ·  {clock(round(pods.last_s))}"
+    facts = (f"{pods.num_pods:,} pods", gpus, clock(round(pods.last_s)))
     rows = [
         (("record", f"{amount(done.recorded_low_j, 'J')} to {amount(done.recorded_high_j, 'J')}"), ""),
         (("certified least, wherever they ran", amount(done.least_j, "J")), ""),
         (("certified least where the record used least", amount(done.at_low_j, "J")), ""),
         (("certified least where the record used most", amount(done.at_high_j, "J")), ""),
     ]
-    left_out = listed([str(each) for each in (*pods.report.dropped, *pods.report.warnings)])
+    left_out = bullets([str(each) for each in (*pods.report.dropped, *pods.report.warnings)])
     body = [
-        f"<header><h1>Audit of {escape(pods.name)}</h1><p>{escape(facts)}</p></header>",
-        section("What the trace allows to say", listed(said(done)), bars(done), table(("what", "energy"), rows)),
-        section("What the figures rest on", listed(done.assumptions), "<h3>Left out, or odd</h3>", left_out),
+        header(f"Audit of {pods.name}", *facts),
+        section("Energy of the trace", bullets(said(done)), bars(done), cells_table(("what", "energy"), rows)),
+        section("Assumptions", bullets(done.assumptions), "<h3>Left out, or unusual</h3>", left_out),
     ]
-    return shell(f"Audit of {pods.name}", body, __package__, ("audit.css",))
+    return page(f"Audit of {pods.name}", body, __package__, ("audit.css",))
 
 
 def bars(done: Ranges) -> str:
     """Both intervals on one axis from 0."""
-    top = done.recorded_high_j
-    spans = (
-        ("record", done.recorded_low_j, done.recorded_high_j, colours.POOLS[0]),
-        ("certified least", done.least_j, done.at_high_j, colours.POOLS[1]),
-    )
+    axis = Axis(LEFT, svg.WIDTH - LEFT - RIGHT, 0.0, done.recorded_high_j)
+    spans = (("record", done.recorded_low_j, done.recorded_high_j), ("certified least", done.least_j, done.at_high_j))
     parts = []
-    for k, (name, low, high, colour) in enumerate(spans):
-        y, x = TOP + k * ROW, LEFT + (WIDTH - LEFT - RIGHT) * low / top
-        width = max(2.0, (WIDTH - LEFT - RIGHT) * (high - low) / top)
-        parts.append(svg.tag("rect", x=LEFT, y=y, width=x - LEFT, height=ROW - 14, fill=colour, opacity=0.35))
-        parts.append(svg.tag("rect", svg.title([name]), x=x, y=y, width=width, height=ROW - 14, fill=colour))
-        parts.append(svg.text(LEFT - 12, y + 17, name, class_="pool"))
-        parts.append(svg.text(x + width + 8, y + 17, f"{amount(low, 'J')} to {amount(high, 'J')}", class_="cause-value"))
-    box = f"0 0 {WIDTH:g} {TOP + len(spans) * ROW:g}"
-    return svg.tag("svg", "".join(parts), viewBox=box, class_="chart", role="img", aria_label="energy as intervals")
+    for k, (name, low, high) in enumerate(spans):
+        fill, value = colours.POOLS[k], f"{amount(low, 'J')} to {amount(high, 'J')}"
+        row = [Bar(0.0, low, fill, "", thickness=26.0, class_="certain"), Bar(low, high, fill, value, (name,), 26.0)]
+        parts.append(bar_row(name, row, axis, TOP + k * ROW))
+    return svg.chart(parts, TOP + len(spans) * ROW, "energy as intervals")

@@ -22,12 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from optbench.audit.least_energy import MARGIN, proved
+from optbench.audit.least_energy import proved
 from optbench.audit.log import AuditOptions
 from optbench.audit.pods import PodGroup, Pods, read_pods
 from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 from optbench.model.instance import Floats, Ints
 from optbench.model.measures import check_bound
+from optbench.units import SUM_MARGIN
 
 # GPU-seconds and units are counted in this power of two, joules too: exact in floats, and of a size that HiGHS likes.
 SHIFT = 20
@@ -104,7 +105,7 @@ def placements(pods: Pods, spots: Spots, columns: LpColumns, rows: LpRows, cost:
     seconds = np.ldexp(spots.seconds, -SHIFT)
     y = columns.add(len(spots.group), 0.0, seconds[spots.group], cost)
     rows.add("seconds", seconds, (spots.group, y, 1.0), equal=True)
-    room = pods.counts * np.ldexp(pods.last_s, -SHIFT) * (1 + MARGIN)
+    room = pods.counts * np.ldexp(pods.last_s, -SHIFT) * (1 + SUM_MARGIN)
     rows.add("room", -room, (spots.kind, y, -spots.held))
     return y
 
@@ -130,7 +131,7 @@ def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | 
     if at is None:
         y = placements(pods, spots, columns, rows, np.zeros(len(spots.group)))
     else:
-        y = columns.add(len(at), at * (1 - MARGIN), at, 0.0)
+        y = columns.add(len(at), at * (1 - SUM_MARGIN), at, 0.0)
     source, use, time_s, net_j, kind = ways_of(pods, spots, options, rest)
     # No way is used for more than all that a group may have done.
     most = np.full(len(pods.groups), 0.0)
@@ -144,7 +145,7 @@ def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | 
         rows.add("work", np.zeros(len(pods.groups)), (source, x, 1.0), (spots.group, y, -done))
     else:
         rows.add("work", np.zeros(len(spots.group)), (source, x, 1.0), (np.arange(len(y)), y, -done))
-    rows.add("sojourn", -np.ldexp(pods.sojourn_s, -SHIFT) * (1 + MARGIN), (0, x, -np.nextafter(time_s, 0.0)))
+    rows.add("sojourn", -np.ldexp(pods.sojourn_s, -SHIFT) * (1 + SUM_MARGIN), (0, x, -np.nextafter(time_s, 0.0)))
     pools = np.arange(len(pods.counts))
     busy = np.nextafter(use * time_s, 0.0)
     rows.add("gpus", np.zeros(len(pools)), (kind, x, -busy), (pools, np.full(len(pools), end), pods.counts.astype(float)))

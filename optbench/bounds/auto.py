@@ -6,10 +6,11 @@ import math
 import time
 
 from optbench.bounds.combinatorial.combinatorial_bound import DESTRUCTIVE, combinatorial_bounds
-from optbench.bounds.combinatorial.destructive import KERNELS, LEAST_S, is_deducible
+from optbench.bounds.combinatorial.destructive import LEAST_S, is_deducible
 from optbench.bounds.fluid.fluid_bound import MAX_PAIRS, fluid_bound
 from optbench.bounds.proving import num_pairs, remember
 from optbench.bounds.streams.stream_bound import stream_bounds
+from optbench.compiling.kernel_table import BOUNDING
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance
 from optbench.model.objective import MAKESPANS
@@ -66,7 +67,7 @@ def bound_kernels(instance: Instance, method: str = "auto") -> frozenset[str]:
     if not is_deducible(instance) or _is_alone(instance, method):
         return frozenset()
     each = (instance.with_objective(instance.objective.level(k)) for k in levels)
-    return KERNELS if any(_deduces(level, method) for level in each) else frozenset()
+    return BOUNDING if any(_deduces(level, method) for level in each) else frozenset()
 
 
 def _is_alone(instance: Instance, method: str) -> bool:

@@ -1,4 +1,4 @@
-"""``optbench VERB ...``: reads the command line, runs one verb, turns every error into one message and an exit code."""
+"""``optbench VERB ...`` runs one verb and turns every error into one message and an exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from optbench.workspace import activate
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb: its module in ``optbench.cli.verbs``, imported when the verb is run, and one line that says what it does."""
+    """A verb: its module in ``optbench.cli.verbs``, imported when the verb is run, and its summary."""
 
     module_name: str
     summary: str
@@ -39,14 +39,14 @@ VERBS: dict[str, Verb] = {
     "verify": Verb("verify", "check a schedule: every constraint by name, every metric recomputed"),
     "bound": Verb("bound", "certified lower bounds: value, source and proof"),
     "simulate": Verb("simulate", "run a policy online in the event kernel"),
-    "audit": Verb("audit", "what a cluster's own log says could be saved, certified, and the policy to take"),
-    "pareto": Verb("pareto", "the front between two metrics, with a certified floor under it"),
+    "audit": Verb("audit", "from a cluster's log: the energy that could be saved, certified, and the policy to use"),
+    "pareto": Verb("pareto", "the front between two metrics, with a certified lower bound"),
     "run": Verb("run_study", "run what is missing of a study; the same command resumes it"),
     "train": Verb("train", "train a learned solver"),
     "tune": Verb("tune", "search for better parameters, by a study's [tune] section"),
-    "sync": Verb("sync", "send to MLflow what is missing or has changed there"),
+    "sync": Verb("sync", "send missing and changed runs to MLflow"),
     "ui": Verb("ui", "MLflow's pages on the runs of this workspace; Optuna's with --optuna"),
-    "report": Verb("report", "a study as one page: who is best, by how much, what is proven"),
+    "report": Verb("report", "one page on a study: ranking, differences, proofs"),
     "claims": Verb("claims", "the ledger of claims: the paper's figure, ours, the bound, the verdict"),
     "convert": Verb("convert", "write an instance in another format"),
     "list": Verb("catalogue", "problems, solvers and studies with their parameters, profiles of devices"),
@@ -55,7 +55,7 @@ VERBS: dict[str, Verb] = {
     "init": Verb("init", "make a workspace: problems/, solvers/, studies/ with a working example"),
     "compile": Verb("compiling", "compile the event kernel and the searches now, once per machine"),
     "new": Verb("new", "write a small working solver, problem or study, with its test"),
-    "doctor": Verb("doctor", "versions, cores, GPUs, folders; what is missing and how to mend it"),
+    "doctor": Verb("doctor", "versions, cores, GPUs, folders; what is missing, with the remedy"),
     "quickstart": Verb("quickstart", "a first study in half a minute: solved, verified, bounded, compared"),
 }
 DESCRIPTION = "Declare a GPU-scheduling problem once; solve it, verify it, bound it."
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign is no reason to lose a result
+            stream.reconfigure(errors="replace")  # A character that the terminal cannot show must not lose a result.
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
@@ -89,14 +89,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         where = f"{error.filename}: " if error.filename else ""
         return fail(f"{where}{error.strerror or error}", exits.USAGE, words)
-    except Exception as error:  # the outermost frame: whatever is left is ours to mend, not the user's
+    except Exception as error:  # The outermost frame: any exception that arrives here is an internal error.
         if os.environ.get("OPTBENCH_DEBUG"):
             raise
         return fail(f"internal error: {type(error).__name__}: {error}. Set OPTBENCH_DEBUG=1 to see where.", exits.INTERNAL, words)
 
 
 def run(words: Sequence[str]) -> int:
-    """Parse the words and run the verb they name."""
+    """Parse the arguments and run the verb that they name."""
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     parser, verbs = build_parser(words[:1])
@@ -104,7 +104,7 @@ def run(words: Sequence[str]) -> int:
         emit(parser.format_help())
         return exits.USAGE
     args, extra = parser.parse_known_args(words)
-    if isinstance(getattr(args, "names", None), list):  # argparse closes a list of names at the first option
+    if isinstance(getattr(args, "names", None), list):  # argparse ends a list of names at the first option.
         args.names += [word for word in extra if not word.startswith("-")]
         extra = [word for word in extra if word.startswith("-")]
     if extra:

@@ -38,7 +38,7 @@ PACKAGE = Path(__file__).parents[1]
 # Packages whose functions and constants compiled code may use.
 SHARED = (
     *(PACKAGE / "sim" / "kernel", PACKAGE / "sim" / "kernel" / "sites", PACKAGE / "sim" / "primal"),
-    *(PACKAGE / "model" / "objective.py", Path(__file__), Path(__file__).with_name("inner_code.py")),
+    *(PACKAGE / "model" / "objective.py", PACKAGE / "units.py", Path(__file__), Path(__file__).with_name("inner_code.py")),
 )
 # numba has no types.
 UNLITERAL: Any = types.unliteral

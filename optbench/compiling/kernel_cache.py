@@ -23,7 +23,6 @@ import platform
 import shutil
 import sys
 import time
-import uuid
 from functools import cache as remembered
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,9 @@ import numpy as np
 from llvmlite import binding
 from numba.core import caching, codegen, serialize
 
+from optbench.files import write_whole
+from optbench.units import DAY_S
+
 # numba has no types.
 CONFIG: Any = numba.config
 DUMPS: Any = serialize.dumps
@@ -42,8 +44,7 @@ VARIABLE = "OPTBENCH_CACHE"
 SUFFIX = ".nbc"
 # A version of the source that no process has used for this long is removed when another one is
 # compiled.
-UNUSED_S = 90 * 86_400.0
-DAY_S = 86_400.0
+UNUSED_S = 90 * DAY_S
 
 
 def cache_root() -> Path:
@@ -102,15 +103,8 @@ class CodeFiles:
 
     def save(self, key: Any, data: Any) -> None:
         """Write a file atomically; where it cannot be written, the next process compiles again."""
-        path = self.file(key, self._places()[-1])
-        temporary = path.with_name(f".{uuid.uuid4().hex}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(DUMPS(data))
-            os.replace(temporary, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            write_whole(self.file(key, self._places()[-1]), DUMPS(data))
 
     def _places(self) -> list[Path]:
         return [self.folder, *([self.extra] if self.extra is not None else [])]

@@ -208,6 +208,11 @@ KERNELS = {
 }  # fmt: skip
 
 
+# What bounds may run, whatever the instance; what policies that are written in Python run.
+BOUNDING = frozenset({"deductions"})
+POLICIES = frozenset({"rules", "decisions"})
+
+
 def kernels_named(names: Iterable[str]) -> list[Kernel]:
     """Return the kernels in the order of the table, each once."""
     wanted = set(names)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import os
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from optbench.data.registry import DataError, DataFile, cache_root, data_sets, find, locate, remedy
+from optbench.files import replacing
 
 CHUNK_BYTES = 1 << 16
 TIMEOUT_S = 30.0
@@ -53,21 +52,16 @@ def unfetchable(names: Sequence[str]) -> list[DataFile]:
 def download(file: DataFile, url: str, on_progress: Progress | None = None) -> Path:
     """Bring one file into the cache."""
     target = cache_root() / file.path
-    temporary: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".fetch-")
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as out:
-            digest = receive(file, url, out.write, on_progress)
-        if digest != file.sha256:
-            raise DataError(f"{url}: SHA-256 is {digest}, that of {file.path} is {file.sha256}; nothing was kept")
-        os.replace(temporary, target)
+        with replacing(target) as fresh:
+            with fresh.open("wb") as out:
+                digest = receive(file, url, out.write, on_progress)
+            if digest != file.sha256:
+                wrong = f"SHA-256 is {digest}, that of {file.path} is {file.sha256}"
+                raise DataError(f"{url}: {wrong}; nothing was kept")
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         raise DataError(f"cannot fetch {file.path} from {url}: {reason(error)}. Offline? {OFFLINE}") from None
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
     return target
 
 

@@ -15,10 +15,9 @@ from optbench.evaluate.rows import Row
 from optbench.store.records import Record
 from optbench.study.formula_names import CONDITIONS
 from optbench.study.formula_syntax import Binary, Call, Name, Node, Number, Unary
+from optbench.units import EQUAL
 
 Floats = NDArray[np.float64]
-# Numbers are equal up to this relative difference.
-EQUAL = 1e-9
 OF_PROCESS = ("total_s", "cpu_s", "peak_memory_mb")
 OF_SOLVE = ("wall_s", "time_to_first_s")
 

@@ -15,10 +15,9 @@ from optbench.evaluate.formula_values import evaluate, interval
 from optbench.study.declared import Claim, Study
 from optbench.study.expectations import claim_formulas
 from optbench.study.formula_binding import Formula
+from optbench.units import EQUAL
 
 Verdict = Literal["holds", "not reproduced", "no data"]
-# Tolerance for rounding in figures that are printed with few digits.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult
 def is_as_good(claim: Claim, ours: float) -> bool:
     """Whether a figure is as good as the paper's, within the tolerance."""
     slack = margin(claim)
-    slack += ROUNDING * abs(claim.paper)
+    slack += EQUAL * abs(claim.paper)
     if claim.better == "equal":
         return abs(ours - claim.paper) <= slack
     return ours <= claim.paper + slack if claim.better == "lower" else ours >= claim.paper - slack

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
+from optbench.units import EQUAL
+
 Floats = NDArray[np.float64]
 # A statistic maps values (resamples × draws) and the weights of the draws to one number per
 # resample.
@@ -29,8 +31,6 @@ Statistic = Callable[[Floats, Floats], Floats]
 LEVEL, RESAMPLES = 0.95, 2000
 # Seconds, as reports state it.
 GEOMEAN_SHIFT_S = 10.0
-# Two results tie up to this relative difference, which covers rounding.
-TIE = 1e-9
 # Draws held in memory at a time.
 CHUNK = 4_000_000
 UNKNOWN = (-np.inf, np.inf)
@@ -159,7 +159,7 @@ def ratios(costs: Floats) -> Floats:
     is none, 1 for 0 over 0.
     """
     best = best_of(costs)
-    level = costs <= best + TIE * np.abs(best)
+    level = costs <= best + EQUAL * np.abs(best)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(level, 1.0, costs / best)
     return np.asarray(np.where(np.isfinite(costs), found, np.inf), dtype=float)
@@ -182,7 +182,7 @@ def average_ranks(costs: Floats) -> Floats:
     cost share the last.
     """
     finite = np.isfinite(costs)
-    margin = np.where(finite, TIE * np.abs(np.where(finite, costs, 0.0)), 0.0)
+    margin = np.where(finite, EQUAL * np.abs(np.where(finite, costs, 0.0)), 0.0)
     total = np.zeros(costs.shape)
     for other in costs:
         below = other < costs - margin

@@ -11,9 +11,8 @@ from optbench.evaluate import stats
 from optbench.evaluate.rows import Row, Table
 from optbench.model.measures import shifted_geomean
 from optbench.run.best_known import levels_of
+from optbench.units import EQUAL
 
-# Two mean gaps differ if they differ by more than this, which covers rounding.
-SAME_GAP = 1e-9
 # Draws of an interval: with thousands of instances fewer resamples suffice.
 DRAWS, FEWEST_RESAMPLES = 4_000_000, 400
 
@@ -121,7 +120,7 @@ def _gap_order(summary: Summary) -> tuple[float, float, float]:
     if summary.study_gap is None or summary.gap is None:
         return np.inf, np.inf, np.inf
     rank = np.inf if summary.rank is None else summary.rank
-    return round(summary.study_gap.value / SAME_GAP), round(summary.gap.value / SAME_GAP), rank
+    return round(summary.study_gap.value / EQUAL), round(summary.gap.value / EQUAL), rank
 
 
 def _scored(summary: Summary, rows: Sequence[Row], score: Callable[[Row], float | None]) -> Summary:

@@ -28,6 +28,7 @@ from optbench.execute.memory import machine_mb
 from optbench.execute.message_channel import MessageChannel
 from optbench.execute.numba_cache import PluginCodeFolders
 from optbench.execute.zygote import ENVIRONMENT, SLOTS_END_S
+from optbench.plugins.specs import name_of
 from optbench.sandbox.process_tree import MAX_KILL_S
 from optbench.store.records import Reason
 from optbench.study.declared import Study
@@ -104,7 +105,7 @@ class LocalExecutor:
         cls, study: Study, jobs: int = 1, on_loaded: Callable[[PreloadReport], None] | None = None, sharing: int | None = None
     ) -> LocalExecutor:
         """Create an executor that loads what the plug-ins of a study need."""
-        problems = {target.partition(":")[0].partition("[")[0] for target in study.problems}
+        problems = set(map(name_of, study.problems))
         return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded, sharing=sharing)
 
     def __enter__(self) -> LocalExecutor:

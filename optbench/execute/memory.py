@@ -9,6 +9,7 @@ from pathlib import Path
 
 from optbench.sandbox import process_tree, ps
 from optbench.sandbox.system_calls import IS_LINUX
+from optbench.units import BYTES_PER_MB
 
 # Files that hold a container's memory limit, by version of the control groups.
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -28,7 +29,7 @@ def machine_mb() -> float:
             continue
         if text.isdigit():
             total = min(total, int(text))
-    return total / (1 << 20)
+    return total / BYTES_PER_MB
 
 
 class TreeMemory:

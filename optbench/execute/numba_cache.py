@@ -5,7 +5,7 @@ code.
 from __future__ import annotations
 
 from optbench.execute.base import Job
-from optbench.plugins.discovery import Kind, names
+from optbench.plugins.discovery import Kind, names, problem_named_by
 from optbench.study.code_version import code_hash
 from optbench.workspace import store
 
@@ -36,11 +36,6 @@ def _plugin(job: Job) -> tuple[Kind, str]:
     if job.kind == "solve":
         return "solver", str(job.payload["solver"])
     if job.kind == "instance":
-        return "problem", _name(str(job.payload["target"]))
+        # All files share one folder.
+        return "problem", problem_named_by(str(job.payload["target"])) or "file"
     return "problem", "bounds"
-
-
-def _name(target: str) -> str:
-    """Return the name in a problem spec; all files share one folder."""
-    name = target.partition(":")[0].partition("[")[0]
-    return name if name in names("problem") else "file"

@@ -16,8 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from optbench.bounds.combinatorial.destructive import KERNELS as BOUNDING
-from optbench.compiling.kernel_table import kernels_used_by, prepare
+from optbench.compiling.kernel_table import BOUNDING, POLICIES, kernels_used_by, prepare
 from optbench.plugins.discovery import Kind, PluginError, kernels_of, located
 from optbench.sandbox.trial_import import is_part_of_optbench
 from optbench.workspace import FOLDERS
@@ -47,8 +46,6 @@ LIBRARIES = {
 LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
 # Every cell needs these.
 ALWAYS = ("optbench.execute.tasks", "optbench.compiling.compiled")
-# What a policy runs whose class comes from ``import optbench as ob``.
-POLICIES = {"rules", "decisions"}
 IMPORT = re.compile(r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.M)
 NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
 
@@ -77,6 +74,7 @@ def _needed(solvers: Iterable[str], problems: Iterable[str]) -> set[str]:
                 needed |= kernels_of(name)
     files = _user_files(solvers, problems)
     needed |= kernels_used_by(reached(_of_plugins("problem", problems), files))
+    # A user's policy takes its class from ``import optbench as ob``.
     return needed | (POLICIES if files else set())
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from optbench import api
 from optbench.errors import ContradictionError, OptbenchError, UnsupportedError
+from optbench.files import write_whole
 from optbench.model.files.instance_json import write_instance
 from optbench.model.files.result_json import result_to_dict
 from optbench.model.files.schedule_json import schedule_to_dict
@@ -43,9 +44,7 @@ def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
 
 def write_answer(answer: Mapping[str, Any], folder: Path) -> None:
     """Write an answer atomically."""
-    temporary = folder / f".{ANSWER}"
-    temporary.write_text(json.dumps(jsonable(answer), allow_nan=False), encoding="utf-8")
-    temporary.rename(folder / ANSWER)
+    write_whole(folder / ANSWER, json.dumps(jsonable(answer), allow_nan=False))
 
 
 def make_instance(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from optbench.errors import OptbenchError
-from optbench.model.files.json_columns import describe
 from optbench.model.result import Proof, Status, Termination
 from optbench.store.records import REASONS
+from optbench.typed_values import describe, is_number
 
 STATUSES, TERMINATIONS, PROOFS = get_args(Status), get_args(Termination), get_args(Proof)
 # A record is one line of a file that every verb reads: longer remarks are cut, longer lists are
@@ -232,7 +232,7 @@ def clean(value: str) -> str:
 
 def number(value: Any, what: str) -> float:
     """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) >= MAX_WHOLE or value != value:
+    if not is_number(value) or not abs(value) < MAX_WHOLE:
         raise InvalidAnswer(f"{what} is {describe(value)}; it must be a finite number")
     return float(value)
 

@@ -1,1 +1,1 @@
-"""Self-contained HTML pages: their frame, axes, charts and tables, shared by every page of optbench."""
+"""Self-contained HTML pages: their parts, axes, charts and tables, for every page of optbench."""

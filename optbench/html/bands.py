@@ -1,7 +1,8 @@
-"""Thousands of segments: bands of occupancy instead of bars, and a power curve of averages, with the same areas.
+"""Charts of schedules with thousands of segments: bands of occupancy instead of bars, mean power.
 
-Time is cut into equal columns. A band is as high as the mean number of devices that a group of tasks holds in the column; the
-power of a column is its mean. Device-time and energy are therefore those of the schedule, column by column.
+Time is cut into equal columns. A band is as high as the mean number of devices that a group of
+tasks holds in the column; the power of a column is its mean. Device-time and energy are therefore
+those of the schedule, column by column.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from dataclasses import replace
 import numpy as np
 
 from optbench.html import colours, svg
-from optbench.html.axis_scale import TimeScale
+from optbench.html.axes import Axis
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import PowerTrace, profile_of, requirements
 from optbench.model.schedule import Schedule
 
-# Bars, and steps of the power curve, that are drawn one by one; and the columns that replace them.
+# Most bars and steps of power that are drawn one by one, and the number of columns instead.
 MOST_BARS, MOST_STEPS, COLUMNS = 2000, 2000, 600
 
 
-def needed(instance: Instance, schedule: Schedule) -> bool:
+def is_needed(schedule: Schedule) -> bool:
     """Whether there are too many segments to draw each."""
     return schedule.num_segments > MOST_BARS
 
@@ -45,28 +46,28 @@ def occupancy(instance: Instance, schedule: Schedule, group: Ints, edges: Floats
     held = np.zeros((instance.num_pools, int(group.max(initial=0)) + 1, len(edges) - 1))
     for p, g in np.unique(np.column_stack((pool, of)), axis=0).tolist():
         here = (pool == p) & (of == g)
-        held[p, g] = column_means(start[here], end[here], count[here].astype(float), edges)
+        t, level = profile_of(start[here], end[here], count[here].astype(float))
+        held[p, g] = column_means(np.append(t, max(float(t[-1]), float(edges[-1])) + 1.0), level, edges)
     return held
 
 
-def column_means(start: Floats, end: Floats, value: Floats, edges: Floats) -> Floats:
-    """Mean over each column of the sum of values over [start, end)."""
-    t, level = profile_of(start, end, value)
-    t = np.concatenate((t, [max(float(t[-1]), float(edges[-1])) + 1.0]))
+def column_means(t: Floats, level: Floats, edges: Floats) -> Floats:
+    """Mean over each column of a function that is ``level[k]`` from ``t[k]`` to ``t[k + 1]``."""
     area = np.concatenate(([0.0], np.cumsum(level * np.diff(t))))
-    return np.asarray(np.diff(np.interp(edges, t, area)) / np.diff(edges), dtype=float)
+    width = np.diff(edges)
+    return np.asarray(np.diff(np.interp(edges, t, area)) / np.where(width > 0, width, 1.0), dtype=float)
 
 
 def draw(
-    instance: Instance, schedule: Schedule, scale: TimeScale, top: dict[int, float], lanes: dict[int, int], height: float
+    instance: Instance, schedule: Schedule, axis: Axis, top: dict[int, float], lanes: dict[int, int], height: float
 ) -> str:
     """Bands of each pool's groups, stacked from the pool's last lane up."""
     group, names = colours.groups(instance)
     if len(names) == instance.num_tasks:
         group, names = np.zeros(instance.num_tasks, dtype=np.int64), ("tasks",)
-    edges = np.linspace(0.0, scale.end, COLUMNS + 1)
+    edges = np.linspace(0.0, axis.high, COLUMNS + 1)
     held = occupancy(instance, schedule, group, edges)
-    xs = [scale.x(t) for t in edges.tolist()]
+    xs = [axis.at(t) for t in edges.tolist()]
     out = []
     for p in lanes:
         if p < 0:
@@ -85,17 +86,11 @@ def draw(
 
 
 def coarse(trace: PowerTrace) -> PowerTrace:
-    """The same trace where it has few steps, else its mean power over equal columns; transfers are gathered by column."""
+    """The trace itself where it has few steps, else its means and sums of transfers by column."""
     if len(trace.t) <= MOST_STEPS:
         return trace
     edges = np.linspace(0.0, float(trace.t[-1]), COLUMNS + 1)
     column = np.clip(np.searchsorted(edges, trace.transfer_t, side="right") - 1, 0, COLUMNS - 1)
     sent = np.bincount(column, weights=trace.transfer_j, minlength=COLUMNS).astype(float)
-    means = (_means(trace.t, watts, edges) for watts in (trace.busy_w, trace.rest_w))
-    busy_w, rest_w = means
+    busy_w, rest_w = (np.asarray([column_means(trace.t, w, edges) for w in watts]) for watts in (trace.busy_w, trace.rest_w))
     return replace(trace, t=edges, busy_w=busy_w, rest_w=rest_w, transfer_t=edges[:-1], transfer_j=sent)
-
-
-def _means(t: Floats, watts: Floats, edges: Floats) -> Floats:
-    energy = np.concatenate((np.zeros((len(watts), 1)), np.cumsum(watts * np.diff(t), axis=1)), axis=1)
-    return np.asarray([np.diff(np.interp(edges, t, row)) / np.diff(edges) for row in energy], dtype=float)

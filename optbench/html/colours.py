@@ -1,4 +1,4 @@
-"""Colours: one per group of tasks, paler at lower clocks; another row of them for pools and solvers."""
+"""Colours of groups of tasks (paler at lower clocks), of pools and of solvers."""
 
 from __future__ import annotations
 
@@ -10,28 +10,35 @@ import numpy as np
 
 from optbench.model.instance import Instance, Ints
 
-# Middle tones that carry dark text, on a light page as on a dark one.
+# Middle tones, on which dark text is readable on light and dark pages.
 TASKS = ("#7aaefc", "#6fd3a8", "#f5b86c", "#ea97b7", "#b6a0fb", "#68d0d8", "#efd268", "#fb9886", "#a9d272", "#cdb49f")
 POOLS = ("#4a86e8", "#1fa98a", "#e08a3c", "#b565a7", "#7f70e6", "#8d9b2f", "#3aa0b8", "#c9584c")
 SOLVERS = ("#3f7fe0", "#e07b39", "#1f9e83", "#b455a0", "#7a6ae0", "#8b8f2a")
+# Lightness and saturation of further hues: pale ones behind text, deep ones for lines and marks.
+PALE, DEEP = (0.7, 0.6), (0.5, 0.55)
 # Share of a task's colour that is left at clock 0.
 PALEST = 0.25
-# More groups than this are no help in a legend.
+# With more groups than this, a legend is unreadable.
 MOST_GROUPS = 60
 UNNAMED = re.compile(r"k\d+")  # what the builder calls a kind given by its modes alone
 GOLDEN = 0.618033988749895
 
 
-def colour(row: Sequence[str], k: int) -> str:
+def colour(row: Sequence[str], k: int, tone: tuple[float, float] = PALE) -> str:
     """The k-th colour; past the end of the row, hues apart by the golden section."""
     if k < len(row):
         return row[k]
-    red, green, blue = colorsys.hls_to_rgb((k * GOLDEN) % 1.0, 0.7, 0.6)
-    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+    parts = colorsys.hls_to_rgb((k * GOLDEN) % 1.0, *tone)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+
+
+def solver(k: int) -> str:
+    """The colour of the k-th solver, in every chart."""
+    return colour(SOLVERS, k, DEEP)
 
 
 def shade(hex_colour: str, clock: float) -> str:
-    """Paler the lower the clock (a fraction of the top clock, NaN where there is none)."""
+    """The colour at a clock (a fraction of the top one, or NaN); it is paler at lower clocks."""
     share = 1.0 if np.isnan(clock) else PALEST + (1 - PALEST) * min(1.0, clock)
     parts = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)
@@ -40,9 +47,9 @@ def shade(hex_colour: str, clock: float) -> str:
 def groups(instance: Instance) -> tuple[Ints, tuple[str, ...]]:
     """Group of each task and the groups' names.
 
-    What stands before the slash in names such as ``speech/train``; else the names without their numbers (``train7``); else
-    kinds where there are three or more; else connected parts of the task graph (the jobs of a job shop); else every task
-    for itself.
+    Groups are the part before the slash in names such as ``speech/train``; else the names without
+    their numbers (``train7``); else kinds where there are three or more; else connected parts of
+    the task graph (the jobs of a job shop); else every task is a group.
     """
     n = instance.num_tasks
     names = [instance.tasks.name(i) for i in range(n)]
@@ -62,7 +69,7 @@ def groups(instance: Instance) -> tuple[Ints, tuple[str, ...]]:
 
 
 def kind_label(instance: Instance, task: int) -> str:
-    """A task's kind of work, without what the builder adds to tell kinds apart; empty where it has no name of its own."""
+    """The name of a task's kind of work without the suffix of the builder; empty if it has none."""
     name = instance.modes.kind_names[int(instance.tasks.kind[task])].partition("/")[0]
     return "" if UNNAMED.fullmatch(name) else name
 

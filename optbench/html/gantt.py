@@ -1,17 +1,20 @@
-"""The Gantt chart: one lane per device, one bar per segment, deadlines as flags above, transfers as slanted lines."""
+"""Gantt charts: a lane per device, a bar per segment, deadlines as flags, transfers as lines."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from optbench.html import bands, colours, svg
-from optbench.html.axis_scale import TimeScale, amount
-from optbench.html.lanes import Block, assign
-from optbench.model.instance import Instance
+from optbench.html import axes, bands, colours, svg
+from optbench.html.axes import Axis
+from optbench.html.lanes import Block, assign_lanes
+from optbench.html.marks import short
+from optbench.html.quantities import amount
+from optbench.model.instance import Bools, Instance
 from optbench.model.metrics import first_and_last
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import segment_energy_j
@@ -19,7 +22,7 @@ from optbench.model.task_progress import segment_energy_j
 AXIS, FLAGS, POOL_GAP = 24.0, 20.0, 8.0
 LANES_HEIGHT, LANE_MOST, LANE_LEAST = 520.0, 30.0, 3.0
 LETTER = 6.4  # width of a letter of a bar's label
-WORTH_READING = 6  # letters; a name cut shorter than this says nothing
+LEAST_LETTERS = 6  # a name cut shorter than this is not shown
 # Dependencies are drawn (and shown under the pointer) up to this many.
 EDGES_SHOWN = 600
 # Flags are drawn of every deadline up to this many, of missed ones beyond.
@@ -30,7 +33,7 @@ MOST_LANES = 400
 
 @dataclass(frozen=True)
 class GanttRows:
-    """Where each pool's lanes are: top of the pool by number, lanes shown, height of one."""
+    """The rows of pools: top and number of lanes by pool, and the height of a lane."""
 
     top: dict[int, float]
     lanes: dict[int, int]
@@ -43,28 +46,38 @@ class GanttRows:
 
 @dataclass(frozen=True)
 class Chart:
-    """What the drawing functions share."""
+    """The arguments that the drawing functions share."""
 
     instance: Instance
     schedule: Schedule
-    scale: TimeScale
+    axis: Axis
     rows: GanttRows
     blocks: list[Block]
     fills: list[str]
+    late: Bools
+
+    @cached_property
+    def middles(self) -> dict[int, float]:
+        """Height of the middle of each segment's first block."""
+        out: dict[int, float] = {}
+        for block in self.blocks:
+            out.setdefault(block.segment, self.rows.y(block.pool, block.lane + block.height / 2))
+        return out
 
 
-def draw(instance: Instance, schedule: Schedule, scale: TimeScale, top: float) -> tuple[str, float]:
-    """The chart's SVG content from ``top`` on, and where it ends."""
-    banded = bands.needed(instance, schedule)
-    blocks = [] if banded else assign(instance, schedule)
+def draw(instance: Instance, schedule: Schedule, axis: Axis, top: float) -> tuple[str, float]:
+    """The SVG content of the chart from ``top`` on, and its lower end."""
+    banded = bands.is_needed(schedule)
+    blocks = [] if banded else assign_lanes(instance, schedule)
     used = bands.peaks(instance, schedule) if banded else _used(blocks)
     has_flags = bool(np.isfinite(instance.tasks.deadline).any())
     rows = _rows(instance, used, top + AXIS + (FLAGS if has_flags else 0.0))
     group, _ = colours.groups(instance)
     clock = instance.modes.clock[schedule.mode]
     fills = [colours.shade(colours.colour(colours.TASKS, int(group[t])), c) for t, c in zip(schedule.task, clock)]
-    chart = Chart(instance, schedule, scale, rows, blocks, fills)
-    parts = [_lanes(chart), _grid(chart, top), _transfers(chart), _bars(chart, banded), _dependencies(chart)]
+    chart = Chart(instance, schedule, axis, rows, blocks, fills, _late(instance, schedule))
+    grid = axes.columns(axis, top + AXIS - 6, rows.bottom, top + AXIS - 11)
+    parts = [_lanes(chart), grid, _transfers(chart), _bars(chart, banded), _dependencies(chart)]
     if has_flags:
         parts.append(_flags(chart, top + AXIS))
     return "".join(parts), rows.bottom
@@ -94,55 +107,44 @@ def _rows(instance: Instance, used: dict[int, int], top: float) -> GanttRows:
 
 def _lanes(chart: Chart) -> str:
     """Backgrounds and names of the pools."""
-    rows, scale, pools = chart.rows, chart.scale, chart.instance.pools
+    rows, axis, pools = chart.rows, chart.axis, chart.instance.pools
     out = []
     for p, count in rows.lanes.items():
         whole = count * rows.height
-        out.append(svg.tag("rect", x=scale.left, y=rows.top[p], width=scale.width, height=whole, class_="lane"))
+        out.append(svg.tag("rect", x=axis.start, y=rows.top[p], width=axis.length, height=whole, class_="lane"))
         out += [
-            svg.line(scale.left, y, scale.left + scale.width, y, class_="lane-line")
+            svg.line(axis.start, y, axis.end, y, class_="lane-line")
             for y in (rows.y(p, k) for k in range(1, count))
             if rows.height >= 8
         ]
         name = pools.names[p] if p >= 0 else "no device"
         idle = f" of {pools.count[p]}" if p >= 0 and count < pools.count[p] else ""
         size = f"{count}{idle} device{'s' if count != 1 else ''}" if p >= 0 else ""
-        short = name if len(name) <= 18 else name[:17] + "…"
         middle = rows.top[p] + whole / 2
         if whole >= 28:
-            out.append(svg.text(scale.left - 12, middle - 2, short, class_="pool"))
-            out.append(svg.text(scale.left - 12, middle + 12, size, class_="pool-size"))
+            out.append(svg.text(axis.start - 12, middle - 2, short(name, 18), class_="pool"))
+            out.append(svg.text(axis.start - 12, middle + 12, size, class_="pool-size"))
         else:
-            out.append(svg.text(scale.left - 12, middle + 4, short, class_="pool"))
-    return "".join(out)
-
-
-def _grid(chart: Chart, top: float) -> str:
-    scale, out = chart.scale, []
-    for t in scale.ticks():
-        x = scale.x(t)
-        out.append(svg.line(x, top + AXIS - 6, x, chart.rows.bottom, class_="grid"))
-        out.append(svg.text(x, top + AXIS - 11, scale.label(t), class_="tick"))
+            out.append(svg.text(axis.start - 12, middle + 4, short(name, 18), class_="pool"))
     return "".join(out)
 
 
 def _bars(chart: Chart, banded: bool) -> str:
     if banded:
         rows = chart.rows
-        return bands.draw(chart.instance, chart.schedule, chart.scale, rows.top, rows.lanes, rows.height)
+        return bands.draw(chart.instance, chart.schedule, chart.axis, rows.top, rows.lanes, rows.height)
     first: dict[int, Block] = {}
     for block in chart.blocks:  # the label goes on the tallest block of a segment
         if block.segment not in first or block.height > first[block.segment].height:
             first[block.segment] = block
-    late = _late(chart)
-    return "".join(_bar(chart, b, first[b.segment] is b, bool(late[chart.schedule.task[b.segment]])) for b in chart.blocks)
+    return "".join(_bar(chart, block, first[block.segment] is block) for block in chart.blocks)
 
 
-def _bar(chart: Chart, block: Block, labelled: bool, late: bool) -> str:
+def _bar(chart: Chart, block: Block, labelled: bool) -> str:
     s, k, rows = chart.schedule, block.segment, chart.rows
     task = int(s.task[k])
-    x = chart.scale.x(float(s.start[k]))
-    width = max(1.0, chart.scale.x(float(s.end[k])) - x)
+    x = chart.axis.at(float(s.start[k]))
+    width = max(1.0, chart.axis.at(float(s.end[k])) - x)
     inset = 1.0 if rows.height >= 8 else 0.25
     y, height = rows.y(block.pool, block.lane) + inset, block.height * rows.height - 2 * inset
     rect = svg.tag(
@@ -153,7 +155,7 @@ def _bar(chart: Chart, block: Block, labelled: bool, late: bool) -> str:
         height=height,
         rx=3.0 if rows.height >= 12 else None,
         fill=chart.fills[k],
-        class_="late" if late else None,
+        class_="late" if chart.late[task] else None,
     )
     parts = [svg.title(describe(chart.instance, s, k)), rect]
     if labelled:
@@ -167,7 +169,7 @@ def _label(chart: Chart, k: int, x: float, y: float, width: float, height: float
     clock = float(chart.instance.modes.clock[chart.schedule.mode[k]])
     note = "" if math.isnan(clock) else f"{100 * clock:.3g} %"
     middle, room = y + height / 2, int((width - 8) / LETTER)
-    if height < 10 or room < min(len(name), WORTH_READING):
+    if height < 10 or room < min(len(name), LEAST_LETTERS):
         return
     two_lines = bool(note) and height >= 27 and room >= len(note)
     shown = name if len(name) <= room else name[: max(1, room - 1)] + "…"
@@ -179,10 +181,10 @@ def _label(chart: Chart, k: int, x: float, y: float, width: float, height: float
 
 
 def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
-    """A segment in words."""
+    """The tooltip of a segment, by line."""
     tasks, modes = instance.tasks, instance.modes
     task, mode = int(schedule.task[k]), int(schedule.mode[k])
-    physical = scale_of(instance, 1.0)
+    write = time_axis(instance, 1.0).write
     start, end = float(schedule.start[k]), float(schedule.end[k])
     kind = colours.kind_label(instance, task)
     lines = [f"{tasks.name(task)}  ·  {kind}" if kind else tasks.name(task)]
@@ -190,7 +192,7 @@ def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
     where = ", ".join(f"{modes.req_count[r]} × {instance.pools.names[modes.req_pool[r]]}" for r in needs)
     clock = float(modes.clock[mode])
     lines.append((where or "no device") + ("" if math.isnan(clock) else f"  ·  clock {100 * clock:.3g} %"))
-    lines.append(f"{physical.label(start)} to {physical.label(end)}  ·  {physical.label(end - start)}")
+    lines.append(f"{write(start)} to {write(end)}  ·  {write(end - start)}")
     segment = Schedule(*(column[k : k + 1] for column in (schedule.task, schedule.mode, schedule.start, schedule.end)))
     energy = float(segment_energy_j(instance, segment)[0])
     if energy > 0 and end > start:
@@ -198,43 +200,43 @@ def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
     deadline = float(tasks.deadline[task])
     if math.isfinite(deadline):
         slack = deadline - end
-        verdict = f"{physical.label(slack)} to spare" if slack >= 0 else f"{physical.label(-slack)} late"
-        lines.append(f"{'deadline' if tasks.deadline_hard[task] else 'due'} {physical.label(deadline)}  ·  {verdict}")
+        verdict = f"{write(slack)} to spare" if slack >= 0 else f"{write(-slack)} late"
+        lines.append(f"{'deadline' if tasks.deadline_hard[task] else 'due'} {write(deadline)}  ·  {verdict}")
     return lines
 
 
-def _late(chart: Chart) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    finish = np.zeros(chart.instance.num_tasks)
-    np.maximum.at(finish, chart.schedule.task, chart.schedule.end.astype(float))
-    return np.asarray(finish > chart.instance.tasks.deadline)
+def _late(instance: Instance, schedule: Schedule) -> Bools:
+    """The tasks that end after their deadline."""
+    finish = np.zeros(instance.num_tasks)
+    np.maximum.at(finish, schedule.task, schedule.end.astype(float))
+    return np.asarray(finish > instance.tasks.deadline)
 
 
 def _flags(chart: Chart, top: float) -> str:
-    """One flag per deadline within the chart: filled when hard, hollow when penalised, red when missed."""
-    tasks, scale, out = chart.instance.tasks, chart.scale, []
+    """A flag per deadline within the chart: filled if hard, hollow if penalised, red if missed."""
+    tasks, axis, out = chart.instance.tasks, chart.axis, []
     group, _ = colours.groups(chart.instance)
-    late = _late(chart)
-    out.append(svg.text(scale.left - 12, top + 12, "deadlines", class_="pool-size"))
-    shown = np.flatnonzero(np.isfinite(tasks.deadline) & (tasks.deadline <= scale.end))
+    out.append(svg.text(axis.start - 12, top + 12, "deadlines", class_="pool-size"))
+    shown = np.flatnonzero(np.isfinite(tasks.deadline) & (tasks.deadline <= axis.high))
     if len(shown) > FLAGS_SHOWN:
-        shown = shown[late[shown]][:FLAGS_SHOWN]
+        shown = shown[chart.late[shown]][:FLAGS_SHOWN]
     for i in shown.tolist():
-        x = scale.x(float(tasks.deadline[i]))
-        words = "missed" if late[i] else "met"
+        x = axis.at(float(tasks.deadline[i]))
+        words = "missed" if chart.late[i] else "met"
         hard = bool(tasks.deadline_hard[i])
         label = svg.title(
-            [f"{'deadline' if hard else 'due date'} of {tasks.name(i)}: {scale.label(float(tasks.deadline[i]))}, {words}"]
+            [f"{'deadline' if hard else 'due date'} of {tasks.name(i)}: {axis.write(float(tasks.deadline[i]))}, {words}"]
         )
         hue = colours.colour(colours.TASKS, int(group[i]))
         shape = svg.tag("path", d=f"M{svg.num(x)} {svg.num(top + 17)}l-5 -9h10z", fill=hue, stroke=hue)
         stem = svg.line(x, top + 16, x, chart.rows.bottom, class_="stem")
-        kind = " ".join(["flag", *(["soft"] if not hard else []), *(["missed"] if late[i] else [])])
+        kind = " ".join(["flag", *(["soft"] if not hard else []), *(["missed"] if chart.late[i] else [])])
         out.append(svg.tag("g", label + stem + shape, class_=kind, data_t=i))
     return "".join(out)
 
 
 def _transfers(chart: Chart) -> str:
-    """Data on its way between pools: from the producer's end to its arrival at the consumer."""
+    """Transfers between pools, from the end of the producer to the arrival at the consumer."""
     instance, s = chart.instance, chart.schedule
     edges = instance.edges
     heavy = np.flatnonzero(edges.data_gb > 0)
@@ -242,19 +244,19 @@ def _transfers(chart: Chart) -> str:
         return ""
     primary = instance.modes.primary[s.mode]
     first, last = first_and_last(instance, s)
-    middle, name = _middles(chart), instance.tasks.name
+    middle, name = chart.middles, instance.tasks.name
     out = []
     for e in heavy.tolist():
         a, b = int(last[edges.source[e]]), int(first[edges.target[e]])
         if primary[a] == primary[b] or a not in middle or b not in middle:
             continue
         lag = float(instance.lag(primary[a], primary[b], edges.data_gb[e]))
-        x1, x2 = chart.scale.x(float(s.end[a])), chart.scale.x(float(s.end[a]) + (lag if math.isfinite(lag) else 0.0))
+        x1, x2 = chart.axis.at(float(s.end[a])), chart.axis.at(float(s.end[a]) + (lag if math.isfinite(lag) else 0.0))
         names = instance.pools.names
         label = svg.title(
             [
                 f"{edges.data_gb[e]:g} GB from {name(int(edges.source[e]))} to {name(int(edges.target[e]))}",
-                f"{names[primary[a]]} → {names[primary[b]]}  ·  {chart.scale.label(lag) if math.isfinite(lag) else 'no link'}",
+                f"{names[primary[a]]} → {names[primary[b]]}  ·  {chart.axis.write(lag) if math.isfinite(lag) else 'no link'}",
             ]
         )
         path = svg.line(x1, middle[a], x2, middle[b])
@@ -270,11 +272,11 @@ def _dependencies(chart: Chart) -> str:
     if not 0 < len(edges.source) <= EDGES_SHOWN:
         return ""
     first, last = first_and_last(instance, s)
-    middle, out = _middles(chart), []
+    middle, out = chart.middles, []
     for source, target in zip(edges.source.tolist(), edges.target.tolist(), strict=True):
         a, b = int(last[source]), int(first[target])
         if a in middle and b in middle:
-            x1, x2 = chart.scale.x(float(s.end[a])), chart.scale.x(float(s.start[b]))
+            x1, x2 = chart.axis.at(float(s.end[a])), chart.axis.at(float(s.start[b]))
             bend = max(14.0, (x2 - x1) / 2)
             points = [x1, middle[a], x1 + bend, middle[a], x2 - bend, middle[b], x2, middle[b]]
             n = [svg.num(v) for v in points]
@@ -283,16 +285,13 @@ def _dependencies(chart: Chart) -> str:
     return "".join(out)
 
 
-def _middles(chart: Chart) -> dict[int, float]:
-    """Height of the middle of each segment's first block."""
-    out: dict[int, float] = {}
-    for block in chart.blocks:
-        out.setdefault(block.segment, chart.rows.y(block.pool, block.lane + block.height / 2))
-    return out
-
-
-def scale_of(instance: Instance, end: float, left: float = 0.0, width: float = 1.0) -> TimeScale:
-    """Time axis of an instance: hours and minutes where anything in it is physical, plain numbers in a classical instance."""
+def tick_seconds(instance: Instance) -> float | None:
+    """Seconds in a tick, or None in a classical instance, whose times have no unit."""
     physical = instance.tick_s != 1.0 or bool(instance.pools.rest_w.any())
     physical = physical or bool(instance.modes.energy_per_unit_j.any()) or "makespan" not in instance.objective.metrics
-    return TimeScale(max(end, 1e-9), left, width, instance.tick_s if physical else None)
+    return instance.tick_s if physical else None
+
+
+def time_axis(instance: Instance, end: float, start: float = 0.0, length: float = 1.0) -> Axis:
+    """The axis of an instance's time from 0 to ``end``."""
+    return axes.times(start, length, max(end, 1e-9), tick_seconds(instance))

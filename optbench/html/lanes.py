@@ -1,7 +1,8 @@
-"""Which devices of its pools each segment holds: the schedule says how many, the chart needs to know which.
+"""Assignment of segments to devices of their pools; a schedule only has the number of devices.
 
-Segments taken by start time, each given devices that are free: with a capacity that holds there are always enough. A
-block of neighbouring devices is preferred, so that a task on four GPUs is drawn as one bar four lanes high.
+Segments are assigned to free devices in order of start. Where the capacity holds there are always
+enough. A block of neighbouring devices is preferred, so that a task on four GPUs is drawn as one bar
+four lanes high.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from optbench.model.schedule import Schedule
 
 @dataclass(frozen=True)
 class Block:
-    """``height`` neighbouring lanes of one pool from ``lane`` on, held by a segment (a row of the schedule)."""
+    """``height`` neighbouring lanes of a pool from ``lane`` on, held by a row of the schedule."""
 
     segment: int
     pool: int
@@ -25,7 +26,7 @@ class Block:
     height: int
 
 
-def assign(instance: Instance, schedule: Schedule) -> list[Block]:
+def assign_lanes(instance: Instance, schedule: Schedule) -> list[Block]:
     """Blocks of every segment with a length; pool -1 gathers the segments that hold no device."""
     row, pool, count = requirements(instance, schedule.mode)
     start, end = schedule.start.astype(float), schedule.end.astype(float)
@@ -48,7 +49,7 @@ def assign(instance: Instance, schedule: Schedule) -> list[Block]:
 
 
 def _choose(lanes: list[float], now: float, need: int) -> list[int]:
-    """Free lanes, neighbours if there are enough; lanes are added where an infeasible schedule needs more than there are."""
+    """Free lanes, neighbouring ones if possible; an infeasible schedule may add lanes."""
     free = [lane for lane, until in enumerate(lanes) if until <= now]
     for first, height in _runs(free):
         if height >= need:

@@ -1,23 +1,24 @@
-"""The power curve: busy and resting power of each pool, stacked, below the Gantt chart on the same time axis.
+"""Chart of busy and resting power by pool, stacked, on the time axis of the Gantt chart.
 
-The areas are the power trace of model/metrics.py as it is: their integral and the transfers' energy are the energy of
-the schedule. Transfers draw theirs in an instant and are marked on the axis.
+The areas are the power trace of ``model/metrics.py``: their integral and the energy of transfers add
+up to the energy of the schedule. A transfer uses its energy in an instant, marked on the time axis.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from optbench.html import colours, svg
-from optbench.html.axis_scale import TimeScale, amount, nice_ticks
+from optbench.html import axes, colours, svg
+from optbench.html.axes import Axis
+from optbench.html.quantities import amount
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import PowerTrace
 
 HEIGHT, HEAD, FOOT = 190.0, 34.0, 26.0
 
 
-def draw(instance: Instance, trace: PowerTrace, scale: TimeScale, top: float) -> tuple[str, float]:
-    """The chart's SVG content from ``top`` on, and where it ends; nothing where nothing draws power."""
+def draw(instance: Instance, trace: PowerTrace, x: Axis, top: float) -> tuple[str, float]:
+    """The SVG content of the chart from ``top`` on, empty without power, and its lower end."""
     total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
     if not (total > 0).any():
         return "", top
@@ -26,25 +27,26 @@ def draw(instance: Instance, trace: PowerTrace, scale: TimeScale, top: float) ->
     highest = float(total.max())
     ceiling = 1.1 * (cap if cap is not None and highest <= cap <= 2.5 * highest else highest)
     base = top + HEAD + HEIGHT
-    xs = [scale.x(t) for t in trace.t.tolist()]
+    y = axes.linear(base, -HEIGHT, 0.0, ceiling, 4, lambda value: amount(value, "W"))
+    xs = [x.at(t) for t in trace.t.tolist()]
 
-    def y(watts: Floats) -> list[float]:
-        return [base - HEIGHT * w / ceiling for w in watts.tolist()]
+    def pixels(watts: Floats) -> list[float]:
+        return [y.at(w) for w in watts.tolist()]
 
-    parts = [svg.text(scale.left - 12, top + HEAD + 4, "power", class_="pool"), _grid(scale, top, base, ceiling)]
+    parts = [svg.text(x.start - 12, top + HEAD + 4, "power", class_="pool"), axes.grid(x, y)]
     level = np.zeros(len(total))
     for kind, watts in (("rest", trace.rest_w), ("busy", trace.busy_w)):
         for p in range(instance.num_pools):
             if (watts[p] > 0).any():
                 above = level + watts[p]
-                shape = svg.band(xs, y(above), y(level))
+                shape = svg.band(xs, pixels(above), pixels(level))
                 fill = colours.colour(colours.POOLS, p)
                 parts.append(svg.tag("path", d=shape, fill=fill, class_=kind, data_p=p))
                 level = above
-    parts.append(svg.tag("path", d=svg.steps(xs, y(total)), class_="total"))
-    parts.append(_transfers(scale, trace, base))
+    parts.append(svg.tag("path", d=svg.steps(xs, pixels(total)), class_="total"))
+    parts.append(_transfers(x, trace, base))
     if cap is not None and cap <= ceiling:
-        parts.append(_cap(scale, cap, base - HEIGHT * cap / ceiling))
+        parts.append(_cap(x, cap, y.at(cap)))
     return "".join(parts), base + FOOT
 
 
@@ -71,25 +73,13 @@ def caption(instance: Instance, metrics: dict[str, float]) -> str:
     return text + (f", capped at {', '.join(caps)}." if caps else ".")
 
 
-def _grid(scale: TimeScale, top: float, base: float, ceiling: float) -> str:
-    out = [svg.tag("rect", x=scale.left, y=top + HEAD, width=scale.width, height=HEIGHT, class_="lane")]
-    for watts in nice_ticks(ceiling, 4):
-        y = base - HEIGHT * watts / ceiling
-        out.append(svg.line(scale.left, y, scale.left + scale.width, y, class_="grid"))
-        out.append(svg.text(scale.left - 12, y + 4, amount(watts, "W"), class_="watts"))
-    for t in scale.ticks():
-        out.append(svg.line(scale.x(t), top + HEAD, scale.x(t), base, class_="grid"))
-        out.append(svg.text(scale.x(t), base + 16, scale.label(t), class_="tick"))
-    return "".join(out)
-
-
-def _transfers(scale: TimeScale, trace: PowerTrace, base: float) -> str:
+def _transfers(x: Axis, trace: PowerTrace, base: float) -> str:
     marks = zip(trace.transfer_t.tolist(), trace.transfer_j.tolist(), strict=True)
     return "".join(
         svg.tag(
             "path",
             svg.title([f"transfer: {amount(joules, 'J')}"]),
-            d=f"M{svg.num(scale.x(t))} {svg.num(base)}l-4 5h8z",
+            d=f"M{svg.num(x.at(t))} {svg.num(base)}l-4 5h8z",
             class_="spark",
         )
         for t, joules in marks
@@ -97,8 +87,6 @@ def _transfers(scale: TimeScale, trace: PowerTrace, base: float) -> str:
     )
 
 
-def _cap(scale: TimeScale, cap: float, y: float) -> str:
-    right = scale.left + scale.width
-    return svg.line(scale.left, y, right, y, class_="cap") + svg.text(
-        right - 6, y - 6, f"cap {amount(cap, 'W')}", class_="cap-name"
-    )
+def _cap(x: Axis, cap: float, y: float) -> str:
+    name = svg.text(x.end - 6, y - 6, f"cap {amount(cap, 'W')}", class_="cap-name")
+    return svg.line(x.start, y, x.end, y, class_="cap") + name

@@ -1,10 +1,13 @@
-"""SVG by hand: elements as strings, numbers at a tenth of a pixel."""
+"""SVG elements as strings, with coordinates at a tenth of a pixel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape as escape
 from typing import Any
+
+# Width of a chart that fills the page.
+WIDTH = 1200.0
 
 
 def num(value: float) -> str:
@@ -14,7 +17,7 @@ def num(value: float) -> str:
 
 
 def tag(name: str, content: str = "", /, **attributes: Any) -> str:
-    """``<name ...>content</name>``; a trailing underscore in an attribute is dropped, others become hyphens."""
+    """``<name ...>content</name>``; underscores in attributes become hyphens, trailing ones go."""
     words = [name]
     for key, value in attributes.items():
         if value is not None:
@@ -35,6 +38,17 @@ def title(lines: Iterable[str]) -> str:
 
 def line(x1: float, y1: float, x2: float, y2: float, **attributes: Any) -> str:
     return tag("path", d=f"M{num(x1)} {num(y1)}L{num(x2)} {num(y2)}", **attributes)
+
+
+def polyline(points: Iterable[tuple[float, float]]) -> str:
+    """Path data of straight lines through the points."""
+    return "M" + "L".join(f"{num(x)} {num(y)}" for x, y in points)
+
+
+def chart(parts: Iterable[str], height: float, label: str, width: float = WIDTH, class_: str = "chart") -> str:
+    """A whole picture; ``label`` describes it to readers who do not see it."""
+    box = f"0 0 {width:g} {num(height)}"
+    return tag("svg", "".join(parts), viewBox=box, class_=class_, role="img", aria_label=label)
 
 
 def steps(xs: Sequence[float], ys: Sequence[float]) -> str:

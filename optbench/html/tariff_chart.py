@@ -1,19 +1,20 @@
-"""Prices and carbon over time as strips below the power curve: the darker, the dearer."""
+"""Strips of electricity prices and carbon intensities over time; darker is higher."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from optbench.html import svg
-from optbench.html.axis_scale import TimeScale
+from optbench.html.axes import Axis
+from optbench.html.marks import short
 from optbench.model.instance import Floats, Instance, Ints
 
 HEIGHT, GAP = 13.0, 5.0
 FAINTEST = 0.06
 
 
-def draw(instance: Instance, scale: TimeScale, top: float) -> tuple[str, float]:
-    """One strip per series that varies, and where the last one ends; pools with the same series share a strip."""
+def draw(instance: Instance, axis: Axis, top: float) -> tuple[str, float]:
+    """A strip per series that varies, shared by pools with the same series, and the lower end."""
     tariffs = instance.tariffs
     if tariffs is None:
         return "", top
@@ -27,20 +28,19 @@ def draw(instance: Instance, scale: TimeScale, top: float) -> tuple[str, float]:
             if np.ptp(row) > 0:
                 pools = [instance.pools.names[p] for p in np.flatnonzero((rates == row).all(axis=1))]
                 label = name if len(series) == 1 else f"{name}: {', '.join(pools)}"
-                out.append(_strip(label, unit, tariffs.times, row, scale, y))
+                out.append(_strip(label, unit, tariffs.times, row, axis, y))
                 y += HEIGHT + GAP
     return "".join(out), y
 
 
-def _strip(label: str, unit: str, times: Ints, row: Floats, scale: TimeScale, y: float) -> str:
-    short = label if len(label) <= 20 else label[:19] + "…"
-    parts = [svg.text(scale.left - 12, y + 10, short, class_="pool-size")]
+def _strip(label: str, unit: str, times: Ints, row: Floats, axis: Axis, y: float) -> str:
+    parts = [svg.text(axis.start - 12, y + 10, short(label, 20), class_="pool-size")]
     ends = np.append(times[1:], np.inf)
     for start, end, rate in zip(times.tolist(), ends.tolist(), row.tolist(), strict=True):
-        if start < scale.end:
-            x, right = scale.x(start), scale.x(min(end, scale.end))
+        if start < axis.high:
+            x, right = axis.at(start), axis.at(min(end, axis.high))
             shade = FAINTEST + (1 - FAINTEST) * (rate - float(row.min())) / float(np.ptp(row))
-            words = [f"{label}: {rate:g} {unit}", f"from {scale.label(start)}"]
+            words = [f"{label}: {rate:g} {unit}", f"from {axis.write(start)}"]
             box = svg.tag(
                 "rect", svg.title(words), x=x, y=y, width=max(0.5, right - x), height=HEIGHT, fill_opacity=f"{shade:.2f}"
             )

@@ -1,4 +1,4 @@
-"""From what a Model declared to the arrays of an Instance."""
+"""Assembly of the arrays of an Instance from the declarations of a Model."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def instance_of(m: Model) -> Instance:
                 np.asarray([cap for _, cap in m.caps], dtype=float),
                 _metric_limits(m),
             ),
-            # With an automatic tick the makespan in ticks is no number anybody asked for.
+            # With an automatic tick the makespan is given in seconds: in ticks it would have no meaning.
             objective=m.objective.in_seconds() if m.tick_s == "auto" else m.objective,
             tariffs=_tariffs(m, pools, tick_s),
             preemptive=m.preemptive,
@@ -72,7 +72,7 @@ def _metric_limits(m: Model) -> dict[str, float]:
 
 
 def _horizon(seconds: float | None, tick_s: float) -> int | None:
-    """Seconds to ticks, rounded down; nothing is later than the horizon that every instance has."""
+    """The horizon in ticks, rounded down, and at most the horizon that every instance has."""
     if seconds is None:
         return None
     if not np.isfinite(seconds):
@@ -81,7 +81,7 @@ def _horizon(seconds: float | None, tick_s: float) -> int | None:
 
 
 def _automatic_tick_s(m: Model, columns: dict[str, Any], modes: Modes, edges: Edges, links: Links) -> float:
-    """The tick that holds the horizon; without one, the latest time that is given, the longest task and the longest lag."""
+    """The tick by the horizon or, without one, by the latest given time, longest task and longest lag."""
     if m.horizon_s is not None and np.isfinite(m.horizon_s):
         return automatic_tick_s(m.horizon_s)
     longest = np.zeros(len(modes.kind_names))
@@ -97,7 +97,7 @@ def _automatic_tick_s(m: Model, columns: dict[str, Any], modes: Modes, edges: Ed
 
 
 def _task_columns(m: Model) -> dict[str, Any]:
-    """The declared columns as arrays of floats; a ModelError names the task whose value is no number."""
+    """The declared columns as arrays of floats; a ModelError names a task with an invalid value."""
     try:
         return {name: np.asarray(values, dtype=float) for name, values in m.columns.items()}
     except (TypeError, ValueError):
@@ -131,7 +131,7 @@ def _not_numbers(m: Model) -> Iterator[tuple[str, int, Any]]:
 
 
 def _edges(m: Model) -> Edges:
-    """Declared edges; one declared several times keeps the sum of its data."""
+    """Declared edges; the data of an edge that is declared several times are added."""
     source, target = (np.asarray(column, dtype=np.int64) for column in m.edges[:2])
     data = np.asarray(m.edges[2], dtype=float)
     if len(source) == 0:
@@ -184,7 +184,7 @@ def _modes(m: Model) -> Modes:
 
 
 def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
-    """Name and modes of a kind: as given, or the family pool x GPU count x clock of the profiles."""
+    """Name and modes of a kind: explicit ones, or pool x GPU count x clock from the profiles."""
     if not isinstance(key, FamilyKey):
         return f"k{idx}", list(key)
     kind, counts, allowed, size_gflop = key.kind, key.gpus, key.pools, key.size_gflop
@@ -210,8 +210,8 @@ def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
         offered = sorted({k for pool in m.pools if pool.profile is not None for k in pool.profile.kinds})
         who = next((m.task_names.get(i, str(i)) for i, k in enumerate(m.columns["kind"]) if k == idx), "?")
         raise ModelError(
-            f"task {who!r} of kind {kind!r} with gpus={counts} can run on no pool; the pools' profiles offer kinds {offered}, "
-            f"and the largest pool has {max(pool.count for pool in m.pools)} devices"
+            f"task {who!r} of kind {kind!r} with gpus={counts} cannot run on any pool; the pools' profiles "
+            f"have the kinds {offered}, and the largest pool has {max(pool.count for pool in m.pools)} devices"
         )
     return f"{kind}/{idx}", modes
 
@@ -222,13 +222,13 @@ def _links(m: Model) -> Links:
     for link in m.links:
         at = np.ix_(link.senders, link.receivers)
         latency[at], s_per_gb[at], j_per_gb[at] = link.latency_s, link.s_per_gb, link.j_per_gb
-    for matrix in (latency, s_per_gb, j_per_gb):  # a group linked with itself
+    for matrix in (latency, s_per_gb, j_per_gb):  # A group that is linked with itself.
         np.fill_diagonal(matrix, 0.0)
     return Links(latency, s_per_gb, j_per_gb)
 
 
 def _tariffs(m: Model, pools: Pools, tick_s: float) -> Tariffs | None:
-    """Each pool takes the tariff of the nearest place above it that has one."""
+    """Each pool has the tariff of the nearest place above it that has one."""
     if not m.tariffs:
         return None
     times_s = np.unique(np.concatenate([np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs]))

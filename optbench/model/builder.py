@@ -53,8 +53,10 @@ class Model:
         horizon_s: float | None = None,
         preemptive: bool = False,
     ) -> None:
-        """Time is whole ticks of ``tick_s`` seconds; "auto" takes 1 ns, or the next coarser power of ten that keeps the
-        horizon below 2^48 ticks. ``time="seconds"`` is another spelling of ``tick_s="auto"``.
+        """Times are whole ticks of ``tick_s`` seconds.
+
+        With "auto" a tick is 1 ns, or the next coarser power of ten that keeps the horizon below
+        2^48 ticks. ``time="seconds"`` is the same as ``tick_s="auto"``.
         """
         if time not in ("ticks", "seconds"):
             raise ModelError(f"model {name!r}: time is {time!r}; it must be 'ticks' or 'seconds'")
@@ -76,7 +78,7 @@ class Model:
     # --- hardware -----------------------------------------------------------------------------------------------
 
     def place(self, name: str, inside: Place | None = None) -> Place:
-        """A site or node; without ``inside`` it stands directly in the cluster."""
+        """Declare a site or node; without ``inside`` it lies directly in the cluster."""
         if name in self.place_names:
             raise ModelError(f"two places are named {name!r}; names must differ")
         self.place_names.append(name)
@@ -96,7 +98,7 @@ class Model:
         memory_gb: float | None = None,
         clocks: Sequence[float] | None = None,
     ) -> Pool:
-        """Identical devices; a profile gives power, memory and clock levels, and what is given here overrides it.
+        """Declare identical devices; arguments override the profile's power, memory and clocks.
 
         Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
         """
@@ -104,7 +106,7 @@ class Model:
         count = _count(count, f"pool {name!r}: count")
         if shape is None and clocks is not None:
             raise ModelError(f"pool {name!r}: clocks need a profile; without one, give each task explicit modes")
-        if isinstance(profile, Profile):  # a shipped one is never flagged, a file's reader has warned already
+        if isinstance(profile, Profile):  # Shipped profiles have no flags; for a file its reader has already issued a warning.
             used = profile if clocks is None else replace(profile, clocks=tuple(clocks))
             warn_of_overdraw(used, f"pool {name!r}")
 
@@ -136,7 +138,7 @@ class Model:
         energy_j_per_gb: float = 0.0,
         both: bool = True,
     ) -> None:
-        """A link between two pools, or between all pools of two groups; in both directions unless ``both`` is False."""
+        """Declare a link between two pools or all pools of two groups, in both directions by default."""
         groups = [dict.fromkeys([end] if isinstance(end, Pool) else end) for end in (a, b)]
         names = " to ".join(repr(next(iter(group)).name) if group else "no pool" for group in groups)
         if not bandwidth_gbit_s > 0:
@@ -165,9 +167,10 @@ class Model:
         power_w: float | None = None,
         clock: float | None = None,
     ) -> Mode:
-        """One unit of work on one device of a pool, or on ``{pool: devices, ...}``, or (None) on nothing.
+        """A mode for one unit of work: on a device of a pool, on ``{pool: devices, ...}``, or on None.
 
-        ``power_w`` is the highest power drawn, which power caps see; by default energy_j / time_s.
+        ``power_w`` is the highest power drawn, which counts for power caps; by default it is
+        energy_j / time_s.
         """
         needs = {} if pool is None else {pool: 1} if isinstance(pool, Pool) else pool
         power = power_w if power_w is not None else energy_j / time_s if time_s > 0 else 0.0
@@ -190,9 +193,9 @@ class Model:
         pools: Iterable[Pool] | None = None,
         size_gflop: float | None = None,
     ) -> Kind:
-        """A kind of work for many tasks (``kind=`` of ``task``): a kind of the pools' profiles, or explicit ``modes``."""
+        """Declare a kind of work for many tasks: a kind of the pools' profiles, or explicit ``modes``."""
         label = f"kind {name!r}" if name is not None else f"kind {len(self.kinds)}"
-        # With explicit modes the name is one for people: it names no kind of the profiles.
+        # With explicit modes the name is only a label; it need not be a kind of the profiles.
         return Kind(self._kind(label, name if modes is None else None, modes, gpus, pools, size_gflop))
 
     def task(
@@ -213,11 +216,12 @@ class Model:
         weight: float = 1.0,
         memory_gb: float = 0.0,
     ) -> Task:
-        """One task: either explicit ``modes``, or a ``kind`` of the pools' profiles with the GPU counts it may use.
+        """Declare a task: explicit ``modes``, or a ``kind`` of the pools' profiles with GPU counts.
 
-        ``size_gflop`` is what its problems can run at once; without one they fill every device (see the law of clocks).
-        ``data_gb`` is what each predecessor sends (its keys are predecessors too). A deadline is ``hard`` unless the
-        objective prices tardiness; say ``hard=`` to choose.
+        ``size_gflop`` is the work of its problems that can run in parallel; without it they fill
+        every device (see the DVFS law). ``data_gb`` is the data that each predecessor sends; its
+        keys are predecessors too. A deadline is hard unless the objective includes tardiness;
+        ``hard=`` overrides this.
         """
         idx = len(self.columns["units"])
         label = f"task {name!r}" if name is not None else f"task {idx}"
@@ -246,7 +250,7 @@ class Model:
         weight: Any = 1.0,
         memory_gb: Any = 0.0,
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Many tasks from arrays of equal length (or one value for all); returns their indices for ``precede``."""
+        """Declare many tasks by arrays of equal length, or one value for all; returns their indices."""
         units = np.atleast_1d(np.asarray(units, dtype=float))
         n, begin = len(units), len(self.columns["units"])
         label = f"tasks {begin} to {begin + n - 1}"
@@ -284,7 +288,7 @@ class Model:
             raise ModelError(f"{label}: give either kind='...' (of the pools' profiles) or modes=[m.mode(...), ...]")
         if isinstance(kind, Kind):
             if gpus != 1 or pools is not None or size_gflop is not None:
-                raise ModelError(f"{label}: gpus, pools and size_gflop are settled by m.kind(...); give them there")
+                raise ModelError(f"{label}: gpus, pools and size_gflop are arguments of m.kind(...); give them there")
             return kind.idx
         if size_gflop is not None and (modes is not None or not (math.isfinite(size_gflop) and size_gflop > 0)):
             raise ModelError(f"{label}: size_gflop is {size_gflop!r}; it must be positive, and goes with a kind of the profiles")
@@ -300,7 +304,7 @@ class Model:
         return self.kinds.setdefault(key, len(self.kinds))
 
     def _add(self, n: int, label: str, *values: Any) -> None:
-        """Append one row or n rows to every task column."""
+        """Append one or n rows to every task column."""
         for (column, default), value in zip(assemble.TASK_COLUMNS.items(), values, strict=True):
             value = default if value is None else value
             if n == 1 and not isinstance(value, (np.ndarray, list, tuple)):
@@ -311,14 +315,14 @@ class Model:
                 raise ModelError(f"{label}: {column} has shape {rows.shape}; it must be one value or {n}")
             self.columns[column].extend(np.broadcast_to(rows, n).tolist())
 
-    # --- limits and aims ----------------------------------------------------------------------------------------
+    # --- limits and objectives ----------------------------------------------------------------------------------------
 
     def limit(self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float) -> None:
-        """A power cap (of the cluster, or ``at`` a place), and upper limits on metrics such as ``energy_j=1e6``."""
+        """Declare a power cap (of the cluster or a place) or upper limits on metrics (``energy_j=1e6``)."""
         if power_w is not None:
             self.caps.append((at.idx if at is not None else 0, float(power_w)))
         elif at is not None:
-            raise ModelError("limit: `at` goes with power_w; limits on metrics hold for the whole schedule")
+            raise ModelError("limit: `at` can only be combined with power_w; limits on metrics hold for the whole schedule")
         for name, value in metric_max.items():
             if name not in METRICS:
                 raise ModelError(f"limit: unknown metric {name!r}; {nearest(name, (*METRICS, 'power_w'))}")
@@ -333,7 +337,7 @@ class Model:
         every_s: float = 3600.0,
         at: Place | None = None,
     ) -> None:
-        """Price and carbon of a place: one value for ever, or a series (each for ``every_s``, or from ``times_s`` on)."""
+        """Declare price and carbon of a place: a constant, or a series by ``every_s`` or ``times_s``."""
         price, carbon = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (price_usd_per_kwh, carbon_g_per_kwh))
         n = max(len(price), len(carbon))
         times = [every_s * i for i in range(n)] if times_s is None else list(times_s)
@@ -353,11 +357,11 @@ class Model:
         self.objective = Objective.weighted(weights)
 
     def minimize_in_order(self, *metrics: str | Mapping[str, float]) -> None:
-        """Minimise the first, then the second with the first held, and so on."""
+        """Declare a lexicographic objective: minimise the first metric, hold it, then the second, etc."""
         self.objective = Objective.in_order(*metrics)
 
     def build(self) -> Instance:
-        """The validated instance; a ModelError names what is wrong."""
+        """Make the validated instance; a ModelError names what is invalid."""
         return assemble.instance_of(self)
 
 

@@ -1,7 +1,7 @@
-"""The arithmetic of power caps, once: what a place draws at rest, and what a running mode adds to it.
+"""The arithmetic of power caps: the idle power of a place, and the power that a running mode adds.
 
     base_q   = Σ_{r under q} rest_r count_r
-    net_qk   = power_k [primary_k under q] − Σ_{r under q} rest_r n_kr        own power less the rest of the devices it takes
+    net_qk   = power_k [primary_k under q] − Σ_{r under q} rest_r n_kr        own power less the idle power of its devices
 
 so that the power at q is base_q plus net_qk of everything that runs. The verifier adds the declared numbers up as fractions;
 ``net_power_w`` and ``resting_power_w`` are rounded once (``fsum``): integer models scale them exactly, and a difference in the
@@ -21,7 +21,7 @@ from optbench.model.power_peaks import rounded
 
 
 def exact_resting_w(instance: Instance, place: int) -> Fraction:
-    """base_q, exactly: the power below a place while nothing runs."""
+    """base_q, exactly: the power at a place while no task runs."""
     pools, under = instance.pools, instance.under[place]
     rest_w, count = pools.rest_w[under].tolist(), pools.count[under].tolist()
     return sum((Fraction(watts) * devices for watts, devices in zip(rest_w, count, strict=True)), Fraction(0))
@@ -45,7 +45,7 @@ def resting_power_w(instance: Instance, place: int) -> float:
 
 
 def net_power_w(instance: Instance, place: int) -> Floats:
-    """net_qk of every mode; negative where a mode draws less than the devices it keeps from resting."""
+    """net_qk of every mode; negative where a mode draws less than its devices while idle."""
     modes, under = instance.modes, instance.under[place]
     own = np.where((modes.primary >= 0) & under[np.maximum(modes.primary, 0)], modes.power_w, 0.0)
     freed = np.where(under, instance.pools.rest_w, 0.0)[modes.req_pool] * modes.req_count
@@ -53,7 +53,7 @@ def net_power_w(instance: Instance, place: int) -> Floats:
 
 
 def _sums(ptr: Ints, values: Any) -> Any:
-    """Sum of the values of each row, rounded once: one addition is, so only rows of three and more need care."""
+    """Sum of the values of each row, rounded once; a single addition always is."""
     size = np.diff(ptr)
     out = np.zeros(len(size))
     some = size > 0

@@ -1,4 +1,4 @@
-"""The schedule in which every task has its cheapest mode: what least energy asks for, and the time that it takes."""
+"""The schedule in which every task has its cheapest mode, and its length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optbench.model.windows import windows
 
 
 def cheapest_schedule(instance: Instance) -> Schedule | None:
-    """Every task in its cheapest mode, as soon as its devices are free; caps and deadlines are not looked at."""
+    """Each task runs in its cheapest mode as soon as devices are free; caps and deadlines are ignored."""
     pairs, edges, n = instance.pairs, instance.edges, instance.num_tasks
     if (np.diff(pairs.ptr) == 0).any():
         return None

@@ -1,4 +1,4 @@
-"""Feasibility, one function per constraint; each is named in CONSTRAINTS and says where and by how much it is broken."""
+"""Feasibility checks, one function per constraint; a violation states place and amount."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONSTRAINTS = {
     "memory": "the task fits the memory of the devices",
     "duration": "a segment lasts what its task takes in its mode; preemptive, it is not empty unless the task takes no time",
     "release": "no task starts before its release, nor before time 0",
-    "access": "a segment starts after the way from where the task comes in to the pool",
+    "access": "a segment starts after the task's release and the latency from its ingress to the pool",
     "deadline": "hard deadlines hold",
     "horizon": "everything ends within a fixed horizon, and by tick 2^52",
     "precedence": "a task starts after its predecessors end",
@@ -36,15 +36,15 @@ CONSTRAINTS = {
     "finite": "every metric is a finite number",
 }
 
-# Rows described one by one in a violation's message.
+# The number of rows that a violation's message describes.
 SHOWN = 3
-# Times of a schedule beyond this, far later than any horizon, are bad form: differences of times fit into int64.
+# Later times, far beyond any horizon, are invalid, so that differences of times fit into int64.
 LARGEST_TIME = 2**60
 
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken constraint: how often, by how much at worst, and where first."""
+    """A broken constraint: the number of violations, the largest amount, and the first place."""
 
     constraint: str
     message: str
@@ -56,13 +56,13 @@ class Violation:
 
 
 def check_form(instance: Instance, schedule: Schedule) -> Violation | None:
-    """What is wrong with the form: a schedule of bad form is checked no further."""
+    """Violations of the form; a schedule of invalid form is not checked further."""
     bad_form = _form(instance, schedule)
     return Violation("form", bad_form) if bad_form else None
 
 
 def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Violation]:
-    """All violations of a schedule of good form in 64-bit columns, but those of limits on metrics."""
+    """All violations, except of limits on metrics, of a schedule of valid form in 64-bit columns."""
     found: list[Violation] = []
     _per_segment(instance, schedule, found)
     _duration(instance, schedule, made, found)
@@ -149,7 +149,7 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
 
 
 def _duration(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
-    """Lengths of segments: D, or a part of it where the instance is preemptive or the horizon cuts the task off."""
+    """Check lengths of segments: D, or less if the instance is preemptive or the horizon cuts it off."""
     clock = clock_of(instance)
     whole, length = made.whole, s.end - s.start
     if instance.preemptive:
@@ -172,11 +172,13 @@ def _duration(instance: Instance, s: Schedule, made: TaskProgress, found: list[V
 
 
 def _assignment(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
-    """Every task is complete; what may stay undone in an open instance is what ``_duration`` has accepted, or has not begun."""
+    """Check that every task is complete.
+
+    In an open instance, tasks without a segment may stay undone, and those that ``_duration`` accepted."""
     if instance.is_open:
         return
     name, segments = instance.tasks.name, np.bincount(s.task, minlength=instance.num_tasks)
-    # Without preemption the length of the one segment is a matter of "duration".
+    # Without preemption the constraint "duration" checks the length of the one segment.
     wrong = ~made.complete & (instance.preemptive | (segments == 0))
     share = np.minimum(made.share, 1.0)
     _add(
@@ -189,7 +191,7 @@ def _assignment(instance: Instance, s: Schedule, made: TaskProgress, found: list
 
 
 def _one_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    """What the segments of one task have to do with each other."""
+    """Check the constraints between the segments of one task."""
     clock = clock_of(instance)
     tasks, segments = instance.tasks, np.bincount(s.task, minlength=instance.num_tasks)
     if not (segments > 1).any():
@@ -228,14 +230,14 @@ def _one_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
 
 
 def clock_of(instance: Instance) -> Callable[[Any], str]:
-    """How times stand in messages: ticks where a tick is a second, else seconds."""
+    """The format of times in messages: ticks if a tick is a second, else seconds."""
     if instance.tick_s == 1.0:
         return lambda ticks: f"{int(ticks)}"
     return lambda ticks: f"{float(ticks) * instance.tick_s:.12g} s"
 
 
 def tasks_with_data(instance: Instance) -> Bools:
-    """Tasks that send or receive data: they stay on one pool, where it is or arrives."""
+    """Tasks that send or receive data; all their segments run on one pool."""
     edges, out = instance.edges, np.zeros(instance.num_tasks, dtype=bool)
     heavy = edges.data_gb > 0
     out[edges.source[heavy]] = True
@@ -248,7 +250,7 @@ def pool_name(instance: Instance, pool: Any) -> str:
 
 
 def _access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    """Way in, of every segment: a part of a task elsewhere brings the rest no nearer."""
+    """Check the ingress latency of every segment, whichever pools other segments ran on."""
     clock = clock_of(instance)
     if instance.stream is None or s.num_segments == 0:
         return
@@ -334,7 +336,7 @@ def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
 
 
 def missing_devices(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
-    """Outages as spans: pool, from, to (inf where they do not come back) and devices that are gone."""
+    """Outages as intervals: pool, from, to (inf if devices do not return) and number of devices."""
     assert instance.stream is not None
     outages = instance.stream.outages
     spans: list[tuple[int, float, float, int]] = []
@@ -349,12 +351,12 @@ def missing_devices(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
 
 
 def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pools: int) -> tuple[Floats, Floats]:
-    """Most devices busy at once in each pool, and when: one sweep over all pools, ends before starts."""
+    """The largest number of busy devices of each pool, and its first time, by one sweep."""
     t, change = np.concatenate((end, start)), np.concatenate((-count, count))
-    order = np.argsort(t, kind="stable")  # an end stands before a start at the same time
+    order = np.argsort(t, kind="stable")  # An end is sorted before a start at the same time.
     which = np.concatenate((pool, pool))[order].astype(np.int16 if num_pools < 2**15 else np.int64)
     by_pool = np.argsort(which, kind="stable")
-    level = np.cumsum(change[order][by_pool])  # 0 again at the end of each pool
+    level = np.cumsum(change[order][by_pool])  # The sum is 0 again at the end of each pool.
     top, at = np.zeros(num_pools), np.zeros(num_pools)
     sizes = np.bincount(which, minlength=num_pools)
     for p, (size, last) in enumerate(zip(sizes.tolist(), np.cumsum(sizes).tolist(), strict=True)):

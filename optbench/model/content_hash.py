@@ -1,8 +1,9 @@
-"""A canonical form of an instance's parts, fed to a digest: the same for the same content, however it was built or stored.
+"""The content hash of an instance, which does not depend on how the instance was built or stored.
 
-Numbers are float64 (whole ones too, so that 3 and 3.0 agree; −0.0 is 0.0), columns stand under their names in alphabetical
-order, mappings by key, and rows whose order means nothing (edges, links of limits to places, a mode's pools after the primary
-one) are sorted. Names of tasks, pools, kinds, places and ways in are left out.
+Numbers are float64 (also integers, so that 3 and 3.0 agree; −0.0 is 0.0). Columns are in the
+alphabetical order of their names, mappings in the order of their keys. Rows without a meaningful
+order (edges, places of limits, a mode's pools after the primary one) are sorted. Names of tasks,
+pools, kinds, places and ingresses are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# Parts whose rows are a set: the columns to sort them by, the last one first of importance.
+# Parts whose rows are a set: the columns to sort by, the most significant one last.
 SETS_OF_ROWS = {
     "edges": ("data_gb", "target", "source"),
     "limits": ("cap_w", "cap_place"),
@@ -23,7 +24,7 @@ NAMES = frozenset({"names", "kind_names", "ingress_names"})
 
 
 def add_to_digest(digest: Any, name: str, value: Any) -> None:
-    """Feed a named part, column or number; None too, since a part that is missing is content."""
+    """Add a named part, column or number to the digest; a missing part (None) is content too."""
     if value is None:
         digest.update(f"{name}: none;".encode())
     elif is_dataclass(value):
@@ -53,10 +54,10 @@ def _with_sorted_rows(name: str, part: Any) -> Any:
 
 
 def _with_sorted_needs(modes: Any) -> Any:
-    """The pools of each mode, those after the primary one by number."""
+    """The pools of each mode, with those after the primary one sorted by index."""
     ptr = np.asarray(modes.req_ptr, dtype=np.int64)
     row, first = np.arange(len(modes.req_pool)), ptr[:-1][np.diff(ptr) > 0]
-    # Pointers that are not valid have a hash of their own too: whoever finds fault with them may name the instance by it.
+    # Invalid pointers must have a hash too, since an error about them may name the instance by its hash.
     owner, later = np.searchsorted(ptr[1:], row, side="right"), ~np.isin(row, first)
     order = np.lexsort((modes.req_pool, later, owner))
     return replace(modes, req_pool=np.asarray(modes.req_pool)[order], req_count=np.asarray(modes.req_count)[order])

@@ -1,4 +1,4 @@
-"""What a ``Model`` keeps of its declarations, and the handles it gives back."""
+"""Declarations that a ``Model`` stores, and the handles that it returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from optbench.power.profiles import Profile
 
-# One NaN object, so that equal modes without a clock are equal and their tasks share a kind.
+# A single NaN object, so that modes without a clock compare equal and their tasks share a kind.
 NO_CLOCK = float("nan")
 
 
@@ -53,7 +53,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class PoolData:
-    """What was declared of one pool."""
+    """The declaration of one pool."""
 
     name: str
     count: int
@@ -68,7 +68,7 @@ class PoolData:
 
 @dataclass(frozen=True)
 class LinkData:
-    """What was declared of one direction of a link: every sender to every receiver but itself."""
+    """The declaration of one direction of a link: from every sender to every receiver except itself."""
 
     senders: tuple[int, ...]
     receivers: tuple[int, ...]
@@ -97,5 +97,5 @@ class FamilyKey:
     size_gflop: float | None = None
 
 
-# What identifies a kind of task: a family of a profile, or explicit modes.
+# The identity of a kind of task: a family of a profile, or explicit modes.
 KindKey = FamilyKey | tuple[Mode, ...]

@@ -1,13 +1,15 @@
-"""Modes that a task never needs: another one asks for no more of anything.
+"""Dominated modes: another mode of the same task needs no more of any resource.
 
-Mode q stands in for mode r of the same task when it has r's primary pool, no more devices of any pool, no longer duration, no
-more energy net of the rest its devices are spared (where energy counts), and δ_q ≤ δ_r, 0 ≤ δ_r at every power cap, with δ
-the power a mode adds at the place of the cap. In any feasible schedule r can then be replaced by q at the same start: it ends no
-later, so that edges, deadlines, horizon and regular metrics hold; it sends over the same links; and it draws no more under any
-cap while it runs, nor afterwards, when r would still have run. Of modes that stand in for each other the first remains.
+Mode q dominates mode r of the same task if it has r's primary pool, no more devices of any pool, no
+longer duration, no more energy net of the idle energy of its devices (where energy counts), and
+δ_q ≤ δ_r, 0 ≤ δ_r at every power cap, with δ the power that a mode adds at the place of the cap. In
+any feasible schedule r can then be replaced by q at the same start. The task ends no later, so that
+edges, deadlines, horizon and regular metrics hold; it sends over the same links; and it draws no
+more under any cap while it runs, nor afterwards, when r would still have run. Of modes that
+dominate each other the first remains.
 
-Nothing is said where costs or carbon count, since an earlier end may meet a dearer rate, nor of preemptive instances, nor of
-those too large for the models that would profit.
+No mode is removed where costs or carbon count (an earlier end may meet a higher rate), in
+preemptive instances, and in instances too large for the models that would profit.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from optbench.model.metrics import mode_uses
 
 # Rows of pairs, and entries of modes times pools, up to which modes are compared.
 MAX_ROWS, MAX_USES = 200_000, 5_000_000
-# Metrics that no mode with less of everything can raise.
+# Metrics that a dominating mode cannot increase.
 REGULAR = frozenset({"makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s"})
 
 
 def stand_ins(instance: Instance) -> Ints:
-    """For each row of ``instance.pairs`` the row that stands in for it: itself where nothing does better."""
+    """For each row of ``instance.pairs`` the row that dominates it, or the row itself."""
     pairs = instance.pairs
     out = np.arange(len(pairs.task))
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
@@ -50,13 +52,13 @@ def stand_ins(instance: Instance) -> Ints:
 
 
 def _dominates(costs: Floats) -> Bools:
-    """``[q, r]``: q costs no more than r in every column and less in one, or the same and stands before it."""
+    """``[q, r]``: q is at most r in every column, and less in one or listed before it."""
     no_more = (costs[:, None, :] <= costs[None, :, :]).all(axis=2)
     index = np.arange(len(costs))
     return np.asarray(no_more & (~no_more.T | (index[:, None] < index[None, :])), dtype=bool)
 
 
 def _added_w(instance: Instance) -> Floats:
-    """What each mode adds to the power at each capped place."""
+    """The power that each mode adds at each capped place."""
     columns = [net_power_w(instance, place) for place in instance.limits.cap_place.tolist()]
     return np.column_stack(columns) if columns else np.zeros((instance.num_modes, 0))

@@ -1,4 +1,4 @@
-"""The vocabulary of capabilities: what an instance needs and a solver declares."""
+"""Names of features that an instance needs and a solver declares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEATURES = {
     "fixed_horizon": "a fixed horizon",
     "energy": "an objective with energy",
     "due_dates": "an objective with flow time or tardiness",
-    "access": "tasks that take time from where they come in to a pool",
+    "access": "tasks with an ingress latency to pools",
     "outages": "devices that fail, or are taken away, for a time",
     "open_end": "work that may be left undone at the horizon",
     "per_unit": "an objective per unit of work done",
@@ -32,7 +32,7 @@ FEATURES = {
 
 
 def features_of(instance: Instance) -> frozenset[str]:
-    """Names from FEATURES that this instance makes use of."""
+    """Names from FEATURES that this instance uses."""
     tasks, modes, edges, stream = instance.tasks, instance.modes, instance.edges, instance.stream
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
     varying = instance.tariffs is not None and len(instance.tariffs.times) > 1

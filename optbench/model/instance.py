@@ -4,7 +4,7 @@ Times are whole ticks of ``tick_s`` seconds (``model.timegrid``). A task of u un
 
     D = up(u · (time_per_unit_s[k] / tick_s)) ticks,        and takes  e = u · energy_per_unit_j[k] joules,
 
-whatever D was rounded to. Both are defined here once, and nowhere else.
+whatever D was rounded to. Both are defined here and nowhere else.
 
 A mode occupies ``req_count`` devices of each pool it lists for its whole length; the first pool listed is its *primary*
 pool, which places its power, its tariff and its transfers. A device that is not busy draws its pool's resting power.
@@ -87,8 +87,8 @@ class Pools:
 class Modes:
     """Ways to run a kind of task; the modes of kind q are rows ``kind_ptr[q]`` to ``kind_ptr[q + 1]``.
 
-    ``power_w`` is the highest power drawn while running (what a cap sees); ``clock`` is a fraction of the top clock, NaN
-    where it has no meaning.
+    ``power_w`` is the highest power drawn while running, which counts for caps; ``clock`` is a
+    fraction of the top clock, NaN where it has no meaning.
     """
 
     kind_names: tuple[str, ...]
@@ -134,7 +134,7 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Tariffs:
-    """Piecewise-constant price and carbon per pool: column p holds from ``times[p]`` to the next, the last for ever."""
+    """Piecewise-constant price and carbon per pool: column p holds from ``times[p]`` to the next time."""
 
     times: Ints
     price_usd_per_kwh: Floats
@@ -152,9 +152,10 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Every (task, mode) that fits; the rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. Times are in ticks.
+    """All (task, mode) pairs that fit; the rows of task i are ``ptr[i]`` to ``ptr[i + 1]``.
 
-    ``ready`` is when the task can begin in the mode: its release, and its way to the primary pool.
+    Times are in ticks. ``ready`` is the earliest start of the task in the mode: its release plus
+    the ingress latency to the primary pool.
     """
 
     ptr: Ints
@@ -204,12 +205,12 @@ class Instance:
 
     @property
     def opens(self) -> int:
-        """From when on resting power is paid."""
+        """The time from which on idle power is paid."""
         return 0 if self.stream is None or self.stream.opens is None else self.stream.opens
 
     @property
     def end_of_time(self) -> int:
-        """The fixed horizon, or the one that every instance has: nothing ends later."""
+        """The fixed horizon, or the horizon of every instance; no segment ends later."""
         return HORIZON_TICKS if self.horizon is None else min(self.horizon, HORIZON_TICKS)
 
     def to_ticks(self, seconds: Any) -> Ints:
@@ -222,7 +223,7 @@ class Instance:
         return self.modes.time_per_unit_s / self.tick_s
 
     def duration(self, mode: Any, units: Any) -> Ints:
-        """D: ticks that a task of so many units takes in a mode."""
+        """D: the ticks that a task of ``units`` takes in a mode."""
         return to_ints(grid_up(np.asarray(units, dtype=float) * self.ticks_per_unit[mode]))
 
     def energy_j(self, mode: Any, units: Any) -> Any:
@@ -230,7 +231,9 @@ class Instance:
         return np.asarray(units, dtype=float) * self.modes.energy_per_unit_j[mode]
 
     def lag(self, sender: Any, receiver: Any, data_gb: Any) -> Any:
-        """Time for ``data_gb`` from pool to pool: none without data, within a pool or without a pool; inf without a link."""
+        """Time to send ``data_gb`` from pool to pool.
+
+        It is 0 without data, within a pool or without a pool, and inf without a link."""
         return lag_of(self, np.asarray(sender), np.asarray(receiver), np.asarray(data_gb, dtype=float))
 
     def transfer_j(self, sender: Any, receiver: Any, data_gb: Any) -> Any:
@@ -240,14 +243,14 @@ class Instance:
         return np.where(free, 0.0, data_gb * self.links.j_per_gb[sender, receiver])
 
     def access(self, task: Any, pool: Any) -> Any:
-        """Time from where a task comes in to a pool (none where the mode uses no pool); inf where there is no way."""
+        """Latency from a task's ingress to a pool: 0 if the mode uses no pool, inf if there is no route."""
         if self.stream is None:
             return np.zeros(np.shape(task))
         way = np.where(np.asarray(pool) >= 0, self.stream.latency_s[self.stream.ingress[task], pool], 0.0)
         return grid_up(way / self.tick_s)
 
     def fits(self, task: Any, mode: Any) -> Any:
-        """Whether the task may use the mode: right kind, memory on every device, and a way to the primary pool."""
+        """Whether the task may use the mode: kind, memory of each device, route to the primary pool."""
         suits = (self.modes.kind[mode] == self.tasks.kind[task]) & (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode])
         return suits & np.isfinite(self.access(task, self.modes.primary[mode]))
 
@@ -264,7 +267,7 @@ class Instance:
 
     @cached_property
     def pairs(self) -> Pairs:
-        """Every task with every mode that fits it."""
+        """All tasks with the modes that fit them."""
         kind_size = np.diff(self.modes.kind_ptr)
         size = kind_size[self.tasks.kind]
         task = np.repeat(np.arange(self.num_tasks), size)
@@ -317,7 +320,7 @@ class Instance:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """What a solver must be able to express to run this instance."""
+        """The features that a solver must support to run this instance."""
         from optbench.model.features import features_of
 
         return features_of(self)
@@ -346,7 +349,7 @@ def topological_order(num_tasks: int, edges: Edges) -> Ints:
     ptr = np.concatenate(([0], np.cumsum(np.bincount(edges.source, minlength=num_tasks)))).tolist()
     waiting = np.bincount(edges.target, minlength=num_tasks).tolist()
     ready = [task for task in range(num_tasks) if waiting[task] == 0]
-    for task in ready:  # grows while it is walked
+    for task in ready:  # The list grows during the iteration.
         for successor in target[ptr[task] : ptr[task + 1]]:
             waiting[successor] -= 1
             if waiting[successor] == 0:

@@ -26,7 +26,7 @@ def gap(objective: float | None, bound: float | None) -> float | None:
 
 
 def relative_distance(a: float, b: float) -> float:
-    """How far apart two numbers are, from 0 to 1, whatever their unit: there is no absolute threshold."""
+    """The relative difference of two numbers, from 0 to 1, without an absolute threshold."""
     if a == b:
         return 0.0
     if (a > 0) != (b > 0):
@@ -35,10 +35,10 @@ def relative_distance(a: float, b: float) -> float:
 
 
 def is_closed(instance: Instance, objective: float | None, bound: float | None) -> bool:
-    """Whether a bound proves an objective of the first level: within OPTIMAL_GAP, or within the rounding of the floats.
+    """Whether a bound proves the first level's objective: within OPTIMAL_GAP or within rounding.
 
-    The latter is told from the data, not from the two numbers: of an objective that is small beside its own terms, what is
-    left may be their rounding.
+    Rounding is estimated from the data, not from the two numbers: if an objective is small compared
+    with its terms, the difference may be their rounding.
     """
     reached = gap(objective, bound)
     if reached is None or objective is None or bound is None:
@@ -47,7 +47,7 @@ def is_closed(instance: Instance, objective: float | None, bound: float | None) 
 
 
 def rpd(objective: float, best_known: float) -> float:
-    """Relative percentage deviation, as a fraction: it proves nothing."""
+    """Relative percentage deviation, as a fraction. It is not a proof of quality."""
     return (objective - best_known) / best_known
 
 
@@ -72,6 +72,6 @@ def contradicts(objective: float, bound: float) -> bool:
 
 
 def check_bound(objective: float, bound: float, source: str, where: str) -> None:
-    """A bound above a verified objective means that one of the two is wrong."""
+    """Raise an error if a bound exceeds a verified objective: one of the two must be wrong."""
     if contradicts(objective, bound):
         raise ContradictionError(f"{where}: bound {bound!r} from {source} exceeds the verified objective {objective!r}")

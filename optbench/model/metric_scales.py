@@ -1,8 +1,8 @@
-"""How large the terms of a metric can be, and which difference of two of its values is rounding.
+"""Upper bounds on the terms of a metric, and the tolerance below which a difference is rounding.
 
 The verifier adds terms that are not negative, so that a value is right to RELATIVE_TOLERANCE of
-itself. Models and bounds subtract what busy devices are spared of their rest: what they say is
-right to a few units in the last place of the sum of absolute terms, however small the value itself.
+itself. Models and bounds subtract the idle energy of busy devices: their values are right to a few units
+in the last place of the sum of absolute terms, however small the value itself is.
 With H the horizon, or a time by which some optimal schedule has ended, that sum is at most
 
     makespan     H                                          flow time    tick Σ_i w_i (H −
@@ -10,7 +10,7 @@ With H the horizon, or a time by which some optimal schedule has ended, that sum
     tardiness    tick Σ_i w_i max(0, H − deadline_i)        cost, carbon the same as energy, at the
     highest rate of each pool
 
-Resting energy counts twice: what all devices would draw, and what those that are busy are spared.
+Idle energy counts twice: that of all devices, and the part that is subtracted for busy devices.
 Times are whole ticks, which floats hold exactly: no difference of times is rounding. """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from optbench.model.instance import Floats, Instance
 from optbench.model.objective import MAKESPANS
 from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.windows import time_horizon
+from optbench.units import J_PER_KWH
 
 # Sums of products of floats are off by less than this share of the sum of absolute terms, amply.
 CANCELLED = 2.0**-48
-J_PER_KWH = 3.6e6
 _PRICED = ("cost_usd", "carbon_g")
 _TIMES = (*MAKESPANS, "flow_time_s", "tardiness_s")
 
@@ -57,7 +57,7 @@ def metric_scale(instance: Instance, name: str) -> float:
 
 
 def metric_tolerance(instance: Instance, name: str, value: float) -> float:
-    """Values of a metric near this one that differ by no more are the same."""
+    """Values of a metric near this one that differ by at most this much count as equal."""
     cancelled = 0.0 if name in _TIMES else CANCELLED * metric_scale(instance, name)
     return RELATIVE_TOLERANCE * abs(value) + cancelled
 
@@ -85,7 +85,7 @@ def _highest_rates(instance: Instance, name: str) -> Floats:
 
 
 def _most_busy(instance: Instance, rate: Floats) -> float:
-    """The dearest mode of each task, by kind: without a table of all tasks and modes."""
+    """The most expensive mode of each task, by kind, without a table of all tasks and modes."""
     modes = instance.modes
     priced = modes.energy_per_unit_j * np.where(
         modes.primary >= 0, rate[np.maximum(modes.primary, 0)], rate.max(initial=0.0)
@@ -96,6 +96,6 @@ def _most_busy(instance: Instance, rate: Floats) -> float:
 
 
 def _most_sent(instance: Instance, rate: Floats) -> float:
-    """Every edge over the dearest link."""
+    """Every edge over the most expensive link."""
     per_gb = (instance.links.j_per_gb * rate[:, None]).max(initial=0.0)
     return float(per_gb) * math.fsum(instance.edges.data_gb.tolist())

@@ -1,4 +1,4 @@
-"""Every metric of a schedule, and its power over time, from instance and schedule alone."""
+"""All metrics of a schedule, and its power over time, from instance and schedule alone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from optbench.model.schedule import Schedule
 from optbench.model.stream_metrics import stream_metrics
 from optbench.model.task_progress import TaskProgress, progress, segment_energy_j
 from optbench.model.timegrid import HALF_BITS, rounded_sum
-
-J_PER_KWH = 3.6e6
+from optbench.units import J_PER_KWH
 
 
 def metrics_of(instance: Instance, schedule: Schedule, made: TaskProgress | None = None) -> dict[str, float]:
-    """All metrics; meaningful only for a schedule of good form. Those that are sums have no negative term."""
+    """All metrics of a schedule of valid form. Metrics that are sums have no negative terms."""
     tick_s, tasks = instance.tick_s, instance.tasks
     makespan = float(schedule.end.max(initial=0))
     made = made or progress(instance, schedule)
@@ -70,7 +69,7 @@ def mode_uses(instance: Instance) -> Ints:
 
 
 def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Floats:
-    """Device-ticks of each pool within [opens, horizon] in which the device is not busy: an exact difference, rounded once."""
+    """Idle device-ticks of each pool within [opens, horizon]: an exact difference, rounded once."""
     opens, pools = instance.opens, instance.num_pools
     row, pool, count = requirements(instance, schedule.mode)
     last = max(horizon, opens)
@@ -119,7 +118,7 @@ def tariff_totals(instance: Instance, schedule: Schedule, horizon: float) -> tup
 def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates: Floats) -> float:
     assert instance.tariffs is not None
     times = instance.tariffs.times
-    # What starts before time 0 is a violation, and no index of a period.
+    # A start before time 0 is a violation; it must not be an index of a period.
     start, end = (np.maximum(t, 0).astype(float) for t in (schedule.start, schedule.end))
     primary = instance.modes.primary[schedule.mode]
     energy = segment_energy_j(instance, schedule)
@@ -134,7 +133,7 @@ def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates:
 
 
 def _resting_total(instance: Instance, schedule: Schedule, horizon: int, rates: Floats) -> float:
-    """Resting energy at its price, period by period: where no device rests, it is 0 and not what rounding leaves of it."""
+    """The cost of idle energy, by period, so that it is exactly 0 where no device is idle."""
     assert instance.tariffs is not None
     times, pools = instance.tariffs.times, instance.pools
     row, pool, count = requirements(instance, schedule.mode)
@@ -184,7 +183,7 @@ def mean_rate(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
 
 
 def between(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
-    """∫ of the rate over each [start, end], period by period: a difference of two long integrals would lose short ones."""
+    """∫ of the rate over each [start, end], by period; a difference of long integrals would lose digits."""
     total = np.zeros(len(start))
     if len(start) == 0:
         return total
@@ -198,9 +197,9 @@ def between(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
 
 
 def peak_power(instance: Instance, schedule: Schedule, place: int) -> Peak:
-    """Highest power at a place and the first time it is drawn: running modes plus resting devices of the pools below.
+    """The highest power at a place and its first time: running modes plus idle devices of its pools.
 
-    A mode's power belongs to the place of its primary pool; every device it occupies, wherever it stands, stops resting.
+    A mode's power counts at the place of its primary pool; none of its devices is idle meanwhile.
     """
     busy = schedule.end > schedule.start
     start, end, mode = schedule.start[busy], schedule.end[busy], schedule.mode[busy]
@@ -241,7 +240,7 @@ class PowerTrace:
 
 
 def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
-    """Power over time; a segment draws its energy evenly over its length (one of no length counts with the transfers)."""
+    """Power over time: a segment draws its energy evenly; one of zero length counts as a transfer."""
     start, end = schedule.start.astype(float), schedule.end.astype(float)
     horizon = float(end.max(initial=0.0)) if instance.horizon is None else float(instance.horizon)
     t = np.unique(np.concatenate(([instance.opens, horizon], start, end)))

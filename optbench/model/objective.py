@@ -1,4 +1,4 @@
-"""What is minimised: a weighted sum of metrics, or several of them in order."""
+"""The objective: a weighted sum of metrics, or several of them in lexicographic order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optbench.model.timegrid import rounded_sum
 
 # Metrics an objective or a limit may name. ``makespan`` is in ticks, the others as their name says.
 METRICS = ("makespan", "makespan_s", "energy_j", "flow_time_s", "tardiness_s", "cost_usd", "carbon_g")
-# Aims of open instances, whose schedules may leave work undone: nothing but this one metric, of weight 1.
+# Objectives of open instances, whose schedules may leave work undone: one metric with weight 1.
 RATIOS = ("j_per_unit",)
 # The same metric twice, in ticks and in seconds.
 MAKESPANS = ("makespan", "makespan_s")
@@ -20,7 +20,7 @@ MAKESPANS = ("makespan", "makespan_s")
 
 @dataclass(frozen=True)
 class Objective:
-    """``levels[k]`` is the k-th thing to minimise: (metric, weight) pairs, weights positive."""
+    """``levels[k]`` is the k-th weighted sum to minimise: (metric, weight) pairs, weights positive."""
 
     levels: tuple[tuple[tuple[str, float], ...], ...]
 
@@ -46,7 +46,7 @@ class Objective:
 
     @property
     def label(self) -> str:
-        """For people: ``1 energy_j + 50 makespan_s``, levels joined by ``then``."""
+        """Text such as ``1 energy_j + 50 makespan_s``; levels are joined by ``then``."""
         return " then ".join(
             " + ".join(name if weight == 1 else f"{weight:g} {name}" for name, weight in level) for level in self.levels
         )
@@ -57,7 +57,7 @@ class Objective:
         return hashlib.sha256(repr(levels).encode()).hexdigest()
 
     def in_seconds(self) -> Objective:
-        """The same aims with ``makespan_s`` for ``makespan``, where a tick has no meaning of its own."""
+        """The same objective with ``makespan_s`` instead of ``makespan``, for ticks without a meaning."""
         levels = []
         for level in self.levels:
             weights: dict[str, float] = {}
@@ -72,7 +72,7 @@ class Objective:
         return Objective((self.levels[k],))
 
     def held(self, k: int, value: float) -> dict[str, float]:
-        """Level k at this value, as a limit on its metric; a makespan in ticks stays whole, though value / weight may round."""
+        """The limit that holds level k at a value; a makespan in ticks is rounded to a whole number."""
         metric, weight = self.levels[k][0]
         limit = value / weight
         return {metric: float(round(limit)) if metric == "makespan" and math.isfinite(limit) else limit}

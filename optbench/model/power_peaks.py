@@ -1,4 +1,4 @@
-"""The highest sum of powers that run at once, rounded once: one sweep in integers on a common binary grid."""
+"""The highest sum of simultaneous powers, rounded once: a sweep in integers on a binary grid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def exact_peak(start: Ints, end: Ints, which: Ints, added_w: Sequence[Fraction],
     """The highest of base + Σ added of segments [start, end), of which segment s adds ``added_w[which[s]]``."""
     if len(start) == 0:
         return Peak(rounded(base_w), 0.0)
-    # Floats are whole multiples of a power of two: so are all numbers here, of the finest one.
+    # Floats are whole multiples of powers of two; all numbers here are multiples of the finest one.
     grid = math.lcm(*(watts.denominator for watts in added_w))
     whole = [int(watts * grid) for watts in added_w]
     largest = max(abs(number) for number in whole) * len(start)
@@ -45,7 +45,7 @@ def exact_peak(start: Ints, end: Ints, which: Ints, added_w: Sequence[Fraction],
 
 
 def rounded(number: Fraction) -> float:
-    """The nearest float; inf beyond all of them."""
+    """The nearest float; inf if it is too large."""
     try:
         return float(number)
     except OverflowError:

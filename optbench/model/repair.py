@@ -1,9 +1,10 @@
-"""Repair of a decision from outside that is off by rounding; the repaired one is verified and scored like any other.
+"""Repair of schedules that are infeasible by rounding alone; a repaired schedule is verified as usual.
 
-Times given as floats go to the nearest tick. Then starts and ends move by at most ``reach`` = 1 µs, or one tick where that is
-coarser: segments get the length that their task takes, and start once their release, their way in, their predecessors' data and
-their devices are there. Where deadlines or the horizon are missed by that much, everything begins up to ``reach`` earlier. What
-needs more is left as it was.
+Float times are rounded to the nearest tick. Then starts and ends move by at most ``reach`` = 1 µs,
+or one tick if that is coarser: each segment gets the duration of its task, and starts when its
+release, ingress latency, predecessors' data and devices allow. If deadlines or the horizon are
+missed by that much, all segments start up to ``reach`` earlier. A schedule that would need larger
+moves is left unchanged.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from optbench.model.timegrid import grid_down
 from optbench.model.verify import Verdict, verify
 
 REACH_S = 1e-6
-# Broken constraints whose amount is in ticks: beyond twice the reach, no repair can mend them.
+# Constraints whose violation is in ticks: beyond twice the reach it cannot be repaired.
 IN_TICKS = frozenset({"duration", "release", "access", "deadline", "horizon", "precedence", "transfer", "self_overlap"})
-# Those that the move of a start or an end may mend, whatever their amount is.
+# Constraints that moves of starts and ends may repair, whatever the amount of the violation.
 MAY_BE_MENDED = frozenset({"assignment", "capacity", "power_cap"})
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """A schedule with its verdict; how many segments had to move, and the largest move in ticks (0 and 0: as it came)."""
+    """A schedule with its verdict, the number of moved segments, and the largest move in ticks."""
 
     schedule: Schedule
     verdict: Verdict
@@ -38,19 +39,19 @@ class Repaired:
     largest_move: int = 0
 
     def to_dict(self, instance: Instance) -> dict[str, float] | None:
-        """What results show of a repair; None where there was none."""
+        """The entry of a repair in results; None if there was none."""
         if not self.segments_moved:
             return None
         return {"segments": self.segments_moved, "largest_move_s": self.largest_move * instance.tick_s}
 
 
 def reach_of(instance: Instance) -> int:
-    """Ticks by which a start or an end may be moved."""
+    """The largest move of a start or an end, in ticks."""
     return max(1, int(grid_down(REACH_S / instance.tick_s)))
 
 
 def worth_trying(instance: Instance, verdict: Verdict) -> bool:
-    """Whether moves within reach could mend everything that is broken."""
+    """Whether moves within reach could repair all violations."""
     most = 2 * reach_of(instance)
     return not verdict.feasible and all(
         each.constraint in MAY_BE_MENDED or (each.constraint in IN_TICKS and each.amount <= most) for each in verdict.violations
@@ -58,13 +59,13 @@ def worth_trying(instance: Instance, verdict: Verdict) -> bool:
 
 
 def on_grid(task: Any, mode: Any, start: Any, end: Any) -> Schedule:
-    """A schedule from times in ticks that need not be whole."""
+    """A schedule from fractional times in ticks."""
     times = (np.rint(np.asarray(column, dtype=float)).astype(np.int64) for column in (start, end))
     return Schedule(np.asarray(task, dtype=np.int64), np.asarray(mode, dtype=np.int64), *times)
 
 
 def verified_or_repaired(instance: Instance, schedule: Schedule) -> Repaired:
-    """The schedule as it stands where it is feasible, else repaired where that is enough, else as it stands."""
+    """The schedule with its verdict, repaired if that makes an infeasible schedule feasible."""
     verdict = verify(instance, schedule)
     if not worth_trying(instance, verdict):
         return Repaired(schedule, verdict)
@@ -81,7 +82,7 @@ def verified_or_repaired(instance: Instance, schedule: Schedule) -> Repaired:
 
 
 def _moved(instance: Instance, schedule: Schedule, early: int) -> Schedule | None:
-    """Every segment as near as can be to where it is, or up to ``early`` before; None where one would move too far."""
+    """Move each segment as little as possible, or up to ``early`` earlier; None if a move is too large."""
     reach, order = reach_of(instance), np.lexsort((schedule.end, schedule.start))
     length = _lengths(instance, schedule, reach)
     if length is None:
@@ -114,7 +115,9 @@ def _moved(instance: Instance, schedule: Schedule, early: int) -> Schedule | Non
 
 
 def _lengths(instance: Instance, schedule: Schedule, reach: int) -> Ints | None:
-    """Length that each segment gets: what its task takes, or, in parts, what is given and, of the last part, what is left."""
+    """The new length of each segment: the task's duration.
+
+    With preemption, segments keep their lengths, and the last one gets the remaining work."""
     whole = instance.duration(schedule.mode, instance.tasks.units[schedule.task])
     given = schedule.end - schedule.start
     if not instance.preemptive:
@@ -135,7 +138,7 @@ def _lengths(instance: Instance, schedule: Schedule, reach: int) -> Ints | None:
 
 
 def _ready_times(instance: Instance, schedule: Schedule) -> Floats:
-    """When each segment can start by its release and its way in, time 0 at the earliest."""
+    """The earliest start of each segment by release and ingress latency, at least 0."""
     way = np.asarray(instance.access(schedule.task, instance.modes.primary[schedule.mode]), dtype=float)
     there = instance.tasks.release[schedule.task] + np.where(np.isfinite(way), way, 0.0)
     return np.maximum(0.0, there)
@@ -155,7 +158,7 @@ def _edges_by_target(instance: Instance) -> Any:
 
 
 class _Devices:
-    """Free devices of each pool as time goes on, with the ends of what runs there."""
+    """Free devices of each pool over time, with the ends of running segments."""
 
     def __init__(self, instance: Instance) -> None:
         self.modes = instance.modes
@@ -167,7 +170,7 @@ class _Devices:
         return zip(self.modes.req_pool[rows].tolist(), self.modes.req_count[rows].tolist(), strict=True)
 
     def first_start(self, mode: int, begins: int, latest: int) -> int:
-        """The first time from ``begins`` on at which the devices of a mode are free; after ``latest`` where there is none."""
+        """The first time from ``begins`` on at which a mode's devices are free; later than ``latest`` if none."""
         for pool, count in self._needs(mode):
             ends = self.ends[pool]
             while ends and ends[0][0] <= begins:

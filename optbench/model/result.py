@@ -1,4 +1,4 @@
-"""What a bound and a run amount to."""
+"""Bounds and results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["OPTIMAL_GAP", "Bound", "Proof", "Result", "Status", "Termination", "
 class Bound:
     """A lower bound on one level of the objective, where it comes from and how it is proved.
 
-    ``certificate`` is what the core re-proves it with (``bounds.proving``); a ``solver`` bound has none.
+    The core proves it again from ``certificate`` (``bounds.proving``); a ``solver`` bound has none.
     """
 
     value: float
@@ -35,7 +35,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Infeasibility:
-    """Who says that no schedule exists, and how it is proved; ``argument`` is for people."""
+    """The source and proof of infeasibility; ``argument`` is its explanation in words."""
 
     source: str
     proof: Proof
@@ -59,9 +59,10 @@ class TrajectoryPoint:
 
 @dataclass(frozen=True)
 class Result:
-    """One solved instance. For an objective in order, ``objective``, ``bound`` and ``gap`` are tuples.
+    """One solved instance. For a lexicographic objective, ``objective``, ``bound`` and ``gap`` are tuples.
 
-    ``repaired`` says how many segments of the solver's schedule were moved before it was verified, and how far at most.
+    ``repaired`` states how many segments of the solver's schedule were moved before it was
+    verified, and the largest move.
     """
 
     instance: str

@@ -1,4 +1,4 @@
-"""A schedule: a table of segments. It is a decision, nothing more; what it is worth is for the verifier to say."""
+"""A schedule: a table of segments. It is a decision without a score; the verifier computes all metrics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Schedule:
 
 
 def _whole(start: Any) -> Ints:
-    """Starts as integers; a fraction of a tick is a mistake, and never cut off in silence."""
+    """Starts as integers; a fraction of a tick raises an error."""
     out: Ints = start.astype(np.int64)
     if start.dtype.kind == "f" and (out != start).any():
         row = int(np.flatnonzero(out != start)[0])

@@ -1,9 +1,10 @@
-"""What a schedule of arriving work is worth beyond energy: work done, times in the system, what waits at the end.
+"""Metrics of schedules of arriving work: work done, times in the system, queues.
 
-Of the N tasks released before the end H (the horizon of an open instance, else the last end), task j is in the system for D_j:
-from its release to its end, or for ever. ``sojourn_censored_s`` is (1/N) Σ_j min(D_j, H − release_j), which leaving work undone
-cannot make small; the other sojourns are those of completed tasks. ``queue_mean`` is the mean over [opens, H] of the number of
-tasks that have arrived somewhere (or are on their way) and have not begun, or have been interrupted.
+Of the N tasks released before the end H (the horizon of an open instance, else the last end), task j
+is in the system for D_j, from its release to its end; D_j is infinite if it does not end.
+``sojourn_censored_s`` is (1/N) Σ_j min(D_j, H − release_j), which cannot be reduced by leaving work
+undone; the other sojourn metrics are over completed tasks. ``queue_mean`` is the mean over [opens, H]
+of the number of tasks that were released and have not begun, or have been interrupted.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import TaskProgress, progress
 from optbench.model.timegrid import grid_up
+from optbench.units import DAY_S
 
 PERCENTILES = (50, 95, 99)
-DAY_S = 86_400.0
 # Days of an open instance whose queue at the end is a metric of its own.
 MOST_DAYS = 14
 # Seconds between two samples of the log that ``logged_units`` follows.
@@ -41,7 +42,7 @@ def stream_metrics(
     percentiles = np.percentile(times, PERCENTILES) * tick_s
     due = np.isfinite(instance.tasks.deadline) & here
     late = finish[due] > instance.tasks.deadline[due]
-    logged = logged_units(instance, schedule, found) or units  # none where nothing ran when the samples were taken
+    logged = logged_units(instance, schedule, found) or units  # There is none if no task ran at the sampling times.
     span = end - instance.opens
     return {
         "arrivals": float(arrivals),
@@ -62,8 +63,29 @@ def stream_metrics(
     }
 
 
+def routing_shares(
+    instance: Instance, schedule: Schedule, waits_at: Ints | None = None
+) -> Floats:
+    """By ingress and pool: the share of the tasks that came in at the ingress and began at the pool.
+
+    ``waits_at`` gives the pool in whose queue a task stands, or -1; such a task counts as well. Of
+    an interrupted task its first part counts. Where nothing began, the shares are NaN.
+    """
+    stream = instance.stream
+    assert stream is not None
+    pool = np.full(instance.num_tasks, -1) if waits_at is None else waits_at.copy()
+    order = np.lexsort((schedule.start, schedule.task))
+    begun, first = np.unique(schedule.task[order], return_index=True)
+    pool[begun] = instance.modes.primary[schedule.mode[order][first]]
+    sent = pool >= 0
+    counts = np.zeros((len(stream.latency_s), instance.num_pools))
+    np.add.at(counts, (stream.ingress[sent], pool[sent]), 1.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True), dtype=float)
+
+
 def _waiting_ticks(instance: Instance, schedule: Schedule, finish: Floats, end: float) -> float:
-    """Ticks within [opens, end] in which tasks are there and not at work, over all tasks."""
+    """Sum over all tasks of the ticks within [opens, end] in which they wait."""
     begin = float(instance.opens)
     last = max(begin, end)
     there = np.clip(np.asarray(instance.tasks.release, dtype=float), begin, last)
@@ -73,12 +95,12 @@ def _waiting_ticks(instance: Instance, schedule: Schedule, finish: Floats, end: 
 
 
 def _queue_by_day(instance: Instance, schedule: Schedule, found: TaskProgress) -> dict[str, float]:
-    """``queue_day1`` and so on, at the end of each day; what still runs at the horizon does not wait there."""
+    """``queue_day1`` and so on, at the end of each day; tasks running at the horizon do not count."""
     day = float(grid_up(DAY_S / instance.tick_s))
     if not instance.is_open or instance.horizon is None:
         return {}
     days = min(MOST_DAYS, int(instance.horizon // day))
-    # Half a tick before the horizon, everything that is cut off there still runs.
+    # Half a tick before the horizon, tasks that are cut off there still run.
     times = np.minimum(day * np.arange(1, days + 1), instance.horizon - 0.5)
     counts = queue_counts(instance, schedule, times, found).tolist()
     return {f"queue_day{k}": float(count) for k, count in enumerate(counts, 1)}
@@ -88,8 +110,10 @@ def logged_units(
     instance: Instance, schedule: Schedule, found: TaskProgress | None = None, every_s: float = LOG_EVERY_S
 ) -> float:
     """Units as the simulator of CHSAC-AF logs them: each running task adds ``every_s`` / T at each sample, and each end adds
-    (end mod ``every_s``) / T: a little too many, since a task that began inside an interval counts the whole of it. Work in
-    modes of no length is not seen by it.
+    (end mod ``every_s``) / T.
+
+    This is slightly too much, since a task that began inside an interval counts the whole of it.
+    Work in modes of zero duration is not counted.
     """
     time_s = instance.modes.time_per_unit_s[schedule.mode]
     long = time_s > 0
@@ -102,7 +126,7 @@ def logged_units(
 
 
 def queue_counts(instance: Instance, schedule: Schedule, times: Floats, found: TaskProgress | None = None) -> Ints:
-    """Tasks that wait at each of these times: released, and neither at work nor done."""
+    """The number of tasks that wait at each time: released, and neither running nor completed."""
     release = np.sort(np.asarray(instance.tasks.release, dtype=float))
     found = found or progress(instance, schedule)
     start, end = np.sort(schedule.start.astype(float)), np.sort(schedule.end.astype(float))

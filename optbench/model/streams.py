@@ -1,10 +1,10 @@
-"""What an instance with arrivals from outside adds: ways in, outages, and a window after which work may stay undone.
+"""Streams of arriving work: ingresses with latencies, outages, and open instances.
 
 Task j reaches pool p at release_j + up(latency[ingress_j, p] / tick_s), and no segment of it begins there earlier. Devices
 that an outage takes cannot be used until they come back.
 
-An *open* instance is watched from ``opens`` to the fixed horizon H. Everything stops at H: what runs then counts with the
-progress it has made, what waits counts as undone. Resting power is paid over [opens, H].
+An *open* instance is observed from ``opens`` to the fixed horizon H. Everything stops at H: running
+tasks count with their progress, waiting tasks as undone. Idle power is paid over [opens, H].
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _no_ints() -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Outages:
-    """From ``time`` on ``pool`` has ``devices`` fewer (or more, where negative); ``announced`` ones are known beforehand."""
+    """From ``time`` on ``pool`` has ``devices`` fewer (or more, where negative); policies know ``announced`` ones beforehand."""
 
     time: Ints = field(default_factory=_no_ints)
     pool: Ints = field(default_factory=_no_ints)
@@ -41,8 +41,10 @@ class Outages:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """``latency_s[g, p]`` is the way from ingress g to pool p, inf where there is none; ``sent_to`` is the pool to which a record
-    sends a task (-1: none), for policies that do not route. ``opens`` is None where everything has to be done.
+    """Arrivals: ``latency_s[g, p]`` is the latency from ingress g to pool p, inf without a route.
+
+    ``sent_to`` is the pool to which a record sends a task (-1: none), for policies that do not
+    route. ``opens`` is None if all work has to be completed.
     """
 
     ingress: Ints
@@ -56,7 +58,7 @@ class Stream:
 def outages_in_seconds(
     instance: Instance, time_s: Any, pool: Any, devices: Any, announced: Any = True
 ) -> Outages:
-    """Outages whose times are given in seconds, rounded up to the instance's ticks; one value stands for all rows."""
+    """Outages with times in seconds, rounded up to ticks; a single value holds for all rows."""
     time = instance.to_ticks(np.atleast_1d(np.asarray(time_s, dtype=float)))
     n = len(time)
 
@@ -76,7 +78,9 @@ def with_stream(
     opens: int | None = None,
     ingress_names: tuple[str, ...] = (),
 ) -> Instance:
-    """The instance with ways in; numbers stand for all tasks or all ways. ``opens`` and outages are in ticks."""
+    """The instance with a stream; a single number holds for all tasks or latencies.
+
+    ``opens`` and outages are in ticks."""
     n = instance.num_tasks
     latency = np.asarray(latency_s, dtype=float)
     if latency.ndim < 2:
@@ -92,7 +96,7 @@ def with_stream(
 
 
 def at_the_door(stream: Stream, task: Ints) -> Stream:
-    """These tasks, each as near to every pool that it can reach; no outages, and everything has to be done."""
+    """The stream without latencies and outages, in which all work has to be completed."""
     latency = np.where(np.isfinite(stream.latency_s), 0.0, np.inf)
     return replace(
         stream, ingress=stream.ingress[task], latency_s=latency, sent_to=stream.sent_to[task], outages=Outages(), opens=None
@@ -100,7 +104,7 @@ def at_the_door(stream: Stream, task: Ints) -> Stream:
 
 
 def check_stream(instance: Instance) -> None:
-    """A ModelError that names the culprit."""
+    """Check a stream; a ModelError names the invalid value."""
     stream = instance.stream
     if stream is None:
         return
@@ -112,7 +116,7 @@ def check_stream(instance: Instance) -> None:
     if bad.any():
         g, p = np.argwhere(bad)[0]
         way = f"latency from {names[g]!r} to pool {pools[p]!r}"
-        raise ModelError(f"{way} is {stream.latency_s[g, p]}; it must be a non-negative number, or inf for no way")
+        raise ModelError(f"{way} is {stream.latency_s[g, p]}; it must be a non-negative number, or inf for no route")
     for what, column, low, high in (("ingress", stream.ingress, 0, len(names)), ("sent_to", stream.sent_to, -1, len(pools))):
         if len(column) != n:
             raise ModelError(f"stream.{what} has {len(column)} rows; it must have {n}")
@@ -126,10 +130,11 @@ def check_stream(instance: Instance) -> None:
 
 
 def _check_reach(instance: Instance, stream: Stream) -> None:
-    """Every task reaches some pool that runs it; where it is sent, there is a way and a mode."""
+    """Check that every task can reach a pool that runs it, and the pool to which it is sent."""
     modes, kinds, pools = instance.modes, len(instance.modes.kind_names), instance.pools.names
     way = np.isfinite(stream.latency_s)
-    # Most memory of a mode by kind and pool (the last column: modes on none), and by kind and way in.
+    # The largest memory of a mode by kind and pool (last column: modes without a pool), and by kind and
+# ingress.
     room = np.full((kinds, len(pools) + 1), -np.inf)
     np.maximum.at(room, (modes.kind, modes.primary), instance.mode_memory_gb)
     ways = np.column_stack((way, np.ones(len(way), dtype=bool)))
@@ -140,7 +145,7 @@ def _check_reach(instance: Instance, stream: Stream) -> None:
         task = int(lost[0])
         memory = f" in {need[task]:g} GB" if need[task] else ""
         raise ModelError(
-            f"task {name(task)!r} comes in at {stream.ingress_names[ingress[task]]!r}, from where no pool that runs "
+            f"task {name(task)!r} arrives at {stream.ingress_names[ingress[task]]!r}, from where no pool that runs "
             f"{modes.kind_names[kind[task]]!r}{memory} can be reached; give a finite latency"
         )
     sent = np.flatnonzero(stream.sent_to >= 0)
@@ -165,14 +170,14 @@ def _check_window(instance: Instance, stream: Stream) -> None:
 
 
 def _check_outages(instance: Instance, outages: Outages) -> None:
-    """In order of time; never more devices gone than a pool has."""
+    """Check that outages are in order of time and never take more devices than a pool has."""
     columns = (outages.time, outages.pool, outages.devices, outages.announced)
     if len({len(column) for column in columns}) != 1:
         raise ModelError(f"stream.outages has columns of {', '.join(str(len(column)) for column in columns)} rows")
     if len(outages.time) == 0:
         return
     if not instance.preemptive:
-        raise ModelError("outages stop work that goes on later, in another segment: the instance must be preemptive")
+        raise ModelError("outages interrupt tasks, which continue in another segment; the instance must be preemptive")
     whole = np.isfinite(outages.time) & (np.floor(outages.time) == outages.time)
     if not (whole.all() and (outages.time >= 0).all() and (np.diff(outages.time) >= 0).all()):
         raise ModelError("stream.outages.time must be whole ticks, not negative, and in order")

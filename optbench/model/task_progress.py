@@ -1,4 +1,4 @@
-"""How far each task of a schedule has come, in rationals.
+"""The progress of each task of a schedule, in rational numbers.
 
 A segment of length l in a mode in which its whole task takes D ticks is l / D of the task, an empty segment where D = 0 the whole
 of it. A task is complete when its shares add up to 1 or more; its work done is units · min(1, sum), its energy follows the sum.
@@ -19,7 +19,7 @@ from optbench.model.schedule import Schedule
 @dataclass(frozen=True, eq=False)
 class TaskProgress:
     """Per task: sum of its shares (rounded), whether it is complete (exact), first start and last end (inf and −inf without a
-    segment), ticks at work. Per segment: D of its task in its mode, and its share of the task.
+    segment), running ticks. Per segment: D of its task in its mode, and its share of the task.
     """
 
     share: Floats
@@ -31,12 +31,12 @@ class TaskProgress:
     part: Floats
 
     def units_done(self, instance: Instance) -> Floats:
-        """Units of work done per task; what is complete counts whole, what was done twice counts once."""
+        """Units of work done per task; a complete task counts once, even if more was done."""
         share = np.where(self.complete, 1.0, np.minimum(self.share, 1.0))
         return np.asarray(instance.tasks.units * share, dtype=float)
 
     def finish(self, instance: Instance) -> Floats:
-        """When each task has ended; what is incomplete at the horizon has not ended before it."""
+        """The end of each task; a task that is incomplete at the horizon has not ended before it."""
         if not instance.is_open:
             return np.maximum(self.last, 0.0)
         release = np.asarray(instance.tasks.release, dtype=float)
@@ -82,7 +82,7 @@ def segment_energy_j(instance: Instance, schedule: Schedule, part: Floats | None
 
 def complete_tasks(schedule: Schedule, share: Floats, whole: Ints, segments: Ints) -> Bools:
     """Whether the shares of each task add up to 1 or more; exact, where the rounded sum cannot tell."""
-    # Each share and each sum of them is rounded by at most 2^-53 of itself.
+    # Each share and each sum has a relative rounding error of at most 2^-53.
     unclear = (segments > 0) & (np.abs(share - 1.0) <= (segments + 4.0) * 2.0**-51 * np.maximum(1.0, share))
     complete = (share > 1.0) & ~unclear
     length = schedule.end - schedule.start
@@ -112,7 +112,7 @@ def exact_progress(segments: Iterable[tuple[int, int]]) -> Fraction:
 
 
 def ticks_left(segments: Iterable[tuple[int, int]], duration: int) -> int:
-    """Ticks until a task with these (length, duration) behind it is complete, in a mode in which the whole takes ``duration``.
+    """Ticks until a task with these past (length, duration) is complete, in a mode of ``duration``.
 
     The first whole number L with L / duration + progress ≥ 1; ``sim.kernel.remaining`` holds the compiled twin.
     """

@@ -1,12 +1,12 @@
-"""Time is whole ticks: the one place where seconds become ticks, and the one tolerance of sums.
+"""Conversion of seconds to whole ticks, and the tolerance of sums; defined here alone.
 
 A time x in ticks, computed in float64, is put on the grid by
 
     whole = rint(x)
-    up(x)   = whole where |x − whole| ≤ min(8 ulp(x), ¼), else ceil(x)       durations, lags, ways in, releases
+    up(x)   = whole where |x − whole| ≤ min(8 ulp(x), ¼), else ceil(x)       durations, lags, latencies, releases
     down(x) = whole where |x − whole| ≤ min(8 ulp(x), ¼), else floor(x)      deadlines, horizons
 
-so that 3 × 0.1 s are 300,000,000 ns. The result is the data: nothing later looks at x again. ``sim.kernel.spans`` holds the
+so that 3 × 0.1 s are 300,000,000 ns. The result is the data: x is not used again. ``sim.kernel.spans`` holds the
 compiled twin, which gives the same integer bit for bit.
 """
 
@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optbench.units import GUARD_TICKS, GUARD_ULPS, LARGEST_ULP
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -26,35 +28,31 @@ Ints = NDArray[np.int64]
 HORIZON_TICKS = 2**52
 # Sums of energy, power, cost and weighted time are compared with this share of the sum of their terms, none of them negative.
 RELATIVE_TOLERANCE = 2.0**-40
-# Whole ticks are added up in two halves of at most 2^28 each: sums of half a thousand million of them fit.
+# Whole ticks are summed in two halves of at most 2^28 each: sums of 5 · 10^8 of them fit into int64.
 HALF_BITS = 24
-# A product this near to a whole number is that number: in units of its last place, and in ticks.
-GUARD_ULPS, GUARD_TICKS = 8, 0.25
-# The largest ulp, as a share of its number.
-LARGEST_ULP = 2.0**-52
 # The tick that ``tick_s="auto"`` chooses: 1 ns, or the next coarser power of ten that keeps the horizon below this.
 FINEST_TICK_EXPONENT = -9
 AUTO_HORIZON_TICKS = 2**48
 
 
 def grid_up(ticks: Any) -> Any:
-    """Least whole number of ticks that holds these; infinity stays, as a float."""
+    """Round up to whole ticks; infinity is kept, as a float."""
     return _on_grid(ticks, np.ceil)
 
 
 def grid_down(ticks: Any) -> Any:
-    """Most whole ticks within these; infinity stays, as a float."""
+    """Round down to whole ticks; infinity is kept, as a float."""
     return _on_grid(ticks, np.floor)
 
 
 def is_on_grid(ticks: Any) -> Any:
-    """Whether these times are whole ticks but for the rounding of one product."""
+    """Whether these times are whole ticks, up to the rounding of one product."""
     ticks = np.asarray(ticks, dtype=float)
     return np.isfinite(ticks) & _is_whole(ticks, np.rint(ticks))
 
 
 def to_ints(ticks: Any) -> Ints:
-    """Whole floats as integers; what is beyond every horizon becomes one tick after it."""
+    """Whole floats as integers; times beyond every horizon become one tick after it."""
     return np.asarray(np.minimum(ticks, float(HORIZON_TICKS + 1)), dtype=np.int64)
 
 
@@ -67,7 +65,7 @@ def _on_grid(ticks: Any, rounded: np.ufunc) -> Any:
 def _is_whole(ticks: Floats, whole: Floats) -> Any:
     with np.errstate(invalid="ignore"):
         off = np.abs(ticks - whole)
-        # An ulp is at most 2^-52 of the value: exact ones are needed only of what that leaves open.
+        # An ulp is at most 2^-52 of the value; exact ulps are computed only where that does not decide.
         near = np.asarray(off <= np.minimum(GUARD_ULPS * LARGEST_ULP * np.abs(ticks), GUARD_TICKS))
     if near.any():
         near[near] = off[near] <= GUARD_ULPS * ulp(np.asarray(ticks)[near])
@@ -94,7 +92,7 @@ def tick_of(exponent: int) -> float:
 
 
 def rounded_sum(terms: Iterable[float] | Floats) -> float:
-    """The sum, rounded once; inf where it is beyond every float, nan where it is the difference of two such sums."""
+    """The sum, rounded once; inf if it is too large for a float, nan for a difference of such sums."""
     if isinstance(terms, np.ndarray):
         numbers = np.asarray(terms[terms != 0.0], dtype=float)
         if len(numbers) and np.abs(numbers).max() <= HORIZON_TICKS and (numbers == np.rint(numbers)).all():
@@ -114,20 +112,20 @@ def _whole_sum(terms: Ints) -> int:
 
 
 def exceeds(value: float, limit: float) -> bool:
-    """Whether a sum without negative terms is above a limit by more than the tolerance, or no finite number."""
+    """Whether a sum without negative terms exceeds a limit by more than the tolerance, or is not finite."""
     return not (math.isfinite(value) and value <= limit + RELATIVE_TOLERANCE * value)
 
 
 def widened(limit: float) -> float:
-    """At least every sum that keeps a limit: v ≤ limit + 2^-40 v, so that v ≤ limit / (1 − 2^-40). For models and bounds."""
+    """The largest sum within a limit, for models and bounds: v ≤ limit + 2^-40 v, so v ≤ limit / (1 − 2^-40)."""
     return limit * (1.0 + 2.0 * RELATIVE_TOLERANCE)
 
 
 def allowance(limit: float) -> float:
-    """By how much a sum may exceed a limit."""
+    """The amount by which a sum may exceed a limit."""
     return widened(limit) - limit
 
 
 def narrowed(limit: float) -> float:
-    """A limit for those who add up in floats, in any order: half of the tolerance is left for their rounding."""
+    """A limit for sums of floats in any order: half of the tolerance is left for their rounding."""
     return limit * (1.0 + 0.5 * RELATIVE_TOLERANCE)

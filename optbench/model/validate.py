@@ -1,4 +1,4 @@
-"""Checks of a finished instance: every violation names the task, pool, mode or field at fault."""
+"""Checks of a finished instance; an error names the invalid task, pool, mode or field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optbench.model.timegrid import HORIZON_TICKS
 
 
 def validate(instance: Instance) -> Instance:
-    """The instance itself, or a ModelError that names the culprit."""
+    """Return the instance if it is valid; a ModelError names the invalid part."""
     _positive("tick_s", instance.tick_s)
     if instance.horizon is not None:
         _positive("horizon", instance.horizon)
@@ -47,7 +47,7 @@ def _first(bad: Any) -> int | None:
 
 
 def _require(column: Any, ok: Bools, what: str, allowed: str, name: Any) -> None:
-    """Every row ok, or an error about the first that is not."""
+    """Check every row; an error names the first invalid one."""
     row = _first(~ok)
     if row is not None:
         raise ModelError(f"{what} of {name(row)} is {column[row]}; it must be {allowed}")
@@ -142,7 +142,7 @@ def _check_modes(instance: Instance) -> None:
     homeless = (np.diff(modes.req_ptr) == 0) & ((modes.energy_per_unit_j > 0) | (modes.power_w > 0))
     row = _first(homeless)
     if row is not None:
-        raise ModelError(f"{name(row)} uses no pool but draws energy; name the pool that draws it")
+        raise ModelError(f"{name(row)} uses no pool but has energy; name the pool that draws it")
 
 
 def _check_tasks(instance: Instance) -> None:
@@ -210,7 +210,7 @@ def _cycle(instance: Instance) -> list[int]:
     before: dict[int, int] = {}
     for source, target in zip(instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True):
         if left[source] and left[target]:
-            before[target] = source  # every task left over has a predecessor left over
+            before[target] = source  # Every remaining task has a remaining predecessor.
     walk, seen = [next(iter(before))], {}
     while walk[-1] not in seen:
         seen[walk[-1]] = len(walk) - 1
@@ -238,7 +238,7 @@ def _check_links(instance: Instance) -> None:
         e = int(heavy[np.argmax(lags)])
         edge = f"edge {tasks.name(edges.source[e])!r} to {tasks.name(edges.target[e])!r} carries {edges.data_gb[e]:g} GB"
         raise ModelError(f"{edge}; a transfer takes at most 2^52 ticks of {instance.tick_s:g} s, this one {lags.max():.3g}")
-    # Tasks of one kind whose memory fits the same modes are alike, so that few pairs have to be looked at.
+    # Tasks of one kind whose memory fits the same modes are equivalent, so that few pairs are checked.
     rooms = np.unique(instance.mode_memory_gb)
     alike = tasks.kind * (len(rooms) + 1) + np.searchsorted(rooms, tasks.memory_gb)
     ends = np.stack((alike[edges.source[heavy]], alike[edges.target[heavy]]))
@@ -278,10 +278,13 @@ def _check_limits(instance: Instance) -> None:
     for level in instance.objective.levels[:-1]:
         if len(level) > 1:
             names = " + ".join(name for name, _ in level)
-            raise ModelError(f"minimize_in_order: {names} stands before another aim; only the last may be a weighted sum")
+            raise ModelError(f"minimize_in_order: {names} is not the last level; only the last level may be a weighted sum")
     for ratio in sorted(instance.objective.metrics & set(RATIOS)):
         if not instance.is_open or len(instance.objective.levels) > 1 or len(instance.objective.levels[0]) > 1:
-            raise ModelError(f"{ratio} is the only aim of an open instance, or none; where all work is done, minimise energy_j")
+            raise ModelError(
+                f"{ratio} must be the only objective of an open instance; "
+                "if all work is completed, minimise energy_j"
+            )
     wanted = instance.objective.metrics | set(limits.metric_max)
     for name in sorted(wanted & {"cost_usd", "carbon_g"}):
         if instance.tariffs is None:

@@ -1,7 +1,7 @@
 """The verifier: feasibility and every metric, from the instance and the schedule alone.
 
 A schedule is feasible when each of CONSTRAINTS holds; a violation names the constraint, the place and the amount.
-Energy is the sum of the segments' energy data, of the transfers, and of resting power over the horizon:
+Energy is the sum of the energy of segments and transfers, and of idle power over the horizon:
 
     E = Σ_s share_s u_i(s) e_k(s) + Σ_edges transfer_j + Σ_pools rest_w (count (H − O) − Σ_s n_s |[start_s, end_s] ∩ [O, H]|)
 
@@ -29,7 +29,7 @@ __all__ = ["CONSTRAINTS", "Verdict", "Violation", "verify"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the verifier says. ``objectives`` has one value per level and is empty for an infeasible schedule."""
+    """The verifier's result; ``objectives`` has a value per level and is empty if infeasible."""
 
     feasible: bool
     violations: tuple[Violation, ...]
@@ -51,7 +51,7 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
     schedule = schedule.as_int64()
     made = progress(instance, schedule)
     violations = check(instance, schedule, made)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is beyond every float is named below
+    with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large for a float are reported below.
         values = metrics_of(instance, schedule, made)
     violations.extend(_broken_limits(instance, values))
     if instance.is_open and values["units_done"] <= 0:
@@ -65,7 +65,7 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
 
 
 def _broken_limits(instance: Instance, values: dict[str, float]) -> list[Violation]:
-    """Upper limits on metrics: those on the makespan in whole ticks, the others up to the tolerance of sums."""
+    """Violated upper limits on metrics, compared up to the tolerance of sums; makespans in whole ticks."""
     broken = []
     for name, limit in sorted(instance.limits.metric_max.items()):
         value = values[name]
@@ -81,6 +81,6 @@ def _broken_limits(instance: Instance, values: dict[str, float]) -> list[Violati
 
 
 def _not_finite(values: dict[str, float]) -> list[Violation]:
-    """Sums that overflow: there is no number to compare."""
+    """Metrics that overflow, so that they cannot be compared."""
     names = [name for name, value in values.items() if not np.isfinite(value)]
     return [Violation("finite", f"{name} is {values[name]}: its terms are too large to add up") for name in names[:1]]

@@ -1,6 +1,7 @@
-"""Heads, tails and time windows: when a task can run at all, whatever the solver.
+"""Heads, tails and time windows: the times at which a task can run in any schedule.
 
-With p_i the shortest duration that fits task i, ready_i its release and shortest way in, l_ij the shortest transfer on an edge,
+With p_i the shortest duration that fits task i, ready_i its release plus shortest ingress latency,
+l_ij the shortest transfer on an edge,
 
     head_j = max(ready_j, max_i head_i + p_i + l_ij)          no task starts earlier
     tail_i = max(0, max_j l_ij + p_j + tail_j)                time needed after i ends, until everything has ended
@@ -28,7 +29,7 @@ class Windows:
 
     @property
     def critical_path(self) -> float:
-        """No schedule ends earlier."""
+        """The length of the critical path: no schedule ends earlier."""
         return float((self.head + self.shortest + self.tail).max(initial=0.0))
 
 
@@ -51,7 +52,7 @@ def windows(instance: Instance) -> Windows:
 
 
 def earliest_ready(instance: Instance) -> Floats:
-    """When each task can begin anywhere, by its release and its ways in alone."""
+    """The earliest start of each task on any pool, by release and ingress latency alone."""
     ready = np.asarray(instance.tasks.release, dtype=float).copy()
     if instance.stream is not None:
         pairs = instance.pairs
@@ -97,7 +98,7 @@ def _extreme_lags(instance: Instance, longest: bool) -> Floats:
 
 
 def different_links(instance: Instance, senders: Ints, receivers: Ints) -> tuple[Ints, Ints]:
-    """One pair of pools for each pair of latency and speed between them: of 1,500 devices, a few instead of two million."""
+    """One pair of pools for each different link: a few instead of two million for 1,500 devices."""
     sender, receiver = (each.ravel() for each in np.meshgrid(senders, receivers, indexing="ij"))
     free = (sender == receiver) | (sender < 0) | (receiver < 0)
     links = instance.links
@@ -111,18 +112,20 @@ def different_links(instance: Instance, senders: Ints, receivers: Ints) -> tuple
 
 
 def _cuts(which: Ints) -> Ints:
-    """Where each next group begins once rows are sorted by group."""
+    """The first row of each next group in rows sorted by group."""
     return np.cumsum(np.bincount(which))[:-1]
 
 
 def task_groups(instance: Instance) -> tuple[Ints, list[Ints]]:
-    """Group of each task, and the primary pools each group can run on: tasks of one kind and one class of memory."""
+    """The group of each task, and the primary pools of each group.
+
+    A group are the tasks of one kind and one class of memory."""
     levels = np.unique(instance.mode_memory_gb)
     memory_class = np.searchsorted(levels, instance.tasks.memory_gb)
     _, first, group = np.unique(instance.tasks.kind * (len(levels) + 1) + memory_class, return_index=True, return_inverse=True)
     primary, ptr, memory = instance.modes.primary, instance.modes.kind_ptr, instance.mode_memory_gb
     pools = []
-    for i in first.tolist():  # not by ``instance.pairs``, which for a million tasks is by far the largest table there is
+    for i in first.tolist():  # ``instance.pairs`` is not used, because it is by far the largest table for a million tasks.
         modes = slice(ptr[instance.tasks.kind[i]], ptr[instance.tasks.kind[i] + 1])
         pools.append(np.unique(primary[modes][memory[modes] >= instance.tasks.memory_gb[i]]))
     return group.astype(np.int64), pools
@@ -137,7 +140,7 @@ def task_pools(instance: Instance) -> list[Ints]:
 def latest_ends(instance: Instance, known: Windows, end: float = np.inf) -> Floats:
     """latest_i = min(end, horizon, limits on the makespan, hard deadline_i, min_j latest_j − p_j − l_ij), in whole ticks.
 
-    It is inf where nothing of that is declared: the horizon of every instance, tick 2^52, tightens nothing here.
+    It is inf if none of these is declared; the horizon of every instance, tick 2^52, is not used.
     """
     tasks = instance.tasks
     hard = np.where(tasks.deadline_hard, tasks.deadline, np.inf)
@@ -152,7 +155,7 @@ def latest_ends(instance: Instance, known: Windows, end: float = np.inf) -> Floa
 
 
 def makespan_limit(instance: Instance) -> float:
-    """The least limit on the makespan in whole ticks, as the verifier reads it; inf without one."""
+    """The least limit on the makespan in whole ticks, as in the verifier; inf without one."""
     limits = instance.limits.metric_max
     ticks = [float(np.floor(limits["makespan"]))] if "makespan" in limits else []
     ticks += [float(grid_down(limits["makespan_s"] / instance.tick_s))] if "makespan_s" in limits else []
@@ -160,7 +163,9 @@ def makespan_limit(instance: Instance) -> float:
 
 
 def time_horizon(instance: Instance) -> float:
-    """A time by which some optimal schedule has ended: one after the other, after the last arrival and tariff change."""
+    """A time by which some optimal schedule has ended.
+
+    It allows all tasks one after another, after the last arrival and the last change of tariffs."""
     bounds = windows(instance)
     lags = longest_lags(instance)
     last = float(instance.pairs.ready.max(initial=float(np.asarray(instance.tasks.release).max(initial=0))))

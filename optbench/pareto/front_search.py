@@ -80,9 +80,9 @@ def pareto(
     if not time_limit_s > 0:
         raise ParameterError(f"time_limit_s is {time_limit_s!r}; it must be positive")
     declared = declare(load_target(target, seed), {x, y}, horizon_s, asleep)
-    _, method = load_solver(solver, params)
+    name, method = load_solver(solver, params)
     work = _Search(declared, method, x, y, points, time_limit_s, seed, threads, on_progress, stop or threading.Event())
-    return replace(work.front(), solver=solver.partition(":")[0].partition("[")[0])
+    return replace(work.front(), solver=name)
 
 
 @dataclass(eq=False)

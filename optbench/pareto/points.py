@@ -8,10 +8,9 @@ from typing import Any, Literal
 from optbench.model.measures import gap
 from optbench.model.result import OPTIMAL_GAP, Termination
 from optbench.model.schedule import Schedule
+from optbench.units import EQUAL
 
 Rest = Literal["idle", "asleep", "mixed"]
-# A distance of floats this small, relative to the value, is their rounding.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class FrontPoint:
         if self.bound is None:
             return None
         excess = self.y - self.bound
-        return 0.0 if excess <= ROUNDING * abs(self.y) else excess / max(self.y - self.constant, excess)
+        return 0.0 if excess <= EQUAL * abs(self.y) else excess / max(self.y - self.constant, excess)
 
     @property
     def proven(self) -> bool:

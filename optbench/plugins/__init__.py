@@ -1,1 +1,1 @@
-"""What a plug-in is, how it is found, and the packages that hold them."""
+"""Plug-ins: their classes, their discovery, and the packages that hold them."""

@@ -1,4 +1,4 @@
-"""Finding plug-ins: which there are (without importing any), what each takes, and loading one by its spec.
+"""Discovery of plug-ins: listing them without importing any, and loading one by its spec.
 
 A plug-in is a module of ``optbench.plugins.problems`` or ``.solvers`` with exactly one public subclass of Problem or Solver,
 or a ``.toml`` of ``optbench.plugins.studies``. Its name is the file's stem; names that begin with ``_`` are helpers.
@@ -29,7 +29,7 @@ _BASES: dict[str, type] = {"problem": Problem, "solver": Solver}
 
 
 class PluginError(OptbenchError):
-    """A plug-in that is there but cannot be used: names its file and line."""
+    """A plug-in exists but cannot be used; the message names its file and line."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class Entry:
 
 
 def located(kind: Kind) -> dict[str, list[Path]]:
-    """Every plug-in of a kind and the files that answer to its name, the one in force first; imports none of them."""
+    """Plug-ins of a kind by name, each with its files; the first one hides the others.
+
+    Nothing is imported."""
     found: dict[str, list[Path]] = {}
     for folder in map(Path, import_module(f"optbench.plugins.{FOLDERS[kind]}").__path__):
         for name, path in sorted(_inside(kind, folder)):
@@ -58,7 +60,7 @@ def located(kind: Kind) -> dict[str, list[Path]]:
 
 
 def names(kind: Kind) -> list[str]:
-    """Names of every plug-in of a kind."""
+    """Names of all plug-ins of a kind."""
     return list(located(kind))
 
 
@@ -99,8 +101,14 @@ def load_problem(spec: str, params: Mapping[str, Any] | None = None) -> Problem:
     return problem
 
 
+def problem_named_by(target: str) -> str | None:
+    """The problem whose spec a target is; None for files and public instances."""
+    name = specs.name_of(target)
+    return name if name in names("problem") else None
+
+
 def make(kind: Literal["problem", "solver"], name: str, given: Mapping[str, Any]) -> Any:
-    """The plug-in's object from text or values; ``params=FILE`` among them stands for the file's."""
+    """Make the plug-in's object from text or values; ``params=FILE`` adds the parameters of a file."""
     cls = load_class(kind, name)
     try:
         return specs.build(cls, f"{kind} {name!r}", with_file(kind, name, cls, given))
@@ -162,7 +170,9 @@ def _question(path: Path) -> str:
 
 
 def _import(kind: Kind, name: str, path: Path) -> tuple[ModuleType | None, str]:
-    """The module, or None and why not. A user's file can raise anything while it is imported, hence the broad except."""
+    """The module, or None and the reason.
+
+    A user's file can raise any exception while it is imported, hence the broad ``except``."""
     try:
         return import_module(f"optbench.plugins.{FOLDERS[kind]}.{name}"), ""
     except (Exception, SystemExit) as error:
@@ -197,14 +207,14 @@ def _only_class(module: ModuleType, kind: Kind, path: Path) -> type:
     if stray:
         line = inspect.getsourcelines(public[0])[1]
         raise PluginError(
-            f"{kind} {module.__name__.rpartition('.')[2]!r} is unavailable: {path}:{line}: {stray[0]!r} is declared like a "
-            f"parameter, but {public[0].__name__} is no dataclass; add @dataclass, or make it a ClassVar"
+            f"{kind} {module.__name__.rpartition('.')[2]!r} is unavailable: {path}:{line}: {stray[0]!r} is annotated like a "
+            f"parameter, but {public[0].__name__} is not a dataclass; add @dataclass, or make it a ClassVar"
         )
     return public[0]
 
 
 def _stray_annotations(cls: type) -> list[str]:
-    """Annotated names of the class that are no dataclass fields: parameters in vain."""
+    """Annotated names of the class that have no effect, because it is not a dataclass."""
     known = {entry.name for entry in fields(cls)} if is_dataclass(cls) else set()
     declared = vars(cls).get("__annotations__", {})
     return [name for name, hint in declared.items() if name not in known and not _is_class_var(hint)]

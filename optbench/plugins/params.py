@@ -1,8 +1,8 @@
-"""Parameter files: ``params=FILE`` among the parameters of a solver or a problem stands for what the file says.
+"""Parameter files: ``params=FILE`` among the parameters of a plug-in adds those in the file.
 
-A file is TOML, as ``optbench tune`` writes it: ``solver = "name"`` with ``[params]``, and ``[problem]`` for parameters of the
-problem, which ``problem_name`` above may name; ``[provenance]`` says where they come from. Parameters that are given beside
-the file win over it.
+A file is TOML, as ``optbench tune`` writes it: ``solver = "name"`` with ``[params]``, and
+``[problem]`` for parameters of the problem, whose name ``problem_name`` may state;
+``[provenance]`` says where they come from. Parameters given beside the file override it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from optbench.errors import FileFormatError, ParameterError, nearest
 from optbench.plugins import specs
+from optbench.typed_values import check_keys
 from optbench.workspace import activate
 
 # Reserved among the parameters of every solver and problem.
@@ -24,7 +25,7 @@ TOP = ("solver", "params", "problem_name", "problem", "provenance")
 
 @dataclass(frozen=True)
 class ParameterFile:
-    """What a parameter file says; None where it has no such part."""
+    """The content of a parameter file; None where a part is missing."""
 
     path: Path
     solver: str | None
@@ -35,7 +36,7 @@ class ParameterFile:
 
 
 def with_file(kind: Literal["problem", "solver"], name: str, cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters given, and those of their file where they name one."""
+    """The given parameters, completed by those of the parameter file that they may name."""
     if PARAMS not in given or PARAMS in {entry.name for entry in specs.parameters(cls)}:
         return dict(given)
     file = read_parameters(find_parameters(given[PARAMS], f"{kind} {name!r}"))
@@ -46,7 +47,7 @@ def with_file(kind: Literal["problem", "solver"], name: str, cls: type, given: M
     found = file.params if kind == "solver" else file.problem
     table = "params" if kind == "solver" else "problem"
     if found is None:
-        raise ParameterError(f"{file.path}: no table [{table}], so that it says nothing of {kind} {name!r}")
+        raise ParameterError(f"{file.path}: no table [{table}], and therefore no parameters of {kind} {name!r}")
     explicit = {key: value for key, value in given.items() if key != PARAMS}
     known = [entry.name for entry in specs.parameters(cls)]
     fields = {_field(key, known) for key in explicit}
@@ -56,15 +57,13 @@ def with_file(kind: Literal["problem", "solver"], name: str, cls: type, given: M
 
 
 def read_parameters(path: Path) -> ParameterFile:
-    """A parameter file, its form checked."""
+    """Read a parameter file and check its form."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise FileFormatError(f"parameter file {path}: {reason}") from None
-    for key in table:
-        if key not in TOP:
-            raise FileFormatError(f"parameter file {path}: unknown key {key!r}; {nearest(key, TOP)}")
+    check_keys(table, TOP, f"parameter file {path}: ")
     for key in ("params", "problem", "provenance"):
         if not isinstance(table.get(key, {}), dict):
             raise FileFormatError(f"parameter file {path}: {key} is {table[key]!r}; it must be a table, [{key}]")
@@ -78,7 +77,7 @@ def read_parameters(path: Path) -> ParameterFile:
 
 
 def find_parameters(given: Any, what: str) -> Path:
-    """The file as it stands, or in the workspace."""
+    """The path of the file, as given or relative to the workspace."""
     if not isinstance(given, (str, Path)) or not str(given).strip():
         raise ParameterError(f"{what}: params is {given!r}; it must be a parameter file, such as tuned/NAME.toml")
     path = Path(given)
@@ -92,16 +91,16 @@ def find_parameters(given: Any, what: str) -> Path:
 
 
 def _field(key: str, known: Sequence[str]) -> str:
-    """The field that a key sets: seconds may be written without their unit."""
+    """The field that a key sets; the suffix ``_s`` may be left out."""
     return key if key in known else f"{key}_s"
 
 
 def _check(path: Path, table: str, kind: str, name: str, cls: type, values: Mapping[str, Any]) -> None:
-    """Every value fits its field; the message names the file."""
+    """Check that every value fits its field; an error names the file."""
     hints = specs.hints_of(cls, f"{kind} {name!r}")
     known = [entry.name for entry in specs.parameters(cls)]
     for key, value in values.items():
         name_of = _field(key, known)
         if name_of not in known:
-            raise ParameterError(f"{path}: [{table}] {key!r} is no parameter of {kind} {name!r}; {nearest(key, known)}")
+            raise ParameterError(f"{path}: [{table}] {key!r} is not a parameter of {kind} {name!r}; {nearest(key, known)}")
         specs.convert(value, hints[name_of], name_of, f"{path}: {kind} {name!r}")

@@ -1,4 +1,4 @@
-"""What a policy is: it decides while time goes on, and the event kernel carries it out; every policy is also a solver."""
+"""Policies: solvers that decide online while the event kernel carries out their decisions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace, run_rule
 
-# What the kernel carries out for any policy. It keeps caps and waits for data; deadlines, limits and the end of a fixed horizon
-# are the policy's affair, and a schedule that breaks one is refused by the verifier.
+# Features that the kernel handles for every policy. It respects caps and waits for data. Deadlines,
+# limits and a fixed horizon are left to the policy; the verifier refuses a schedule that breaks one.
 CARRIED_OUT = frozenset({
     "precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled", "power_cap",
     "limits", "tariffs", "fixed_horizon", "energy", "due_dates", "access", "open_end", "per_unit",
@@ -24,11 +24,11 @@ CARRIED_OUT = frozenset({
 
 
 class Policy(Solver):
-    """Online: state → decision. ``play`` runs it in the kernel; what it leaves is verified like any other schedule."""
+    """An online method. ``play`` runs it in the kernel; its schedule is verified like any other."""
 
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset({"deadline", "horizon", "limit"})
-    # True where it looks at jobs before they come, and so is no policy that could be run: a yardstick.
+    # True if it uses jobs before they arrive: a reference for comparisons that could not be deployed.
     clairvoyant: ClassVar[bool] = False
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"rules"})
 
@@ -42,25 +42,27 @@ class Policy(Solver):
 
 
 def settle(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule | None:
-    """Report what a policy made and return it; where it is no feasible schedule, say why and what to do."""
+    """Report and return a policy's schedule; where it is not feasible, state the reason and remedy."""
     if schedule is None:
         run.report_message(
-            f"{instance.name}: tasks were left over: caps allow no mode of theirs, or their data cannot reach a pool that "
-            "they can run on; raise the cap, add the link (m.link), or see with -s cpsat whether there is any schedule"
+            f"{instance.name}: some tasks never ran: power caps allow none of their modes, or their data "
+            "cannot reach a pool on which they can run; raise the cap, add the link (m.link), or use "
+            "-s cpsat to find out whether any schedule exists"
         )
         return None
     verdict = run.report(schedule)
     if not verdict.feasible:
         run.report_message(
-            f"its schedule is not feasible: {verdict.violations[0]}. Rules decide as time goes on and promise neither deadlines "
-            "nor limits: -s edf goes by deadlines, -s random_rules tries many rules, -s cpsat and -s highs keep them"
+            f"its schedule is not feasible: {verdict.violations[0]}. Rules decide online and guarantee "
+            "neither deadlines nor limits: -s edf orders tasks by deadline, -s random_rules tries many "
+            "rules, -s cpsat and -s highs respect both"
         )
         return None
     return schedule
 
 
 class RulePolicy(Policy):
-    """A policy that is a list rule: numbers for the compiled dispatcher."""
+    """A policy given as a list rule: arrays of numbers for the compiled dispatcher."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What a plug-in is: a Problem makes instances, a Solver turns an instance into a schedule and reports to its Run."""
+"""The classes of plug-ins: a Problem makes instances, a Solver makes schedules and reports to its Run."""
 
 from __future__ import annotations
 
@@ -25,48 +25,54 @@ if TYPE_CHECKING:
 
 
 class Problem:
-    """A declared family. Subclasses are dataclasses: the fields are the parameters, their defaults a sensible instance."""
+    """A family of instances. Subclasses are dataclasses whose fields are the parameters.
+
+    The defaults of the fields must give a sensible instance."""
 
     def instance(self, seed: int = 0) -> Instance:
-        """The instance of this seed: the same seed, the same instance."""
+        """Make the instance of a seed; the same seed gives the same instance."""
         raise NotImplementedError
 
     def imported(self, seed: int = 0) -> Import | None:
-        """The instance with a report of what was read to make it, dropped and assumed; None where nothing is read."""
+        """The instance with a report of what was read, dropped and assumed; None if nothing is read."""
         return None
 
 
 class Solver:
-    """A method. Subclasses are dataclasses: the fields are the parameters. ``supports`` names entries of FEATURES."""
+    """A method. Subclasses are dataclasses whose fields are the parameters.
+
+    ``supports`` names entries of FEATURES."""
 
     supports: ClassVar[frozenset[str] | set[str]] = frozenset()
-    # Constraints (``model.checks.CONSTRAINTS``, or ``limit``) that its schedules may break: it does not look that far ahead.
+    # Constraints (``model.checks.CONSTRAINTS``, or ``limit``) that its schedules may break.
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset()
-    # Names of ``sim.kernel_table.KERNELS``: compiled code of optbench that it runs.
+    # Names of ``compiling.kernel_table.KERNELS``: compiled code of optbench that it runs.
     needs: ClassVar[frozenset[str] | set[str]] = frozenset()
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
-        """A schedule, or None when none was found; ``run`` takes incumbents and bounds as they come."""
+        """Return a schedule, or None if none was found; report incumbents and bounds to ``run``."""
         raise NotImplementedError
 
     def kernels(self, instance: Instance) -> frozenset[str] | set[str]:
-        """``needs`` of this instance: loaded, and compiled where no process has done so before, before the clock starts."""
+        """The part of ``needs`` that this instance uses.
+
+        These kernels are loaded, and compiled where necessary, before the clock starts."""
         return self.needs
 
     def warm_up(self, instance: Instance) -> None:
-        """Load, and compile, code of the plug-in's own, before the clock starts; nothing is charged to a budget."""
+        """Load and compile the plug-in's own code before the clock starts, outside of any budget."""
 
     def refuse(self, instance: Instance) -> str | None:
-        """Why this instance is not for this solver (its size, say), with the remedy; None when it is."""
+        """The reason to refuse this instance (its size, for example) with a remedy, or None."""
         return None
 
 
 @dataclass
 class Run:
-    """One solver at work on one instance: seed, budget, clock, and what was found so far.
+    """One run of a solver on an instance: seed, budget, clock, incumbents and bounds.
 
-    The clock stands still while an incumbent is verified, so that solving pays for no checking. ``report`` and
-    ``report_bound`` may be called from any thread.
+    The clock is stopped while an incumbent is verified, so that checking does not count as solving.
+    ``report`` and ``report_bound`` may be called from any thread.
     """
 
     instance: Instance
@@ -104,7 +110,7 @@ class Run:
         return np.random.default_rng(self.seed)
 
     def elapsed_s(self) -> float:
-        """Seconds of work so far: all of them once the run is closed."""
+        """Seconds of solving so far; constant once the run is closed."""
         return (time.perf_counter() if self._closed is None else self._closed) - self._began - self._paused
 
     def close(self) -> None:
@@ -112,7 +118,7 @@ class Run:
         self._closed = time.perf_counter()
 
     def time_left(self) -> float:
-        """Seconds left of the budget; inf without one, 0 once it is spent or the user has asked to stop."""
+        """Seconds left of the budget: inf without one, 0 once it is spent or the user interrupts."""
         if self.stop_requested.is_set():
             return 0.0
         return float("inf") if self.time_limit_s is None else max(0.0, self.time_limit_s - self.elapsed_s())
@@ -124,12 +130,12 @@ class Run:
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """The bounds so far, in the order of their values, the best one last."""
+        """The bounds so far, ascending by value: the best one is last."""
         return tuple(self._bounds)
 
     @property
     def proven_infeasible(self) -> bool:
-        """Whether the solver, or the core, says that no schedule exists."""
+        """Whether the solver or the core has reported that no schedule exists."""
         return self.infeasibility is not None
 
     @property
@@ -138,9 +144,10 @@ class Run:
         return max((bound.value for bound in self.bounds), default=None)
 
     def report(self, schedule: Schedule) -> Verdict:
-        """Verify a schedule and keep it when it is the best; an infeasible one is kept aside and never counted.
+        """Verify a schedule and keep it if it is the best; an infeasible one never counts.
 
-        One that is off by rounding is repaired first (``model.repair``): the repaired one is verified and kept.
+        A schedule that is infeasible by rounding alone is repaired first (``model.repair``); the
+        repaired schedule is verified and kept.
         """
         with self._lock:
             began = time.perf_counter()
@@ -157,17 +164,19 @@ class Run:
         return verdict
 
     def report_bound(self, value: float, source: str, proof: Proof = "solver") -> None:
-        """Take the solver's own lower bound on this run's objective; one that improves nothing is forgotten.
+        """Take the solver's own lower bound on this run's objective; one that improves nothing is dropped.
 
-        Its label is ``solver`` whatever ``proof`` says: what is certified comes from ``prove_bounds`` and ``report_certificate``.
+        Its label is ``solver`` whatever ``proof`` says: certified bounds come from ``prove_bounds``
+        and ``report_certificate`` only.
         """
         del proof
         self._keep(Bound(value, source, "solver"))
 
     def report_certificate(self, certificate: str) -> Bound:
-        """Take a bound with a certificate, which the core proves again on this run's instance; CertificateError where it cannot.
+        """Take a bound with a certificate, which the core proves again on this run's instance.
 
-        Whoever made the certificate: its value, source and label are what the core finds.
+        Value, source and label are those that the core computes. A certificate that it cannot
+        prove raises a CertificateError.
         """
         from optbench.bounds.proving import prove
 
@@ -176,7 +185,9 @@ class Run:
         return proven
 
     def prove_bounds(self, time_limit_s: float, method: str = "auto") -> None:
-        """Have the core bound this run's instance, and take the best that it proves; ``cheap`` takes about a second at most."""
+        """Let the core bound this run's instance, and take the best bound that it proves.
+
+        With ``cheap`` this takes about a second at most."""
         from optbench.bounds.auto import lower_bounds
 
         best = self.best
@@ -185,7 +196,9 @@ class Run:
             self._keep(bound)
 
     def take_bound(self, bound: Bound, prefix: str = "") -> None:
-        """Take a bound from elsewhere, with a prefix to its source: certified if its certificate proves it, else a solver's."""
+        """Take a bound of another origin, with a prefix to its source.
+
+        It is certified if its certificate proves it; else it counts as a solver's bound."""
         from optbench.bounds.proving import labelled
 
         found = labelled(self.instance, bound)
@@ -199,7 +212,7 @@ class Run:
         bound = replace(bound, value=max(float(bound.value), 0.0), level=self.level)
         with self._lock:
             before = self.bound
-            # A certified bound counts beside a better one that is not: other runs of a study go by it.
+            # A certified bound is kept beside a better uncertified one: other runs of a study use it.
             rivals = [each for each in self._bounds if bound.proof == "solver" or each.proof != "solver"]
             if any(each.value >= bound.value for each in rivals):
                 return
@@ -209,19 +222,19 @@ class Run:
                 self._record(self.elapsed_s())
 
     def report_infeasible(self, source: str = "solver") -> None:
-        """The solver claims that no schedule exists; ``api.solve`` has the core look for a certified proof."""
+        """Report that no schedule exists; ``api.solve`` then lets the core look for a certified proof."""
         self.infeasibility = Infeasibility(source, "solver")
 
     def report_unbounded(self) -> None:
-        """The solver has proved that the objective has no minimum."""
+        """Report that the solver has proved the objective to have no minimum."""
         self.proven_unbounded = True
 
     def report_termination(self, termination: Termination) -> None:
-        """Why the solver stopped, when it was not because it had finished."""
+        """Report why the solver stopped before it had finished."""
         self.termination = termination
 
     def report_message(self, message: str) -> None:
-        """What people should know about a run that ends without a schedule, with a next step."""
+        """Report a message for a run that ends without a schedule; it should name a next step."""
         self.message = message
 
     def _check(self) -> None:
@@ -229,7 +242,7 @@ class Run:
             top = max(self.bounds, key=lambda bound: bound.value)
             try:
                 check_bound(self.objective, top.value, top.source, self.instance.name)
-            except ContradictionError as error:  # may be raised in a solver's own thread, which would lose it
+            except ContradictionError as error:  # It may be raised in a solver's own thread, where it would be lost.
                 self.contradiction = error
                 self.stop_requested.set()
                 raise
@@ -242,13 +255,16 @@ class Run:
 
 
 def check_supported(solver: Solver, name: str, instance: Instance) -> None:
-    """Refuse an instance the solver cannot express, and say what to do instead."""
+    """Refuse an instance that the solver cannot express, with a remedy."""
     unknown = set(solver.supports) - set(FEATURES)
     if unknown:
         first = sorted(unknown)[0]
         if unknown <= {"ticks", "seconds"}:
             raise UnsupportedError(f"solver {name!r} declares support for {first!r}: time is always whole ticks; leave it out")
-        raise UnsupportedError(f"solver {name!r} declares support for {first!r}, which is no feature; {nearest(first, FEATURES)}")
+        raise UnsupportedError(
+            f"solver {name!r} declares support for {first!r}, which is not a feature; "
+            f"{nearest(first, FEATURES)}"
+        )
     missing = sorted(instance.features - set(solver.supports))
     if missing:
         needs = "; ".join(f"{feature}: {FEATURES[feature]}" for feature in missing)

@@ -16,9 +16,9 @@ from optbench.sim.moments import Decide, Decision, Moment, TimedTrace, run_decis
 
 
 class PythonPolicy(Policy):
-    """Write ``decide``; or ``decider``, where something is to be computed, or remembered, once per run."""
+    """Subclasses define ``decide``, or ``decider`` if they compute or store something once per run."""
 
-    # A task that no fault stops runs to its end: such a schedule is one of a preemptive instance too.
+    # Without faults every task runs to its end, which is also allowed in a preemptive instance.
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT | {"preemption"}
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"decisions"})
 
@@ -27,7 +27,7 @@ class PythonPolicy(Policy):
         raise NotImplementedError
 
     def decider(self, instance: Instance, rng: np.random.Generator) -> Decide:
-        """What decides in one run."""
+        """The function that decides in one run."""
         return self.decide
 
     def play(

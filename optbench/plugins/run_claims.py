@@ -1,5 +1,4 @@
-"""What the core makes of what a run claims: labels of bounds, infeasibility, and the bank of
-bounds.
+"""The core's check of a run's claims: labels of bounds, infeasibility, and the bank of bounds.
 """
 
 from __future__ import annotations
@@ -20,20 +19,19 @@ from optbench.model.files.strict_json import jsonable
 from optbench.model.result import Bound
 from optbench.plugins.protocol import Run, Solver
 
-# What precedes the source of a bound that an earlier run proved.
+# Prefix of the source of a bound that an earlier run proved.
 BANKED = "bank:"
 
 
 def origin_of(solver: Solver, name: str, budget: Mapping[str, Any]) -> Origin:
-    """Where a solver's own bounds come from: its module, its settings, and the versions of what it
-    solves with.
+    """The origin of a solver's own bounds: its module, its settings and the versions of its libraries.
     """
     settings = {"solver": name, "params": vars(solver), "budget": budget, "versions": versions()}
     return Origin(type(solver).__module__, json.dumps(jsonable(settings), sort_keys=True))
 
 
 def take_banked(path: str | Path, run: Run) -> None:
-    """Start from the bounds of earlier runs that still hold; what was dropped is said."""
+    """Start from the bounds of earlier runs that still hold, and report those that were dropped."""
     with BoundBank(path) as bank:
         found = bank.bounds(run.instance)
         if bank.notices:
@@ -44,7 +42,7 @@ def take_banked(path: str | Path, run: Run) -> None:
 
 
 def bank_run(path: str | Path, run: Run, origin: Origin) -> None:
-    """Keep what this run found; a contradiction with what an earlier one found is raised."""
+    """Store what this run found; a contradiction with an earlier run is an error."""
     with BoundBank(path) as bank:
         best = bank.incumbent(run.instance)
         if run.proven_infeasible and best is not None:
@@ -64,13 +62,13 @@ def bank_run(path: str | Path, run: Run, origin: Origin) -> None:
 
 
 def words_of(run: Run) -> str:
-    """Who says that no schedule exists."""
+    """The words that name who reported that no schedule exists."""
     found = run.infeasibility
     return "nobody says" if found is None else f"{found.source} says ({found.proof})"
 
 
 def certify_claim(run: Run, time_limit_s: float) -> None:
-    """Look for a proof of the core's own that no schedule exists, where a solver says so."""
+    """Let the core look for its own proof where a solver reports that no schedule exists."""
     if run.infeasibility is None:
         return
     claim = replace(run.infeasibility, proof="solver", certificate=None)

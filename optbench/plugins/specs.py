@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from optbench.errors import ParameterError, UnknownNameError
+from optbench.units import SECONDS_PER
 
-SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _DURATION = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(ms|s|m|h|d)")
+_BEFORE_PARAMETERS = re.compile(r"[^:\[]*")
 _SPEC = re.compile(r"(?P<name>[^:\[\]=,\s]+)\s*(?:\[(?P<inner>.*)\]|:(?P<tail>.*))?", re.DOTALL)
 
 
@@ -49,6 +50,12 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
     return match["name"], params
 
 
+def name_of(text: str) -> str:
+    """``gpu_dag`` of ``gpu_dag:tasks=20``; never an error, since a file's path may be given too."""
+    match = _BEFORE_PARAMETERS.match(text)
+    return match[0].strip() if match else ""
+
+
 def split(text: str, where: str) -> list[str]:
     """Parts between the commas that stand outside of brackets."""
     if not text.strip():
@@ -71,7 +78,7 @@ def duration_s(text: str) -> float:
     """``10s``, ``1.5h``, ``7d``, ``100ms`` or a plain number of seconds."""
     match = _DURATION.fullmatch(text.strip())
     try:
-        return float(match[1]) * SECONDS[match[2]] if match else float(text)
+        return float(match[1]) * SECONDS_PER[match[2]] if match else float(text)
     except ValueError:
         raise ParameterError(f"{text!r} is no duration; write 10s, 5m, 2h, 7d, 100ms or a number of seconds") from None
 

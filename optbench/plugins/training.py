@@ -1,4 +1,4 @@
-"""Solvers that are trained: ``optbench train`` makes the checkpoint that they decide by."""
+"""Solvers that are trained: ``optbench train`` writes the checkpoint that they use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from optbench.plugins.protocol import Problem, Solver
 
-# Seeds of training begin here; validation takes 500 to 599, reports 0 to 99.
+# Training uses seeds from here on, validation 500 to 599, reports 0 to 99.
 FIRST_SEED = 1000
 
 OnPoint = Callable[[int, int, dict[str, float]], None]
@@ -18,7 +18,9 @@ OnPoint = Callable[[int, int, dict[str, float]], None]
 
 @dataclass
 class TrainingRun:
-    """What a training gets: problems, a seed, where to write, whom to tell, when to stop; ``kept`` is what it goes on from."""
+    """Input of a training: problems, seed, output file, progress callback and stop event.
+
+    ``kept`` is the state of an interrupted training, from which it continues."""
 
     problems: Sequence[Problem]
     output: Path
@@ -36,7 +38,7 @@ class TrainingRun:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """What came of it: the curves (one dictionary per point), figures for people, and whether it was stopped before its end."""
+    """Curves (one dictionary per point), figures to show, and whether the training was interrupted."""
 
     history: list[dict[str, float]]
     about: dict[str, Any]
@@ -44,10 +46,10 @@ class TrainingResult:
 
 
 class Trainable(Solver):
-    """``settings`` is the dataclass of what training can be told (``optbench train -p key=value``)."""
+    """A solver that can be trained; ``settings`` is the dataclass of its options (``-p key=value``)."""
 
     settings: ClassVar[type]
-    # Names of ``sim.kernel_table.KERNELS`` that training runs, where these are others than in solving.
+    # Names of ``compiling.kernel_table.KERNELS`` that training runs, where these are others than in solving.
     needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset()
 
     def train(self, run: TrainingRun) -> TrainingResult:

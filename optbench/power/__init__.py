@@ -1,1 +1,1 @@
-"""GPU profiles and the law of clocks: time, power and energy of a unit of work."""
+"""GPU profiles and the DVFS law: time, power and energy of a unit of work."""

@@ -1,4 +1,4 @@
-"""Laws against the nameplate: what a fitted law draws must not exceed what the board can."""
+"""Comparison of fitted laws with the nameplate: a law must not exceed the board power."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from optbench.power.profiles import Profile
 
-# Coefficients that were fitted to the board's power and rounded are no finding.
+# Excess from rounding coefficients that were fitted to the board power is ignored.
 ROUNDING = 1e-6
 
 
 class BoardPowerWarning(UserWarning):
-    """A profile whose law draws more than its board can."""
+    """The law of a profile exceeds the board power."""
 
 
 @dataclass(frozen=True)
 class Overdraw:
-    """One kind of work that draws ``watts`` at ``clock``, its worst; from ``from_clock`` on it is above ``board_w``."""
+    """A kind of work whose power exceeds ``board_w`` from ``from_clock`` on.
+
+    Its highest power is ``watts``, at ``clock``."""
 
     profile: str
     kind: str
@@ -35,7 +37,7 @@ class Overdraw:
 
 
 def board_power(profile: Profile) -> tuple[Overdraw, ...]:
-    """The kinds of work whose law exceeds the board power at some clock of the profile."""
+    """Kinds of work whose law exceeds the board power at some clock of the profile."""
     found = []
     for kind in profile.kinds:
         watts = {clock: profile.power_w(kind, 1, clock) for clock in profile.clocks}
@@ -47,6 +49,8 @@ def board_power(profile: Profile) -> tuple[Overdraw, ...]:
 
 
 def warn_of_overdraw(profile: Profile, where: str, stacklevel: int = 3) -> None:
-    """A BoardPowerWarning for each kind of work that draws too much; ``where`` says who uses the profile."""
+    """Issue a BoardPowerWarning for each kind of work that exceeds the board power.
+
+    ``where`` names the place at which the profile is used."""
     for flag in board_power(profile):
         warnings.warn(f"{where}: {flag}", BoardPowerWarning, stacklevel=stacklevel)

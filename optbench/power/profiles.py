@@ -1,9 +1,9 @@
-"""Device profiles: nameplate values and laws of clocks, shipped as JSON files in ``power/data`` or read from the user's.
+"""Device profiles: nameplate values and DVFS laws, from shipped or the user's JSON files.
 
 A file holds ``name``, the watts ``idle_w``, ``sleep_w``, ``tdp_w`` (of the board) of one device, its ``memory_gb``, its
-``clocks`` (fractions of the top clock), one law by kind of work under ``laws``, and under ``sources`` a note of origin for each
-of these. A law that draws more than the board is refused in what is shipped; in a user's file it is a warning and a flag
-(``Profile.flags``).
+``clocks`` (fractions of the top clock), a law for each kind of work under ``laws``, and under
+``sources`` a note of origin for each of these. Shipped files are in ``power/data``; a law in them
+may not exceed the board power. In a user's file this is a warning and a flag (``Profile.flags``).
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import FileFormatError, UnknownNameError, nearest
+from optbench.errors import FileFormatError, ParameterError, UnknownNameError
 from optbench.power.dvfs import Law
 from optbench.power.overdraw import Overdraw, board_power, warn_of_overdraw
+from optbench.typed_values import check_keys, number
 
-# One device has one file; a bare name means the variant that these studies run on.
+# Each device has one file; a short name stands for the variant that our studies use.
 ALIASES = {"A100": "A100-PCIe", "H100": "H100-SXM", "V100": "V100-PCIe"}
 
 _NUMBERS = ("idle_w", "sleep_w", "tdp_w", "memory_gb")
 _REQUIRED = ("name", *_NUMBERS, "clocks", "laws", "sources")
-# What a file may add: the figures its laws were derived from.
+# Optional key: the figures from which the laws were derived.
 _OPTIONAL = ("peak_tflops", "bandwidth_gb_s")
 _COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is MISSING)
 _MORE_COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is not MISSING)
@@ -34,7 +35,9 @@ _MORE_COEFFICIENTS = tuple(column.name for column in fields(Law) if column.defau
 
 @dataclass(frozen=True)
 class Profile:
-    """One kind of device: powers in watts per device, clocks ascending as fractions of the top one, a law for each kind."""
+    """One kind of device: powers in watts per device, clocks, and a law for each kind of work.
+
+    Clocks ascend and are fractions of the top clock."""
 
     name: str
     idle_w: float
@@ -53,7 +56,7 @@ class Profile:
 
     @property
     def flags(self) -> tuple[Overdraw, ...]:
-        """Kinds of work whose law draws more than the board."""
+        """Kinds of work whose law exceeds the board power."""
         return board_power(self)
 
     def law(self, kind: str) -> Law:
@@ -65,15 +68,28 @@ class Profile:
 
     def time_per_unit_s(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Seconds per unit of work on ``gpus`` devices together."""
+        check_operating_point(gpus, clock)
         return self.law(kind).time_per_unit_s(gpus, clock, size_gflop)
 
     def power_w(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Power of all ``gpus`` devices while they work."""
+        check_operating_point(gpus, clock)
         return self.law(kind).power_w(gpus, clock, size_gflop)
 
     def energy_per_unit_j(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
         """Energy of all ``gpus`` devices per unit of work."""
+        check_operating_point(gpus, clock)
         return self.law(kind).energy_per_unit_j(gpus, clock, size_gflop)
+
+
+def check_operating_point(gpus: int, clock: float) -> None:
+    """Refuse a GPU count or a clock that no profile covers."""
+    if gpus < 1 or gpus != int(gpus):
+        raise ParameterError(f"gpus is {gpus!r}; it must be a whole number, at least 1")
+    if not (math.isfinite(clock) and 0 < clock <= 1):
+        raise ParameterError(
+            f"clock is {clock!r}; it must be a fraction of the top clock, above 0 and at most 1"
+        )
 
 
 def profile_names() -> tuple[str, ...]:
@@ -82,7 +98,9 @@ def profile_names() -> tuple[str, ...]:
 
 
 def profile(name_or_path: str | Path) -> Profile:
-    """A shipped profile by name or alias, or one from a JSON file (with a warning where it draws more than its board)."""
+    """A shipped profile by name or alias, or one from a JSON file.
+
+    A file whose law exceeds the board power causes a warning."""
     name = str(name_or_path)
     shipped = ALIASES.get(name, name)
     if shipped in profile_names():
@@ -107,7 +125,7 @@ def profile(name_or_path: str | Path) -> Profile:
 
 
 def parse_profile(text: str, where: str) -> Profile:
-    """A profile from the text of a JSON file; ``where`` is named in errors."""
+    """Parse the text of a JSON file; ``where`` names the file in errors."""
     try:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -134,7 +152,7 @@ def _laws(value: Any, where: str) -> dict[str, Law]:
     for kind, row in value.items():
         place = f"{where}: laws.{kind}"
         row = _table(row, place, _COEFFICIENTS, _MORE_COEFFICIENTS)
-        law = Law(**{key: _number(number, f"{place}.{key}") for key, number in row.items()})
+        law = Law(**{key: _number(given, f"{place}.{key}") for key, given in row.items()})
         if law.alpha_t + law.beta_t <= 0:
             raise FileFormatError(f"{place}: alpha_t + beta_t is 0; a unit of work must take time")
         laws[kind] = law
@@ -153,9 +171,7 @@ def _clocks(value: Any, where: str) -> tuple[float, ...]:
 def _table(value: Any, where: str, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FileFormatError(f"{where}: expected a JSON object, found {type(value).__name__}")
-    for key in value:
-        if key not in required and key not in optional:
-            raise FileFormatError(f"{where}: unknown key {key!r}; {nearest(key, (*required, *optional))}")
+    check_keys(value, (*required, *optional), f"{where}: ")
     for key in required:
         if key not in value:
             raise FileFormatError(f"{where}: key {key!r} is missing; required: {', '.join(required)}")
@@ -163,9 +179,7 @@ def _table(value: Any, where: str, required: tuple[str, ...], optional: tuple[st
 
 
 def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise FileFormatError(f"{where} is {value!r}; it must be a finite number, at least 0")
-    return float(value)
+    return number(value, where, 0.0, allowed="a finite number, at least 0")
 
 
 def _shipped() -> Any:

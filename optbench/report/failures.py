@@ -1,4 +1,4 @@
-"""Failures by reason: what happened, the tail of the output, and the command that shows it again."""
+"""The section on failed cells by reason: message, end of the output, and command to repeat it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
-from optbench.report.gathered import StudyReport
-from optbench.report.words import counted
+from optbench.html.page import hint, note, section
+from optbench.report.formatting import counted
+from optbench.report.study_report import StudyReport
 from optbench.run.repeat_command import failure_command
 from optbench.store.records import REASONS, Record
 
-# Failures shown in full for each reason, and of each the end of what it wrote.
+# Most failures shown in full for each reason, and lengths of the shown output and message.
 MOST_OF_A_REASON = 8
 TAIL_LINES, TAIL_CHARACTERS = 20, 3000
 MESSAGE = 1500
@@ -19,7 +20,7 @@ OUTPUT = "output.txt"
 
 
 def failures(report: StudyReport, href: Callable[[str], str]) -> str:
-    """Grouped by reason, the most frequent first."""
+    """The section: failures grouped by reason, the most frequent first."""
     groups: dict[str, list[Record]] = {}
     for record in report.failures:
         assert record.reason is not None
@@ -28,9 +29,8 @@ def failures(report: StudyReport, href: Callable[[str], str]) -> str:
         return ""
     parts = [_group(report, kind, found, href) for kind, found in sorted(groups.items(), key=lambda pair: -len(pair[1]))]
     count = sum(map(len, groups.values()))
-    hint = f"{counted(count, 'cell')}; those of solvers count as a gap of 100 %"
-    head = f'<div class="head"><h2>Failures</h2><span class="hint">{hint}</span></div>'
-    return f'<section id="failures">{head}{"".join(parts)}</section>'
+    aside = hint(f"{counted(count, 'cell')}; those of solvers count as a gap of 100 %")
+    return section("Failures", *parts, id="failures", aside=aside)
 
 
 def _group(report: StudyReport, kind: str, found: list[Record], href: Callable[[str], str]) -> str:
@@ -39,16 +39,16 @@ def _group(report: StudyReport, kind: str, found: list[Record], href: Callable[[
         by_solver[record.cell.label] = by_solver.get(record.cell.label, 0) + 1
     who = ", ".join(f"{label} ({count:,})" for label, count in sorted(by_solver.items(), key=lambda pair: -pair[1])[:12])
     items = "".join(_failure(report, record, href) for record in _spread(found))
-    more = f'<p class="note">{len(found) - MOST_OF_A_REASON:,} more are not shown.</p>' if len(found) > MOST_OF_A_REASON else ""
+    more = note(f"{len(found) - MOST_OF_A_REASON:,} more are not shown.") if len(found) > MOST_OF_A_REASON else ""
     what = f"{counted(len(found), 'cell')}: {REASONS.get(kind, '')}"
     return (
         f'<h3><span class="bad">✗ {escape(kind.replace("_", " "))}</span> <small>{escape(what)}</small></h3>'
-        f'<p class="note">{escape(who)}</p>{items}{more}'
+        f"{note(who)}{items}{more}"
     )
 
 
 def _spread(found: list[Record]) -> list[Record]:
-    """As many as are shown, of every solver in turn."""
+    """The failures that are shown, taken from every solver in turn."""
     turns: dict[str, int] = {}
     ordered = []
     for record in found:
@@ -60,9 +60,9 @@ def _spread(found: list[Record]) -> list[Record]:
 
 def _failure(report: StudyReport, record: Record, href: Callable[[str], str]) -> str:
     assert record.reason is not None
-    command = failure_command(record.cell, record.reason, report.word)
+    command = failure_command(record.cell, record.reason, report.target)
     output = _tail(report.store.cell(record.key) / OUTPUT)
-    shown = f'<pre class="output">{escape(output)}</pre>' if output else '<p class="note">It wrote nothing.</p>'
+    shown = f'<pre class="output">{escape(output)}</pre>' if output else note("It wrote nothing.")
     message = record.reason.message[:MESSAGE]
     folder = href(record.key)
     link = f'<p><a href="{escape(folder)}">its files</a></p>' if folder else ""
@@ -73,7 +73,7 @@ def _failure(report: StudyReport, record: Record, href: Callable[[str], str]) ->
 
 
 def _tail(path: Path) -> str:
-    """The end of what a cell wrote; control characters other than line ends are dropped."""
+    """The end of a cell's output, without control characters other than line ends."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)

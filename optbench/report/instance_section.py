@@ -1,4 +1,4 @@
-"""The table of instances: what each solver reached on each, with the files and the command of every cell."""
+"""The section on instances: every cell with its result, files and command."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from html import escape
 from typing import Any
 
 from optbench.evaluate.rows import Row
-from optbench.report.gathered import StudyReport
-from optbench.report.ranking import table_of
-from optbench.report.words import NONE, infeasible_words, number, percent, seconds
+from optbench.html.page import note, section, table
+from optbench.report.formatting import NONE, infeasible_words, number, percent, seconds
+from optbench.report.study_report import StudyReport
 from optbench.run.repeat_command import failure_command, non_default_params
 
-# Cells shown; those of whole instances beyond it are left out, and the table says so.
+# Most cells shown; further instances are left out, and a note says so.
 MOST_CELLS = 2500
 FEWEST_ROWS = 20
-# Solvers that find room side by side; the table has the first of the ranking.
+# Most columns of solvers; the table shows the first of the ranking.
 MOST_SOLVERS = 40
 # Parts of a cell's message shown.
 MESSAGE = 300
@@ -26,8 +26,8 @@ Href = Callable[[str], str]
 
 
 @dataclass
-class Particulars:
-    """What the page tells of a cell when asked: text by line, files, command; cells refer to it by number."""
+class CellDetails:
+    """Details of cells for the dialogue of the page; cells refer to them by number."""
 
     study: str
     href: Href
@@ -58,7 +58,7 @@ class Particulars:
         return len(self.entries) - 1
 
     def script(self) -> str:
-        """As data in the page; nothing in it can end the element."""
+        """The details as JSON in a script element, which no text in them can end."""
         text = json.dumps(self.entries, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
         return f'<script type="application/json" id="cells">{text}</script>'
 
@@ -76,8 +76,8 @@ def instances(report: StudyReport, href: Href) -> str:
     kept = list(ran)
     if len(kept) > most:
         kept = sorted(kept, key=lambda column: _hardness(ran[column]), reverse=True)[:most]
-    particulars = Particulars(report.word, href)
-    lines = [_line(report, ran[column], labels, particulars) for column in kept]
+    details = CellDetails(report.target, href)
+    lines = [_line(report, ran[column], labels, details) for column in kept]
     notes = ["Press a figure for its bound, its files and the command that repeats it; a column's head sorts."]
     if len(kept) < len(ran):
         notes.append(f"{len(kept):,} of {len(ran):,} instances are shown: those with failures, then those with the widest gaps.")
@@ -85,18 +85,15 @@ def instances(report: StudyReport, href: Href) -> str:
     if left:
         notes.append(f"{len(left)} solvers at the end of the ranking have no column.")
     heads = ["instance", "seed", "best known", "best bound", *labels]
-    table = table_of(heads, lines, "instances")
-    return (
-        f'<section id="instances"><div class="head"><h2>Instances</h2></div><p class="note">{" ".join(notes)}</p>{table}'
-        f"{particulars.script()}</section>"
-    )
+    shown = table(heads, lines, "report-table instances")
+    return section("Instances", note(" ".join(notes)), shown, details.script(), id="instances")
 
 
 def _hardness(found: dict[str, Row]) -> tuple[bool, float]:
     return any(row.failed for row in found.values()), max(row.counted_study_gap for row in found.values())
 
 
-def _line(report: StudyReport, found: dict[str, Row], labels: list[str], particulars: Particulars) -> str:
+def _line(report: StudyReport, found: dict[str, Row], labels: list[str], details: CellDetails) -> str:
     first = next(iter(found.values())).cell
     known = report.table.best.get(first.instance_hash)
     target = f"<small>{escape(first.target)}</small>" if first.target != first.instance else ""
@@ -109,15 +106,15 @@ def _line(report: StudyReport, found: dict[str, Row], labels: list[str], particu
         f'<th scope="row">{escape(first.instance)}{target}</th><td>{first.seed}</td>',
         f'<td data-v="{known.first if known is not None else ""}">{best}{by}</td>',
         f'<td data-v="{known.low if known is not None and known.low is not None else ""}">{low}</td>',
-        *[_cell(found.get(label), particulars) for label in labels],
+        *[_cell(found.get(label), details) for label in labels],
     ]
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _cell(row: Row | None, particulars: Particulars) -> str:
+def _cell(row: Row | None, details: CellDetails) -> str:
     if row is None or row.record is None:
         return f"<td>{NONE}</td>"
-    k = particulars.add(row)
+    k = details.add(row)
     if row.failed:
         words = f'<span class="bad">✗ {escape(row.state.replace("_", " "))}</span>'
     elif row.objective is None:

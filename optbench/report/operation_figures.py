@@ -1,4 +1,4 @@
-"""What a schedule of arriving work looks like in operation: power over time, times in the system, who goes where."""
+"""Figures of a schedule of arriving work: power over time, sojourns, routing shares."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.html.bands import column_means
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import power_trace
 from optbench.model.schedule import Schedule
+from optbench.model.stream_metrics import routing_shares
 from optbench.model.task_progress import progress
 
 # Means of power over so many parts of the time that is watched: hours of a week.
@@ -17,9 +19,9 @@ BINS = 168
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """``watts[k]`` is the mean power from ``edges_s[k]`` to ``edges_s[k + 1]``. ``sojourn_s`` are the times in the system of what
-    was completed, rising, of ``arrivals`` tasks. ``shares[g, p]``: of what came in at g and began, the share that went to pool p
-    (NaN where nothing came in)."""
+    """``watts[k]`` is the mean power from ``edges_s[k]`` to ``edges_s[k + 1]``, ``sojourn_s`` the
+    sorted times in the system of completed tasks, of ``arrivals`` in all. ``shares[g, p]`` is the
+    share at pool p of the tasks that came in at g and began (NaN without such tasks)."""
 
     edges_s: Floats
     watts: Floats
@@ -29,26 +31,16 @@ class Operation:
 
 
 def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Operation:
-    """Only for instances with a stream."""
+    """The figures of a schedule, whose instance must have a stream of arrivals."""
     assert instance.stream is not None
-    edges, watts = _power(instance, schedule, bins)
+    trace = power_trace(instance, schedule)
+    edges = np.linspace(trace.t[0], trace.t[-1], bins + 1)
+    watts = column_means(trace.t, trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0), edges)
     found = progress(instance, schedule)
     release = np.asarray(instance.tasks.release, dtype=float)
     sojourn = np.sort((found.last - release)[found.complete]) * instance.tick_s
     arrivals = int((release < instance.horizon).sum()) if instance.is_open and instance.horizon is not None else len(release)
     return Operation(edges * instance.tick_s, watts, sojourn, arrivals, routing_shares(instance, schedule))
-
-
-def routing_shares(instance: Instance, schedule: Schedule) -> Floats:
-    """By ingress, the share of tasks that began at each pool; of an interrupted task, its first part counts."""
-    assert instance.stream is not None
-    order = np.lexsort((schedule.start, schedule.task))
-    task, first = np.unique(schedule.task[order], return_index=True)
-    pool = instance.modes.primary[schedule.mode[order][first]]
-    counts = np.zeros((len(instance.stream.latency_s), instance.num_pools))
-    np.add.at(counts, (instance.stream.ingress[task], pool), 1.0)
-    total = counts.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(total > 0, counts / np.where(total > 0, total, 1.0), np.nan), dtype=float)
 
 
 def _power(instance: Instance, schedule: Schedule, bins: int) -> tuple[Floats, Floats]:

@@ -1,28 +1,27 @@
-"""The section on arriving work: J per unit beside certified floors, times in the system, what waits; pictures."""
+"""The section on arriving work: J per unit beside certified floors, sojourns, queues, charts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 
 from optbench.errors import OptbenchError
 from optbench.evaluate.rows import Row
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import over_instances
-from optbench.html.axes import key
-from optbench.html.axis_scale import amount, plain
+from optbench.html.marks import key
+from optbench.html.page import note, row, section, table, titled_figure
+from optbench.html.quantities import amount, plain
 from optbench.model.files.schedule_json import read_schedule
 from optbench.report import operation_charts as charts
-from optbench.report.frontier_chart import FrontierPoint, frontier
-from optbench.report.gathered import StudyReport
+from optbench.report.formatting import NONE, counted, percent, seconds
 from optbench.report.operation_figures import BINS, Operation, operation
-from optbench.report.ranking import table_of
-from optbench.report.words import NONE, counted, percent, seconds
+from optbench.report.study_report import StudyReport
 
 # Of so many problems the first instance is drawn, with so many solvers in the order of the study.
 MOST_DRAWN, MOST_CURVES = 3, 9
-# Share of the units offered that a point of the front has done.
+# Least share of the offered units that a solver on the frontier has done.
 MOST_DONE = 0.98
 NOTES = (
     "Means over instances, small: 95 % intervals. Above floor: J per unit against the certified least J per unit of anybody who "
@@ -42,18 +41,19 @@ PICTURES = (
 
 
 def operations(report: StudyReport, number: dict[str, int]) -> str:
-    """Nothing where no instance has arrivals."""
+    """The section; empty where no instance has arrivals."""
     targets = [target for target in dict.fromkeys(row.cell.target for row in report.table.rows) if _rows_of(report, target)]
     if not targets:
         return ""
-    parts = ['<section id="operation"><div class="head"><h2>Operation</h2></div>']
+    parts = []
     for k, target in enumerate(targets):
         rows = _rows_of(report, target)
-        parts.append(f"<h3>{escape(target)}</h3>{_table(rows, number)}{_by_day(rows, number)}")
+        parts.append(f"<h3>{escape(target)}</h3>{_table('solver', COLUMNS, rows, number, 'operation')}")
+        parts.append(_table("waiting at the end of", DAYS, rows, number, "queues"))
         if k < MOST_DRAWN:
             parts.append(_frontier(rows, number))
             parts.append(_pictures(report, rows, number))
-    return f'{"".join(parts)}<p class="note">{NOTES}</p></section>'
+    return section("Operation", *parts, note(NOTES), id="operation")
 
 
 def _rows_of(report: StudyReport, target: str) -> dict[str, list[Row]]:
@@ -84,7 +84,7 @@ def _done_share(row: Row) -> float | None:
 
 
 def _frontier(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
-    """Of solvers that do about all the work: what the others save by leaving it is no point of the same front."""
+    """The frontier of solvers that do nearly all of the work; the others do not compare."""
     points, left = [], []
     for label, each in rows.items():
         done = over_instances(each, _done_share)
@@ -94,18 +94,19 @@ def _frontier(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
         names = ("sojourn_censored_s", "j_per_unit", "floor_frontier_j_per_unit")
         sojourn, reached, floor = (over_instances(each, _value(name)) for name in names)
         if sojourn is not None and reached is not None and sojourn.value > 0:
-            points.append(FrontierPoint(label, sojourn.value, reached.value, None if floor is None else floor.value))
-    picture = frontier(points, number)
+            points.append(charts.FrontierPoint(label, sojourn.value, reached.value, None if floor is None else floor.value))
+    picture = charts.frontier(points, number)
     more = f" Not drawn, with more than {percent(1 - MOST_DONE)} of the work undone: {', '.join(left)}." if left else ""
-    return _figure("Energy against time in the system", escape(FRONTIER + more), picture) if picture else ""
+    return titled_figure("Energy against time in the system", picture, FRONTIER + more)
 
 
 def _waiting(value: float) -> str:
     return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
 
 
-Show = Callable[[float], str]
-COLUMNS: tuple[tuple[str, Callable[[Row], float | None], Show], ...] = (
+# Head, value of a cell, and how a mean is written.
+Column = tuple[str, Callable[[Row], float | None], Callable[[float], str]]
+COLUMNS: tuple[Column, ...] = (
     ("units done", _done_share, percent),
     ("completed", _value("completed"), lambda value: f"{value:,.0f}"),
     ("J per unit", _value("j_per_unit"), lambda value: plain(float(f"{value:.5g}"))),
@@ -122,35 +123,25 @@ COLUMNS: tuple[tuple[str, Callable[[Row], float | None], Show], ...] = (
 )  # fmt: skip
 
 
-def _table(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
-    """Columns of which nobody has a value are left out."""
-    found = {label: [over_instances(each, value) for _, value, _ in COLUMNS] for label, each in rows.items()}
-    kept = [k for k in range(len(COLUMNS)) if any(each[k] is not None for each in found.values())]
-    lines = []
-    for label, each in found.items():
-        cells = "".join(f"<td>{_shown(each[k], COLUMNS[k][2])}</td>" for k in kept)
-        lines.append(f"<tr>{_head(label, number)}{cells}</tr>")
-    return table_of(["solver", *(COLUMNS[k][0] for k in kept)], lines, "operation")
+# Tasks that wait at the end of each day.
+DAYS: tuple[Column, ...] = tuple((f"day {k}", _value(f"queue_day{k}"), _waiting) for k in range(1, 15))
 
 
-def _by_day(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
-    """What waits at the end of each day."""
-    days = [f"queue_day{k}" for k in range(1, 15)]
-    kept = [name for name in days if any(name in _metrics(row) for each in rows.values() for row in each)]
-    if not kept:
-        return ""
-    lines = []
-    for label, each in rows.items():
-        found = [over_instances(each, _value(name)) for name in kept]
-        lines.append(f"<tr>{_head(label, number)}{''.join(f'<td>{_shown(one, _waiting)}</td>' for one in found)}</tr>")
-    return table_of(["waiting at the end of", *(f"day {name[9:]}" for name in kept)], lines, "queues")
+def _table(head: str, columns: Sequence[Column], rows: dict[str, list[Row]], number: dict[str, int], class_: str) -> str:
+    """Means by solver; columns without any value are left out."""
+    found = {label: [over_instances(each, value) for _, value, _ in columns] for label, each in rows.items()}
+    kept = [k for k in range(len(columns)) if any(each[k] is not None for each in found.values())]
+    lines = [
+        row(_head(label, number), [_shown(each[k], columns[k][2]) for k in kept]) for label, each in found.items()
+    ]
+    return table([head, *(columns[k][0] for k in kept)], lines, f"report-table {class_}") if kept else ""
 
 
 def _head(label: str, number: dict[str, int]) -> str:
-    return f'<th scope="row"><span class="who">{key(number[label])}<span>{escape(label)}</span></span></th>'
+    return f'<span class="who">{key(number[label])}<span>{escape(label)}</span></span>'
 
 
-def _shown(found: Estimate | None, show: Show) -> str:
+def _shown(found: Estimate | None, show: Callable[[float], str]) -> str:
     if found is None:
         return NONE
     around = f"<small>{show(found.low)} to {show(found.high)}</small>" if found.known and found.high > found.low else ""
@@ -158,7 +149,7 @@ def _shown(found: Estimate | None, show: Show) -> str:
 
 
 def _pictures(report: StudyReport, rows: dict[str, list[Row]], number: dict[str, int]) -> str:
-    """Of the first instance that all of these solvers have; nothing where its files are gone."""
+    """Charts of the first instance that all these solvers ran; empty if its files are gone."""
     labels = [label for label in report.table.labels if label in rows]
     drawn = labels[:MOST_CURVES]
     first = rows[drawn[0]][0].cell
@@ -177,9 +168,4 @@ def _pictures(report: StudyReport, rows: dict[str, list[Row]], number: dict[str,
     made = (charts.power(found, number), charts.times(found, number), charts.routes(found, number, *names))
     left = len(labels) - len(drawn)
     more = f" {counted(left, 'solver')} more in the tables alone." if left else ""
-    return "".join(_figure(title, note + more, picture) for (title, note), picture in zip(PICTURES, made, strict=True) if picture)
-
-
-def _figure(title: str, note: str, picture: str) -> str:
-    image = f'<div class="scroll" tabindex="0">{picture}</div>'
-    return f'<figure><figcaption><h2>{title}</h2></figcaption>{image}<p class="note">{note}</p></figure>'
+    return "".join(titled_figure(title, picture, words + more) for (title, words), picture in zip(PICTURES, made, strict=True))

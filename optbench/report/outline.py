@@ -1,4 +1,4 @@
-"""A report as plain data, for machines and for terminals; and the page that lists all studies of a workspace."""
+"""A report as plain data for `--json`, and the page that lists all studies of a workspace."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import Any
 
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary
-from optbench.html.page_shell import shell
-from optbench.report.gathered import StudyReport, caveats
-from optbench.report.ranking import table_of
-from optbench.report.study_page import PACKAGE
+from optbench.files import write_whole
+from optbench.html.page import header, page, row, table
+from optbench.report.formatting import unbroken
+from optbench.report.study_report import StudyReport, caveats
 from optbench.report.study_verdict import verdict
-from optbench.report.words import unbroken
-from optbench.store.run_store import STUDIES, Store, write_whole
+from optbench.store.run_store import STUDIES, Store
 
 INDEX = "index.html"
 HEADS = ("study", "question and answer", "cells", "last ran (UTC)")
 
 
 def outline(report: StudyReport) -> dict[str, Any]:
-    """What the page says first, as plain data."""
+    """Verdict, caveats and ranking as plain data."""
     return {
         "study": report.name,
         "question": report.plan.study.question,
@@ -69,27 +68,25 @@ def _estimate(found: Estimate | None) -> dict[str, Any] | None:
 
 
 def last_ran(report: StudyReport) -> str:
-    """When its latest cell began, in ISO 8601; nothing where none has run."""
+    """The start of the latest cell, in ISO 8601; empty where none has run."""
     return max((record.began_at for record in report.records), default="")
 
 
 def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path: Path | None = None) -> Path:
-    """A page that lists studies, the one that ran last first; returns where it went."""
+    """Write a page that lists studies, the one that ran last first, and return its path."""
     target = path or store.folder / STUDIES / INDEX
     rows = []
     for report, file in sorted(reports, key=lambda pair: last_ran(pair[0]), reverse=True):
         link = Path(os.path.relpath(file.absolute(), target.absolute().parent)).as_posix()
         failed = f'<small class="bad">{len(report.failures):,} failed</small>' if report.failures else ""
-        rows.append(
-            f'<tr><th scope="row"><a href="{escape(link)}">{escape(report.name)}</a></th>'
-            f'<td class="words">{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small></td>'
-            f"<td>{len(report.records):,} of {len(report.plan.cells):,}{failed}</td>"
-            f"<td>{escape(last_ran(report)[:16].replace('T', ' '))}</td></tr>"
-        )
+        answer = f"{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small>"
+        cells = f"{len(report.records):,} of {len(report.plan.cells):,}{failed}"
+        ran = escape(last_ran(report)[:16].replace("T", " "))
+        rows.append(row(f'<a href="{escape(link)}">{escape(report.name)}</a>', (answer, cells, ran), words=(1,)))
     what = "study" if len(reports) == 1 else "studies"
     body = [
-        f'<header><h1>Studies</h1><p class="facts">{len(reports):,} {what} run here</p></header>',
-        f"<section>{table_of(HEADS, rows, 'gates', words=(0, 1))}</section>",
+        header("Studies", f"{len(reports):,} {what} run here"),
+        f"<section>{table(HEADS, rows, 'report-table gates', words=(0, 1))}</section>",
     ]
-    write_whole(target, shell("Studies", body, PACKAGE, ("report.css",)).encode("utf-8", "replace"))
+    write_whole(target, page("Studies", body, __package__, ("report.css",)).encode("utf-8", "replace"))
     return target

@@ -1,4 +1,4 @@
-"""Where figures come from: machines, versions, budgets, seeds, the study's file, and what each number means."""
+"""The section on provenance, and the meaning of each column of the ranking."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from html import escape
 
 from optbench.errors import OptbenchError
 from optbench.evaluate import stats
-from optbench.report.gathered import StudyReport, fixed
-from optbench.report.ranking import table_of
-from optbench.report.words import NONE, counted, seconds
+from optbench.html.page import note, row, section, table
+from optbench.report.formatting import NONE, counted, seconds
+from optbench.report.study_report import StudyReport, fixed
 from optbench.study.declared import SolverEntry
 
 MEANINGS = (
@@ -51,7 +51,7 @@ MEANINGS = (
 
 
 def meanings() -> str:
-    """Every column in a sentence."""
+    """The meaning of every column."""
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in MEANINGS)
     return f'<details class="meanings"><summary>What the columns mean</summary><dl>{items}</dl></details>'
 
@@ -65,15 +65,13 @@ def provenance(report: StudyReport) -> str:
         ("reference", study.reference),
         ("solvers whose own bounds count for all (trust)", ", ".join(study.trust) or "none"),
         ("configuration", study.config_hash[:16]),
-        ("run again", f"optbench run {report.word}"),
+        ("run again", f"optbench run {report.target}"),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     budgets = [_budget(entry) for entry in study.solvers]
-    return (
-        f'<section id="provenance"><div class="head"><h2>How it was made</h2></div>{_machines(report)}'
-        f"<h3>Solvers and budgets</h3>{table_of(BUDGET_HEADS, budgets, 'budgets', words=(0, 1))}{_problems(report)}"
-        f"<dl>{listed}</dl>{_file(report)}</section>"
-    )
+    solvers = f"<h3>Solvers and budgets</h3>{table(BUDGET_HEADS, budgets, 'report-table budgets', words=(0, 1))}"
+    parts = (_machines(report), solvers, _problems(report), f"<dl>{listed}</dl>", _file(report))
+    return section("How it was made", *parts, id="provenance")
 
 
 # Problems listed; a study of a public library has one per file.
@@ -87,28 +85,26 @@ def _budget(entry: SolverEntry) -> str:
     memory = "none" if budget.memory_limit_mb is None else f"{budget.memory_limit_mb:,.0f} MB"
     limit = "none" if budget.time_limit_s is None else seconds(budget.time_limit_s)
     work = "none" if budget.work_limit is None else f"{budget.work_limit:g}"
-    figures = (limit, work, str(budget.threads), seconds(budget.hard_wall_s), memory)
-    cells = "".join(f"<td>{escape(each)}</td>" for each in figures)
-    return f'<tr><th scope="row">{escape(entry.label)}</th><td class="words">{escape(params) or "defaults"}</td>{cells}</tr>'
+    cells = (escape(params) or "defaults", limit, work, str(budget.threads), seconds(budget.hard_wall_s), memory)
+    return row(escape(entry.label), cells, words=(1,))
 
 
 def _problems(report: StudyReport) -> str:
-    """What was to be solved, and what was to be minimised."""
+    """Problems of the study with their objectives."""
     instances: dict[str, dict[str, str]] = {}
-    for row in report.table.rows:
-        instances.setdefault(row.cell.target, {})[row.cell.instance_hash] = row.cell.instance
+    for each in report.table.rows:
+        instances.setdefault(each.cell.target, {})[each.cell.instance_hash] = each.cell.instance
     rows = [
-        f'<tr><th scope="row">{escape(target)}</th><td class="words">{escape(_objective(report, next(iter(found))))}</td>'
-        f"<td>{len(found):,}</td></tr>"
+        row(escape(target), (escape(_objective(report, next(iter(found)))), f"{len(found):,}"), words=(1,))
         for target, found in list(instances.items())[:MOST_PROBLEMS]
     ]
     more = len(instances) - len(rows)
-    note = f'<p class="note">{more:,} more problems are not listed.</p>' if more > 0 else ""
-    return f"<h3>Problems</h3>{table_of(('problem', 'minimise', 'instances'), rows, 'problems', words=(0, 1))}{note}"
+    left = note(f"{more:,} more problems are not listed.") if more > 0 else ""
+    return f"<h3>Problems</h3>{table(('problem', 'minimise', 'instances'), rows, 'report-table problems', words=(0, 1))}{left}"
 
 
 def _objective(report: StudyReport, instance_hash: str) -> str:
-    """The objective of an instance, where the store still has it."""
+    """The objective of an instance, if the store still has it."""
     try:
         return report.store.instance(instance_hash).objective.label
     except (OSError, OptbenchError, pickle.PickleError, AttributeError, ImportError, EOFError, TypeError):
@@ -116,7 +112,7 @@ def _objective(report: StudyReport, instance_hash: str) -> str:
 
 
 def _machines(report: StudyReport) -> str:
-    """One row per machine and version of the code, with what was run there and when."""
+    """One row per machine and version of the code, with the time of the runs and their number."""
     found: dict[str, list[str]] = {}
     for record in report.records:
         parts = fixed(record.machine).items()
@@ -135,8 +131,9 @@ def _machines(report: StudyReport) -> str:
             f'<td class="words">{escape(span)}</td><td>{counted(len(times), "cell")}</td></tr>'
         )
     dirty = any("dirty" in record.code_version for record in report.records)
-    note = '<p class="note">dirty: with changes that are in no commit.</p>' if dirty else ""
-    return table_of(("machine", "optbench and commit", "when (UTC)", "ran"), rows, "machines", words=range(3)) + note
+    heads = ("machine", "optbench and commit", "when (UTC)", "ran")
+    meaning = note("dirty: with changes that are in no commit.") if dirty else ""
+    return table(heads, rows, "report-table machines", words=range(3)) + meaning
 
 
 def _minute(time: str) -> str:
@@ -155,7 +152,7 @@ def _ranges(seeds: tuple[int, ...]) -> str:
 
 
 def _file(report: StudyReport) -> str:
-    """The study as it is written, else as it was recorded."""
+    """The study file, or the recorded study where the file is gone."""
     path = report.plan.study.path
     try:
         text, name = ("", "") if path is None else (path.read_text(encoding="utf-8"), path.name)

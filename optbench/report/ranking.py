@@ -1,98 +1,86 @@
-"""The ranking table, and gates and claims with their verdicts."""
+"""Tables of a report: the ranking of solvers, and gates and claims with their verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
-from optbench.evaluate import stats
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
-from optbench.evaluate.scores import Score
 from optbench.evaluate.summaries import Summary
-from optbench.html.axes import key
-from optbench.html.axis_scale import plain
-from optbench.report.gathered import StudyReport
-from optbench.report.words import NONE, figures, interval, percent, seconds
+from optbench.html.marks import key
+from optbench.html.page import gap_bar, hint, row, section, table
+from optbench.html.quantities import plain
+from optbench.report.formatting import NONE, figures, percent, seconds, with_interval
+from optbench.report.study_report import StudyReport
 from optbench.study.declared import BEST
 
 MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 
 
-def table_of(heads: Sequence[str], rows: Sequence[str], class_: str = "", words: Sequence[int] = (0,)) -> str:
-    """A table that scrolls on a narrow screen; ``words`` are the columns of text."""
-    head = "".join(
-        f'<th scope="col"{" class=words" if k in words else ""}>{escape(name)}</th>' for k, name in enumerate(heads)
-    )
-    return (
-        f'<div class="scroll" tabindex="0"><table class="report-table {class_}"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
-
-
 def ranking(report: StudyReport, number: dict[str, int]) -> str:
     """A row per solver, best first; those that have not run stand last."""
-    regret = report.plan.study.reference != BEST
-    by = [] if report.score is None else [f"ranked by {report.score.source}"]
-    heads = ["solver", *by, "study gap", "behind first", "gap of its own run", "above best known"]
-    heads += [f"regret to {report.plan.study.reference}"] if regret else []
-    unsolved = any(each.unsolved for each in report.summaries)
-    heads += ["optimum", "failed", *(["no schedule"] if unsolved else []), "time", "rank", "wins"]
-    places = enumerate(report.summaries, 1)
-    rows = [_row(place, each, number[each.label], regret, unsolved, report.score) for place, each in places]
-    return table_of(heads, rows, "ranking")
+    columns = _columns(report)
+    rows = []
+    for place, each in enumerate(report.summaries, 1):
+        who = f'<span class="place">{place}</span>{key(number[each.label])}<span>{escape(each.label)}</span>'
+        head = f'<span class="who">{who}</span>'
+        if each.compared:
+            rows.append(row(head, [show(each) for _, show in columns]))
+        else:
+            missing = f'<td colspan="{len(columns)}" class="words">not run yet</td>'
+            rows.append(f'<tr><th scope="row">{head}</th>{missing}</tr>')
+    return table(["solver", *(name for name, _ in columns)], rows, "report-table ranking")
 
 
-def _row(place: int, each: Summary, k: int, regret: bool, unsolved: bool, score: Score | None) -> str:
-    who = f'<span class="place">{place}</span>{key(k)}<span>{escape(each.label)}</span>'
-    name = f'<th scope="row"><span class="who">{who}</span></th>'
-    if not each.compared:
-        return f'<tr>{name}<td colspan="{9 + regret + unsolved + (score is not None)}" class="words">not run yet</td></tr>'
-    closed = 0.0 if each.study_gap is None else 100 * (1 - min(1.0, each.study_gap.value))
-    gap = f'<i class="gap"><i style="width:{closed:.1f}%"></i></i>'
-    shown = _estimate if score is None or score.is_share else _figures
-    cells = [] if score is None else [f"<td>{shown(each.score)}</td>"]
-    cells += [
-        f"<td>{_estimate(each.study_gap)}{gap}</td>",
-        f"<td>{shown(each.behind)}</td>",
-        f"<td>{_estimate(each.gap)}</td>",
-        f"<td>{_estimate(each.rpd)}</td>",
+def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
+    """Heads of the ranking, and what a solver shows below each."""
+    score, reference = report.score, report.plan.study.reference
+    written = with_interval if score is None or score.is_share else figures
+    out: list[tuple[str, Callable[[Summary], str]]] = []
+    if score is not None:
+        out.append((f"ranked by {score.source}", lambda each: _stacked(written(each.score))))
+    out += [
+        ("study gap", _study_gap),
+        ("behind first", lambda each: _stacked(written(each.behind))),
+        ("gap of its own run", lambda each: _stacked(with_interval(each.gap))),
+        ("above best known", lambda each: _stacked(with_interval(each.rpd))),
     ]
-    if regret:
-        cells.append(f"<td>{_estimate(each.regret)}</td>")
+    if reference != BEST:
+        out.append((f"regret to {reference}", lambda each: _stacked(with_interval(each.regret))))
+    out += [("optimum", _optimum), ("failed", lambda each: _count(each.failed))]
+    if any(each.unsolved for each in report.summaries):
+        out.append(("no schedule", lambda each: _count(each.unsolved)))
+    return [
+        *out,
+        ("time", lambda each: seconds(each.time_s)),
+        ("rank", lambda each: NONE if each.rank is None else f"{each.rank:.2f}"),
+        ("wins", lambda each: f"{each.wins:,}"),
+    ]
+
+
+def _study_gap(each: Summary) -> str:
+    return _stacked(with_interval(each.study_gap)) + gap_bar(1.0 if each.study_gap is None else each.study_gap.value)
+
+
+def _optimum(each: Summary) -> str:
     own = f"<small>{each.proved:,} by itself</small>" if each.proved != each.optimal else ""
-    cells += [
-        f"<td>{each.optimal:,} of {each.compared:,}{own}</td>",
-        _count(each.failed),
-        *([_count(each.unsolved)] if unsolved else []),
-        f"<td>{seconds(each.time_s)}</td>",
-        f"<td>{NONE if each.rank is None else f'{each.rank:.2f}'}</td>",
-        f"<td>{each.wins:,}</td>",
-    ]
-    return f"<tr>{name}{''.join(cells)}</tr>"
+    return f"{each.optimal:,} of {each.compared:,}{own}"
 
 
-def _estimate(found: stats.Estimate | None) -> str:
-    """The mean, below it its interval."""
-    if found is None:
-        return NONE
-    around = interval(found)
-    return f"{percent(found.value)}<small>{around}</small>" if around else percent(found.value)
-
-
-def _figures(found: stats.Estimate | None) -> str:
-    """The mean of any unit, below it its interval."""
-    mean, _, around = figures(found).partition(" ")
-    return f"{mean}<small>{around.strip('()')}</small>" if around else mean
+def _stacked(words: str) -> str:
+    """A mean with its interval, which follows it in brackets, below it."""
+    mean, _, around = words.partition(" (")
+    return f"{mean}<small>{around.rstrip(')')}</small>" if around else mean
 
 
 def _count(count: int) -> str:
-    return f'<td class="bad">{count:,}</td>' if count else "<td>0</td>"
+    return f'<span class="bad">{count:,}</span>' if count else "0"
 
 
 def gates_section(gates: Sequence[GateResult]) -> str:
-    """What the study was expected to show."""
+    """The gates of the study: each condition, the values found, and whether it holds."""
     if not gates:
         return ""
     rows = []
@@ -103,39 +91,35 @@ def gates_section(gates: Sequence[GateResult]) -> str:
             f"<small>worst: {escape(each.cell.title)}: {escape(each.why if each.value is None else figure(each.value))}</small>"
             for each in gate.worst[:3]
         )
-        asked = f'<td class="words"><code>{escape(gate.expression)}</code>{why}{worst}</td>'
-        found = f'<td class="words">{escape(values)}</td>'
-        rows.append(f'<tr><th scope="row">{escape(gate.name)}</th>{asked}{found}{_verdict(gate.verdict)}</tr>')
+        required = f"<code>{escape(gate.expression)}</code>{why}{worst}"
+        rows.append(row(escape(gate.name), (required, escape(values), _verdict(gate.verdict)), words=range(4)))
     held = sum(gate.holds for gate in gates)
-    head = f'<div class="head"><h2>Gates</h2><span class="hint">{held} of {len(gates)} hold</span></div>'
-    heads = ("gate", "asks for", "found", "verdict")
-    return f'<section id="gates">{head}{table_of(heads, rows, "gates", words=range(4))}</section>'
+    shown = table(("gate", "requires", "found", "verdict"), rows, "report-table gates", words=range(4))
+    return section("Gates", shown, id="gates", aside=hint(f"{held} of {len(gates)} hold"))
 
 
 def claims_section(claims: Sequence[ClaimResult]) -> str:
-    """Published figures beside ours."""
+    """Published figures beside those of the study."""
     if not claims:
         return ""
     rows = []
     for each in claims:
         spread = "" if each.interval is None else f"<small>{figure(each.interval[0])} to {figure(each.interval[1])}</small>"
         said = "".join(f"<small>{escape(words)}</small>" for words in (*each.why, *([each.remark] if each.remark else [])))
-        rows.append(
-            f'<tr><th scope="row">{escape(each.claim.text)}<small>{escape(each.claim.source)}</small></th>'
-            f"<td>{figure(each.claim.paper)}</td><td>{figure(each.ours)}{spread}</td><td>{figure(each.bound)}</td>"
-            f'<td>{percent(each.mean_gap)}</td><td class="words"><code>{escape(each.claim.ours)}</code>{said}</td>'
-            f"{_verdict(each.verdict)}</tr>"
-        )
+        head = f"{escape(each.claim.text)}<small>{escape(each.claim.source)}</small>"
+        ours, formula = figure(each.ours) + spread, f"<code>{escape(each.claim.ours)}</code>{said}"
+        cells = (figure(each.claim.paper), ours, figure(each.bound), percent(each.mean_gap), formula, _verdict(each.verdict))
+        rows.append(row(head, cells, words=(5, 6)))
     held = sum(each.holds for each in claims)
-    head = f'<div class="head"><h2>Claims</h2><span class="hint">{held} of {len(claims)} hold</span></div>'
     heads = ("claim", "published", "ours", "bound allows", "mean gap", "computed as", "verdict")
-    return f'<section id="claims">{head}{table_of(heads, rows, "claims", words=(0, 5, 6))}</section>'
+    shown = table(heads, rows, "report-table claims", words=(0, 5, 6))
+    return section("Claims", shown, id="claims", aside=hint(f"{held} of {len(claims)} hold"))
 
 
 def _verdict(verdict: str) -> str:
-    return f'<td class="words"><span class="{SHADES.get(verdict, "unsure")}">{MARKS[verdict]} {escape(verdict)}</span></td>'
+    return f'<span class="{SHADES.get(verdict, "unsure")}">{MARKS[verdict]} {escape(verdict)}</span>'
 
 
 def figure(value: float | bool | None) -> str:
-    """Four digits, which is what a comparison of figures needs."""
+    """A figure with four digits."""
     return NONE if value is None else plain(float(f"{float(value):.4g}")) if value else "0"

@@ -1,4 +1,4 @@
-"""The report of a study: one self-contained page."""
+"""The page that reports a study."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 from optbench import __version__
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
-from optbench.html.page_shell import shell
+from optbench.files import write_whole
+from optbench.html.page import footer, hint, page, section, titled_figure
 from optbench.report import solver_charts
 from optbench.report.failures import failures
-from optbench.report.gathered import Caveat, StudyReport, caveats, gather
+from optbench.report.formatting import counted, unbroken
 from optbench.report.instance_section import instances
 from optbench.report.operation_section import operations
 from optbench.report.provenance import meanings, provenance
 from optbench.report.ranking import claims_section, gates_section, ranking
+from optbench.report.study_report import Caveat, StudyReport, caveats, gather
 from optbench.report.study_verdict import verdict
-from optbench.report.words import counted, unbroken
-from optbench.store.run_store import Store, write_whole
+from optbench.store.run_store import Store
 from optbench.study.planning import Plan
 
 REPORT = "report.html"
-PACKAGE = "optbench.report"
-# Remarks before the verdict; a study may contradict itself a thousand times.
+# Most caveats shown before the verdict.
 MOST_CAVEATS = 12
 DOTS = (
     f"A dot is an instance, the large mark the mean, the bar its 95 % interval; a cross has no gap and counts as 100 %. Of more "
@@ -39,13 +39,13 @@ CURVES = (
 def write_report(plan: Plan, store: Store | None = None, path: Path | None = None, linked: bool = True) -> Path:
     """Write the report of a study, by default beside its plans; returns where it went.
 
-    ``linked``: with links to the cells' files, which lead nowhere once the page is taken away from the store.
+    ``linked``: with links to the cells' files, which break when the page leaves the store.
     """
     return write(gather(plan, store or Store()), path, linked)
 
 
 def write(report: StudyReport, path: Path | None = None, linked: bool = True) -> Path:
-    """Write what is gathered already."""
+    """Write the page of a report that has been gathered."""
     target = path or report.folder / REPORT
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, render(report, target if linked else None).encode("utf-8", "replace"))
@@ -53,7 +53,7 @@ def write(report: StudyReport, path: Path | None = None, linked: bool = True) ->
 
 
 def render(report: StudyReport, path: Path | None) -> str:
-    """The page as text; ``path`` is where it will be, None for a page without links to cells' files."""
+    """The page as text, to be written to ``path``; None for a page without links to files."""
     gates, claims = report.judged
     number = {label: k for k, label in enumerate(report.table.labels)}
 
@@ -73,14 +73,14 @@ def render(report: StudyReport, path: Path | None) -> str:
         failures(report, href),
         instances(report, href),
         provenance(report),
-        f"<footer>optbench {escape(__version__)}  ·  {escape(report.name)} {report.plan.study.config_hash[:12]}</footer>",
+        footer(f"optbench {__version__}", f"{report.name} {report.plan.study.config_hash[:12]}"),
         '<dialog id="cell" aria-labelledby="cell-title"></dialog>',
     ]
-    return shell(f"{report.name}: report", body, PACKAGE, ("report.css", "report.js"))
+    return page(f"{report.name}: report", body, __package__, ("report.css", "report.js"))
 
 
 def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
-    """The question, the answer, and what must be known before believing it."""
+    """The question, the answer, and the caveats."""
     first, *rest = verdict(report)
     also = "".join(f"<li>{unbroken(words)}</li>" for words in rest)
     held = [
@@ -91,7 +91,7 @@ def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[Cl
     remarks = caveats(report)
     banners = "".join(map(_banner, remarks[:MOST_CAVEATS]))
     more = len(remarks) - MOST_CAVEATS
-    hidden = f'<p class="caveat">and {more:,} more such remarks</p>' if more > 0 else ""
+    hidden = f'<p class="caveat">and {more:,} more caveats</p>' if more > 0 else ""
     facts = "  ·  ".join([*_facts(report), *held])
     return (
         f'<header><h1>{escape(report.name)}</h1><p class="question">{escape(report.plan.study.question)}</p>'
@@ -106,7 +106,7 @@ def _banner(caveat: Caveat) -> str:
 
 
 def _coded(words: str) -> str:
-    """Text with its commands, which stand between backquotes, as such."""
+    """Escaped text in which commands between backquotes are marked as code."""
     parts = escape(words).split("`")
     return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
 
@@ -124,23 +124,16 @@ def _facts(report: StudyReport) -> list[str]:
 def _ranking(report: StudyReport, number: dict[str, int]) -> str:
     if not report.summaries:
         return ""
-    head = '<div class="head"><h2>Ranking</h2><span class="hint">means over instances, small: 95 % intervals</span></div>'
-    return f'<section id="ranking">{head}{ranking(report, number)}{meanings()}</section>'
+    aside = hint("means over instances, small: 95 % intervals")
+    return section("Ranking", ranking(report, number), meanings(), id="ranking", aside=aside)
 
 
 def _charts(report: StudyReport, number: dict[str, int]) -> str:
     if not report.ranked:
         return ""
     parts = [
-        _figure("Gaps", solver_charts.gaps(report, number), DOTS),
-        _figure("Performance profile", solver_charts.profile(report, number), CURVES),
-        _figure("Gap against time", solver_charts.time_against_gap(report, number), "Lower and further left is better."),
+        titled_figure("Gaps", solver_charts.gaps(report, number), DOTS),
+        titled_figure("Performance profile", solver_charts.profile(report, number), CURVES),
+        titled_figure("Gap against time", solver_charts.time_against_gap(report, number), "Lower and further left is better."),
     ]
     return f'<section id="charts">{"".join(parts)}</section>'
-
-
-def _figure(name: str, chart: str, note: str) -> str:
-    if not chart:
-        return ""
-    image = f'<div class="scroll" tabindex="0">{chart}</div>'
-    return f'<figure><figcaption><h2>{name}</h2></figcaption>{image}<p class="note">{note}</p></figure>'

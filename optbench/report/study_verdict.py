@@ -1,4 +1,4 @@
-"""The verdict in words: who is best, by how much, what of it is proven, and what a simple rule does as well."""
+"""The verdict of a report in sentences: the best solver, distances, proofs, simple rules."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from optbench.evaluate.scores import Score
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary, difference
-from optbench.report.gathered import StudyReport
-from optbench.report.words import counted, figures, listed, percent, points, with_interval
+from optbench.report.formatting import counted, figures, listed, percent, points, with_interval
+from optbench.report.study_report import StudyReport
 
 # Solvers named one by one in a sentence.
 MOST_NAMED = 4
 
 
 def verdict(report: StudyReport) -> list[str]:
-    """Sentences, the answer first; each can be read off the tables."""
+    """The sentences, with the answer first; the tables of the report support each of them."""
     ranked = report.ranked
     if not ranked:
         return ["Nothing has run yet."]
@@ -37,7 +37,7 @@ def _best(report: StudyReport) -> str:
     within = f"on average within {with_interval(first.study_gap)} of the best bounds {where}"
     if first.optimal == first.compared:
         within = f"proven optimal {where}"
-    level = [first.label, *(each.label for each in others if each.rpd is not None and _level(each))]
+    level = [first.label, *(each.label for each in others if each.rpd is not None and _is_level(each))]
     if not others:
         return f"{first.label}: its schedules are {within}."
     if first.study_gap.count == 1:
@@ -50,13 +50,13 @@ def _best(report: StudyReport) -> str:
 
 
 def _closest(report: StudyReport, score: Score) -> str:
-    """The answer where the study says what it ranks by."""
+    """The answer of a study that ranks by a formula of its own."""
     first, *others = report.ranked
     if first.score is None:
         return f"No solver has a value of {score.source}, by which this study ranks."
     shown = with_interval if score.is_share else figures
     value = f"{shown(first.score)} on average over {counted(first.score.count, 'instance')}"
-    level = [first.label, *(each.label for each in others if each.score is not None and not each.unscored and _level(each))]
+    level = [first.label, *(each.label for each in others if each.score is not None and not each.unscored and _is_level(each))]
     if len(level) > 1:
         return f"By {score.words}, {_named(level)} cannot be told apart; {first.label}, first by mean, is at {value}."
     last = next((each for each in reversed(others) if each.score is not None and not each.unscored), None)
@@ -68,23 +68,23 @@ def _named(names: list[str]) -> str:
     return listed(names) if len(names) <= MOST_NAMED else f"{listed(names[:MOST_NAMED])}, and {len(names) - MOST_NAMED} more"
 
 
-def _level(summary: Summary) -> bool:
-    """Whether a solver cannot be told from the first: the interval of their difference holds zero, or is of too few values."""
+def _is_level(summary: Summary) -> bool:
+    """Whether a solver is not significantly different from the first."""
     return summary.behind is None or not summary.behind.known or not summary.behind.apart_from_zero
 
 
 def _behind(report: StudyReport) -> Iterator[str]:
-    """How far the others are behind."""
+    """The distances of the other solvers from the first."""
     others = [each for each in report.ranked[1:] if each.rpd is not None and not each.unscored]
     same = [each.label for each in others if each.behind is not None and (each.behind.low, each.behind.high) == (0, 0)]
-    level = [each for each in others if _level(each) and each.label not in same]
-    worse = [each for each in others if not _level(each)]
+    level = [each for each in others if _is_level(each) and each.label not in same]
+    worse = [each for each in others if not _is_level(each)]
     if same:
         yield f"{_named([report.ranked[0].label, *same])} have the same {'gaps' if report.score is None else 'values'}."
     if level and any(each.behind is not None and each.behind.known for each in level):
         yield f"The differences may be chance: behind {report.ranked[0].label} are {_distances(report, level)}."
     if worse:
-        last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {_apart(report)(worse[-1].behind)}"
+        last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {_write(report)(worse[-1].behind)}"
         yield f"Clearly behind {report.ranked[0].label} are {_distances(report, worse)}{last}."
     unscored = [each.label for each in report.ranked if each.unscored]
     if unscored and report.score is not None:
@@ -94,17 +94,17 @@ def _behind(report: StudyReport) -> Iterator[str]:
         yield f"Without any schedule: {_named(without)}."
 
 
-def _apart(report: StudyReport) -> Callable[[Estimate | None], str]:
-    """How a difference is written."""
+def _write(report: StudyReport) -> Callable[[Estimate | None], str]:
+    """The function that writes a difference."""
     return points if report.score is None or report.score.is_share else figures
 
 
 def _distances(report: StudyReport, found: list[Summary]) -> str:
-    return ", ".join(f"{each.label} by {_apart(report)(each.behind)}" for each in found[:MOST_NAMED])
+    return ", ".join(f"{each.label} by {_write(report)(each.behind)}" for each in found[:MOST_NAMED])
 
 
 def _proven(report: StudyReport) -> Iterator[str]:
-    """Of how many instances the optimum is known, and how often the first reaches it."""
+    """The number of instances with a proven optimum, and how often the first solver reaches it."""
     first = report.ranked[0]
     instances = {row.cell.instance_hash for row in report.table.rows if row.record is not None}
     proven = len(instances & report.table.proven)
@@ -121,7 +121,7 @@ def _proven(report: StudyReport) -> Iterator[str]:
 
 
 def _trusted(report: StudyReport) -> Iterator[str]:
-    """Whose bounds count without a certificate."""
+    """The solvers whose bounds count without a certificate."""
     trust = report.plan.study.trust
     if trust:
         what = "whose bounds count" if len(trust) == 1 else "each of whose bounds counts"
@@ -140,7 +140,7 @@ def _failures(report: StudyReport) -> Iterator[str]:
 
 
 def _infeasible(report: StudyReport) -> Iterator[str]:
-    """Instances without a schedule: certified, or on the word of a solver that no schedule refutes."""
+    """Instances without a schedule, either certified or claimed by a solver and not refuted."""
     claims = [(row, row.record.infeasibility or {}) for row in report.table.rows if row.record and row.state == "infeasible"]
     certain = {row.cell.instance_hash for row, claim in claims if claim.get("proof", "solver") != "solver"}
     if certain:
@@ -153,7 +153,7 @@ def _infeasible(report: StudyReport) -> Iterator[str]:
 
 
 def _rules(report: StudyReport) -> Iterator[str]:
-    """Methods that do no better than a simple rule, learned ones first."""
+    """The methods that do no better than a simple rule, learned ones first."""
     ranked = report.ranked
     rule = next((each for each in ranked if each.label in report.rules), None)
     if rule is None:
@@ -173,13 +173,13 @@ def _rules(report: StudyReport) -> Iterator[str]:
 
 
 def _beaten(report: StudyReport, rule: str, other: str) -> bool:
-    """Whether the rule is ahead by more than chance."""
+    """Whether the rule is significantly better."""
     found = difference(report.rows[other], report.rows[rule], lambda row: report.merit(row))
     return found is not None and found.apart_from_zero and found.low > 0
 
 
 def _unbounded(report: StudyReport) -> str:
-    """Where no instance has a bound, ranks are all there is."""
+    """The answer where no instance has a bound, so that only ranks and objectives compare."""
     ranked = sorted(report.ranked, key=lambda each: each.rank if each.rank is not None else float("inf"))
     first = ranked[0]
     words = "No instance has a lower bound, so nothing is proven and every gap counts as 100 %"

@@ -19,11 +19,12 @@ from typing import Any
 
 from optbench.compiling.compiled import write_caches_beneath
 from optbench.errors import FileFormatError, OptbenchError
+from optbench.plugins.discovery import problem_named_by
 from optbench.sandbox import landlock
 from optbench.sandbox.job_folder import UnreadableFileError, read_bounded_file
 from optbench.sandbox.trial_import import PATIENCE_S, end_with_parent, try_imports, users_plugins
 from optbench.study.declared import Study
-from optbench.study.instance_sources import generator_of, source_digest
+from optbench.study.instance_sources import source_digest
 from optbench.study.study_file import naming, read, read_file
 
 READ = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
@@ -66,7 +67,7 @@ def read_in_child(name: str, folder: str, parent: int) -> None:
         path, table = read_file(name)
         with naming(path):
             study = read(table, path)
-        generated = [target for target in study.problems if generator_of(target) is not None]
+        generated = [target for target in study.problems if problem_named_by(target) is not None]
         answer = {"study": study.to_dict(), "sources": {target: source_digest(target) for target in generated}}
     except OptbenchError as error:
         answer = {"error": str(error)}

@@ -13,11 +13,12 @@ from typing import Literal
 from optbench.execute.base import Executor, Job
 from optbench.execute.local import LocalExecutor
 from optbench.execute.on_demand import OnDemandExecutor
+from optbench.files import write_whole
 from optbench.run.instance_cache import make_instances
 from optbench.run.judge import judge, kept_files
 from optbench.sandbox.job_folder import remove_folder
 from optbench.store.records import Record
-from optbench.store.run_store import Store, write_whole
+from optbench.store.run_store import Store
 from optbench.study.cells import Cell
 from optbench.study.declared import Study
 from optbench.study.instance_sources import MadeInstance

@@ -14,8 +14,8 @@ from typing import Any
 
 from optbench.sandbox import capabilities, landlock, process_tree, ps, seccomp
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
+from optbench.units import BYTES_PER_MB
 
-MB = 1 << 20
 # A file of a cell may not grow beyond this.
 MAX_FILE_MB = 1024
 # Hard limits behind the polled ones: the requested address space may exceed the memory used, and a
@@ -72,10 +72,10 @@ def confine(confinement: Confinement, parent: int) -> None:
 def _limit(confinement: Confinement) -> None:
     data = process_tree.data_size_mb(os.getpid()) + max(DATA_SHARE * confinement.memory_mb, confinement.memory_mb + DATA_MB)
     _lower(resource.RLIMIT_CORE, 0)
-    _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * MB)
+    _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * BYTES_PER_MB)
     _lower(resource.RLIMIT_CPU, int(confinement.cpu_s) + CPU_GRACE_S)
     if IS_LINUX:
-        _lower(resource.RLIMIT_DATA, int(data * MB))
+        _lower(resource.RLIMIT_DATA, int(data * BYTES_PER_MB))
     if confinement.user_threads is not None:
         _lower(resource.RLIMIT_NPROC, confinement.user_threads)
 

@@ -10,6 +10,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from optbench.units import DAY_S, KB_PER_MB
+
 
 @dataclass(frozen=True)
 class ProcessUsage:
@@ -67,7 +69,7 @@ def usage(pid: int) -> ProcessUsage | None:
     row = rows().get(pid)
     if row is None or row.state.startswith("Z"):
         return None
-    return ProcessUsage(pid, seconds(row.cpu), row.rss_kb / 1024, 1)
+    return ProcessUsage(pid, seconds(row.cpu), row.rss_kb / KB_PER_MB, 1)
 
 
 def seconds(text: str) -> float:
@@ -76,4 +78,4 @@ def seconds(text: str) -> float:
     total = 0.0
     for part in clock.split(":"):
         total = total * 60 + float(part)
-    return total + 86400 * int(days or 0)
+    return total + DAY_S * int(days or 0)

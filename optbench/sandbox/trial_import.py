@@ -16,6 +16,7 @@ from typing import Any
 
 from optbench.errors import OptbenchError
 from optbench.plugins.discovery import Kind, PluginError, load_class, located
+from optbench.plugins.specs import name_of
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.workspace import FOLDERS, checkout
 
@@ -84,7 +85,7 @@ def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
         entries = [*_listed(table.get(field)), *_listed(search.get(field)), *_listed([search[key]] if key in search else [])]
         for entry in entries:
             spec = entry.get(key) if isinstance(entry, Mapping) else entry
-            name = str(spec).partition(":")[0].partition("[")[0].strip()
+            name = name_of(str(spec))
             paths = located(kind).get(name, [])
             if paths and not is_part_of_optbench(paths[0]):
                 yield kind, name

@@ -23,6 +23,7 @@ from typing import Any
 
 from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.errors import OptbenchError
+from optbench.files import write_whole
 from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
 from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_dict
 from optbench.model.instance import Instance
@@ -297,15 +298,3 @@ def _value(values: Any) -> Any:
     if any(value is None for value in known):
         return None
     return known[0] if len(known) == 1 else known
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from optbench.errors import OptbenchError
+from optbench.files import write_whole
 from optbench.model.files.instance_json import instance_from_dict
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
 from optbench.sandbox.job_folder import read_bounded_file
 from optbench.store.locks import exclusive_lock, study_lock, work_folder
 from optbench.store.migration import is_current, mark_current, migrate
-from optbench.store.migration import write_whole as write_whole
 from optbench.store.record_index import Records
 from optbench.store.records import Record
 from optbench.workspace import store

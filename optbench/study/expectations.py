@@ -11,11 +11,12 @@ from typing import Any
 from optbench.errors import FileFormatError, OptbenchError, nearest
 from optbench.plugins.discovery import names as plugin_names
 from optbench.study.declared import BEST, Claim, SolverEntry, Study
-from optbench.study.fields import known_keys, real, refuse, tables, text
+from optbench.study.fields import real, refuse, tables, text
 from optbench.study.formula_binding import Formula, cell_number, condition, number
 from optbench.study.formula_errors import FormulaError
 from optbench.study.formula_names import Scope, probable_name
 from optbench.study.formula_syntax import Node, Number, Unary, parse
+from optbench.typed_values import check_keys
 
 CLAIM_KEYS = ("text", "source", "paper", "ours", "better", "tolerance", "bound")
 BETTER = ("lower", "higher", "equal")
@@ -132,7 +133,7 @@ def read_trust(value: Any, solvers: Sequence[SolverEntry]) -> tuple[str, ...]:
 
 
 def _claim(table: Mapping[str, Any], field: str) -> Claim:
-    known_keys(table, CLAIM_KEYS, f"{field}.")
+    check_keys(table, CLAIM_KEYS, within=f"{field}.")
     for key in ("text", "source", "paper", "ours"):
         if key not in table:
             raise FileFormatError(f"{field}.{key} is missing; a claim has text, source, paper (the figure) and ours (a formula)")

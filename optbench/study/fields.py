@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from optbench.errors import FileFormatError, OptbenchError, nearest
+from optbench.errors import FileFormatError, OptbenchError
 from optbench.plugins import specs
+from optbench.typed_values import is_number
+from optbench.units import KB_PER_MB
 
 # Units in MB of 1,024 × 1,024 bytes, as ``peak_memory_mb`` is measured, with or without an i.
-MEMORY_MB = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0, "TB": 1024.0**2}
+MEMORY_MB = {"KB": 1 / KB_PER_MB, "MB": 1.0, "GB": float(KB_PER_MB), "TB": float(KB_PER_MB**2)}
 _MEMORY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)")
 NO_LIMIT = "none"
 # Limit for threads and repetitions; a larger number is a mistake.
@@ -21,6 +23,7 @@ MOST = 1_000_000
 
 
 def refuse(field: str, value: Any, allowed: str) -> NoReturn:
+    """As of any value, but in full: what stands in a study file is short."""
     raise FileFormatError(f"{field} is {shown(value)}; it must be {allowed}")
 
 
@@ -28,14 +31,6 @@ def shown(value: Any, most: int = 120) -> str:
     """Return a value as received, in one line."""
     words = repr(value)
     return words if len(words) <= most else f"{words[:most]}..."
-
-
-def known_keys(table: Mapping[str, Any], allowed: Iterable[str], where: str) -> None:
-    """Refuse the first unknown key; ``where`` is the field of the table with a dot, or empty."""
-    allowed = list(allowed)
-    for key in table:
-        if key not in allowed:
-            raise FileFormatError(f"unknown key {where + key!r}; {nearest(key, allowed)}")
 
 
 def text(value: Any, field: str, allowed: str = "text") -> str:
@@ -52,7 +47,7 @@ def whole(value: Any, field: str, least: int, from_text: bool = True) -> int:
             number = int(value)
         except ValueError:
             number = None
-    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MOST:
+    if not is_number(number) or not isinstance(number, int) or not least <= number <= MOST:
         refuse(field, value, f"a whole number from {least} to {MOST:,}")
     return number
 
@@ -60,7 +55,7 @@ def whole(value: Any, field: str, least: int, from_text: bool = True) -> int:
 def real(value: Any) -> float:
     """Return a number as a float; NaN for anything else, or a number that is too large for a float.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    if not is_number(value) and not isinstance(value, str):
         return math.nan
     try:
         return float(value)
@@ -100,7 +95,7 @@ def is_none(value: Any) -> bool:
 def memory(value: Any, field: str) -> float:
     """Return MB, above 0."""
     allowed = "an amount of memory above 0, such as 4GB or 500MB; a bare number is in MB"
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    if not is_number(value) and not isinstance(value, str):
         refuse(field, value, allowed)
     match = _MEMORY.fullmatch(str(value).strip())
     factor = None if match is None else MEMORY_MB.get(match[2].upper().replace("IB", "B") or "MB")

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from optbench.errors import nearest
-from optbench.plugins.specs import SECONDS
 from optbench.study.formula_errors import FormulaError
+from optbench.units import KB_PER_MB, SECONDS_PER
 
 MAX_LENGTH = 1000
 # Factors of units: seconds for times, as in metrics; megabytes for memory; a per cent is a
 # hundredth.
-UNITS = {**SECONDS, "%": 0.01, "MB": 1.0, "GB": 1024.0}
+UNITS = {**SECONDS_PER, "%": 0.01, "MB": 1.0, "GB": float(KB_PER_MB)}
 KEYWORDS = ("and", "or", "not")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _UNIT = re.compile(r"[A-Za-z_]\w*|\s*%", re.ASCII)

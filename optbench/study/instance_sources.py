@@ -9,7 +9,6 @@ files that its parameters name, and the seed; for a file its content.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,8 +17,9 @@ from typing import Any
 from optbench import __version__
 from optbench.data import data_path, data_sets
 from optbench.errors import OptbenchError
+from optbench.files import write_whole
 from optbench.plugins import specs
-from optbench.plugins.discovery import load_problem, names
+from optbench.plugins.discovery import load_problem, names, problem_named_by
 from optbench.study.canonical import digest
 from optbench.study.code_version import code_hash, contents_of, file_hash
 from optbench.study.declared import known_fields
@@ -51,7 +51,7 @@ def source_keys(
         base = known[target] if target in known else source_digest(target)
         for seed in seeds:
             # A file does not depend on the seed.
-            key = digest([base, seed]) if problem_name(target) in generated else base
+            key = digest([base, seed]) if specs.name_of(target) in generated else base
             out[target, seed] = key[:KEY_DIGITS]
     return out
 
@@ -60,7 +60,7 @@ def source_digest(target: str) -> str:
     """Return a digest of what determines a target's instances except the seed. An invalid target
     gets one too; making it raises the error.
     """
-    name = generator_of(target)
+    name = problem_named_by(target)
     try:
         content = _of_file(target) if name is None else _of_problem(target, name)
     except (OptbenchError, OSError, TypeError) as error:
@@ -76,18 +76,6 @@ def _of_problem(target: str, name: str) -> dict[str, Any]:
 def _of_file(target: str) -> dict[str, Any]:
     path = data_path(target) if is_public(target) else Path(target)
     return {"file": file_hash(path), "name": path.name}  # the name is part of the instance
-
-
-def generator_of(target: str) -> str | None:
-    """Return the problem that generates instances of a target; None for files and public instances.
-    """
-    name = problem_name(target)
-    return name if name in names("problem") else None
-
-
-def problem_name(target: str) -> str:
-    """Return the name in a spec: ``gpu_dag`` of ``gpu_dag:tasks=20``."""
-    return target.partition(":")[0].partition("[")[0].strip()
 
 
 def is_public(target: str) -> bool:
@@ -112,10 +100,7 @@ def write_note(folder: Path, key: str, made: MadeInstance) -> None:
     """
     if made.instance_hash is None:
         return
-    path = _note_file(folder, key)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(made)), encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(_note_file(folder, key), json.dumps(asdict(made)))
 
 
 def _note_file(folder: Path, key: str) -> Path:

@@ -14,11 +14,11 @@ from optbench.data import DataError, DataFile, data_path, data_sets, locate
 from optbench.data.registry import remedy
 from optbench.errors import FileFormatError, OptbenchError, UnknownNameError, nearest
 from optbench.plugins import specs
-from optbench.plugins.discovery import load_class, load_problem, names
+from optbench.plugins.discovery import load_class, load_problem, names, problem_named_by
 from optbench.study.canonical import canonical
 from optbench.study.fields import elements, shown, text
 from optbench.study.grids import expand_grid, spec_text
-from optbench.study.instance_sources import generator_of, is_public, problem_name
+from optbench.study.instance_sources import is_public
 
 EXAMPLE = '["gpu_dag:tasks=20", "jobshop/ft06", "mine/*.json"]'
 GLOB = frozenset("*?[")
@@ -51,7 +51,7 @@ def targets_of(spec: str, folder: Path) -> list[str]:
     """Return what one entry stands for: specs with their grids expanded, names of public instances,
     absolute paths of files.
     """
-    name = generator_of(spec)
+    name = problem_named_by(spec)
     if name is not None:
         return _specs(spec, name)
     if is_glob(spec):
@@ -80,12 +80,12 @@ def _is_file(path: Path) -> bool:
 
 
 def is_glob(spec: str) -> bool:
-    return generator_of(spec) is None and bool(GLOB & set(spec))
+    return problem_named_by(spec) is None and bool(GLOB & set(spec))
 
 
 def identity(target: str) -> str:
     """Return the same text for targets with the same instances."""
-    name = generator_of(target)
+    name = problem_named_by(target)
     return target if name is None else canonical([name, specs.values_of(load_problem(target))])
 
 
@@ -140,7 +140,7 @@ def natural(name: str) -> list[tuple[bool, int, str]]:
 
 def _no_target(spec: str, path: Path) -> OptbenchError:
     """Explain why an entry is not a target: a missing file or an unknown name."""
-    name = problem_name(spec)
+    name = specs.name_of(spec)
     if any(mark in name for mark in "./\\"):
         words = f"no such file: {path.absolute()}; paths are relative to the study file"
         folder = spec.partition("/")[0]

@@ -16,8 +16,9 @@ from optbench.plugins.discovery import load_class, make
 from optbench.plugins.params import PARAMS
 from optbench.study.canonical import canonical
 from optbench.study.declared import BEST, CellBudget, SolverEntry
-from optbench.study.fields import duration, elements, is_none, known_keys, limit, memory, positive, refuse, text, whole
+from optbench.study.fields import duration, elements, is_none, limit, memory, positive, refuse, text, whole
 from optbench.study.grids import expand_grid, spec_text
+from optbench.typed_values import check_keys
 from optbench.workspace import activate
 
 EXAMPLE = '["cpsat:time_limit=10s", "heft"]'
@@ -59,7 +60,7 @@ def entries_of(spec: str, defaults: Budgets | None = None) -> list[SolverEntry]:
 
 def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_EntryDraft]:
     if isinstance(entry, Mapping):
-        known_keys(entry, TABLE_KEYS, f"{field}.")
+        check_keys(entry, TABLE_KEYS, within=f"{field}.")
         if "solver" not in entry:
             raise FileFormatError(f'{field}.solver is missing; write {{ name = "tuned", solver = "heft" }}')
         spec, where = text(entry["solver"], f"{field}.solver"), f"{field}.solver"
@@ -76,7 +77,7 @@ def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_EntryDraft]:
         raise FileFormatError(f"{where}: {error}") from None
     if label is not None and len(grid) > 1:
         many = f"the solver's lists make {len(grid)} configurations"
-        raise FileFormatError(f"{field}.name is {label!r}, but {many}; a name is for one configuration")
+        raise FileFormatError(f"{field}.name is {label!r}, but {many}; a name is for one configuration configuration")
     return [_draft(field, where, name, each, label, given, defaults) for each in grid]
 
 

@@ -23,11 +23,12 @@ from optbench.study.expectations import (
     read_reference,
     read_trust,
 )
-from optbench.study.fields import known_keys, refuse, whole
+from optbench.study.fields import refuse, whole
 from optbench.study.instance_targets import read_targets
 from optbench.study.solver_entries import BUDGET_KEYS, bound_limit, read_entries
 from optbench.study.tune_section import read_tune, with_budget
 from optbench.study.tuned_parameters import warn_of_tuned_on
+from optbench.typed_values import check_keys
 
 KEYS = (
     "question",
@@ -81,7 +82,7 @@ def read_file(name: str | Path) -> tuple[Path, Mapping[str, Any]]:
 
 def read(table: Mapping[str, Any], path: Path) -> Study:
     """Return the study that a table declares; files are relative to ``path``."""
-    known_keys(table, KEYS, "")
+    check_keys(table, KEYS)
     for key in ("problems", "solvers"):
         if key not in table:
             raise FileFormatError(f"{key} is missing: a study names its problems and its solvers")

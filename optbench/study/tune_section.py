@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 from optbench.errors import FileFormatError, OptbenchError, nearest
 from optbench.plugins import specs
-from optbench.plugins.discovery import load_class, names
+from optbench.plugins.discovery import load_class, problem_named_by
 from optbench.study.formula_binding import condition, number
 from optbench.study.formula_errors import FormulaError
 from optbench.study.formula_names import Scope
 from optbench.study.solver_entries import BUDGET_KEYS, entries_of
+from optbench.typed_values import check_keys
 
 KEYS = (
     "solver",
@@ -125,14 +126,12 @@ def read_tune(
     """
     if not isinstance(table, Mapping):
         raise FileFormatError(f"tune is {table!r}; it must be a table, [tune]")
-    for key in table:
-        if key not in KEYS:
-            raise FileFormatError(f"tune: unknown key {key!r}; {nearest(key, KEYS)}")
+    check_keys(table, KEYS, "tune: ")
     for key in ("solver", "space", "seeds"):
         if key not in table:
             raise FileFormatError(f"tune.{key} is missing")
     try:
-        load_class("solver", _name(_text(table, "solver")))
+        load_class("solver", specs.name_of(_text(table, "solver")))
     except OptbenchError as error:
         raise FileFormatError(f"tune.solver: {error}") from None
     goals = (*_goals(table, "minimize"), *_goals(table, "maximize"))
@@ -142,7 +141,7 @@ def read_tune(
     own = _texts(table, "problems") if "problems" in table else None
     section = TuneSection(
         solver=_text(table, "solver"),
-        space=_space(table["space"], _name(_text(table, "solver")), own or tuple(problems)),
+        space=_space(table["space"], specs.name_of(_text(table, "solver")), own or tuple(problems)),
         goals=goals,
         seeds=_seeds(table, "seeds"),
         validation=_seeds(table, "validation") if "validation" in table else None,
@@ -209,7 +208,7 @@ def _check(section: TuneSection, seeds: Sequence[int], problems: Sequence[str]) 
         )
     report = section.validation if section.validation is not None else tuple(seeds)
     shared = sorted(set(section.seeds) & set(report))
-    generated = [spec for spec in section.problems or problems if _name(spec) in names("problem")]
+    generated = _generators(section.problems or problems)
     if shared and generated:
         what = "tune.validation" if section.validation is not None else "the study's seeds"
         raise FileFormatError(
@@ -242,9 +241,7 @@ def _axis(key: str, entry: Any, solver: str, problems: Sequence[str]) -> SpaceAx
         raise FileFormatError(f"{where} is {entry!r}; write {allowed}")
     kinds = [kind for kind in KINDS if kind in entry]
     words = KINDS if kinds == ["choice"] else (*KINDS, "log", "step")
-    for word in entry:
-        if word not in words:
-            raise FileFormatError(f"{where}: unknown key {word!r}; {nearest(word, words)}")
+    check_keys(entry, words, f"{where}: ")
     if len(kinds) != 1:
         raise FileFormatError(f"{where} has {' and '.join(kinds) or 'no range'}; it takes one of float, int and choice")
     axis = _choice(key, where, entry["choice"]) if kinds == ["choice"] else _range(key, where, kinds[0], entry)
@@ -306,12 +303,9 @@ def _check_field(axis: SpaceAxis, kind: Any, plugin: str, where: str) -> None:
 
 
 def _generators(problems: Sequence[str]) -> list[str]:
-    known = names("problem")
-    return list(dict.fromkeys(_name(spec) for spec in problems if _name(spec) in known))
-
-
-def _name(spec: str) -> str:
-    return spec.partition(":")[0].partition("[")[0].strip()
+    """Names of the problems that make instances, each once."""
+    found = map(problem_named_by, problems)
+    return list(dict.fromkeys(name for name in found if name is not None))
 
 
 def _goals(table: Mapping[str, Any], key: str) -> tuple[Goal, ...]:

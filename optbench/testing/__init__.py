@@ -1,11 +1,12 @@
-"""What plug-in authors test with: conformance suites to inherit, hand-solved cases, ``assert_gap``.
+"""Tools to test plug-ins: conformance suites to inherit, hand-solved cases, and ``assert_gap``.
 
     from optbench.testing import SolverConformance
 
     class TestMine(SolverConformance):
         solver = "mine"
 
-A policy inherits ``PolicyConformance`` instead, which tries in addition whether it reads the future.
+Tests of a policy inherit ``PolicyConformance`` instead, which also checks that it does not use
+future arrivals.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Bad files made by hand, each with the exit code that ``optbench convert`` must have on it, and some good ones."""
+"""Files with known mistakes, and some valid ones, each with the exit code of ``optbench convert``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optbench.testing.inputs import originals
 TEXTS = originals()
 JOB_SHOP, NATIVE, LOG, WORKFLOW = (TEXTS[name] for name in ("jobshop", "optbench", "sacct", "wfformat"))
 HUGE_BYTES = 200 << 20
-# A job that runs and runs.
+# A job that has not ended.
 LOG_HEAD, LOG_ROW = b"JobID|Start|End|AllocTRES\n", b"100|2024-03-01T00:00:00|Unknown|billing=4,cpu=4,gres/gpu:a100=4,mem=64G\n"
 
 
@@ -35,7 +35,7 @@ def written(data: str | bytes) -> Callable[[Path], None]:
 
 
 def native(*keys: str | int, value: Any) -> Callable[[Path], None]:
-    """The native file with one value changed; a key that is not there is added."""
+    """The native file with one value changed; a missing key is added."""
     data = json.loads(NATIVE)
     part = data
     for key in keys[:-1]:
@@ -45,13 +45,13 @@ def native(*keys: str | int, value: Any) -> Callable[[Path], None]:
 
 
 def changed(text: str, old: str, new: str) -> Callable[[Path], None]:
-    """The text with something replaced, which must be there."""
+    """Replace a part of the text, which must occur in it."""
     assert old in text, old
     return written(text.replace(old, new))
 
 
 def repeated(head: bytes, body: bytes, size: int = HUGE_BYTES) -> Callable[[Path], None]:
-    """So many bytes of the same."""
+    """A number of equal bytes."""
 
     def make(path: Path) -> None:
         block = body * ((1 << 20) // len(body))

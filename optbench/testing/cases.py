@@ -1,4 +1,4 @@
-"""Small instances with an optimum derived by hand, one or two features each: what every solver is tried on."""
+"""Small instances with an optimum derived by hand, one or two features each, to test every solver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Case:
         return self.make()
 
     def make(self) -> Instance:
-        """The instance once more."""
+        """Make another instance."""
         declared = self.declare()
         return declared.build() if isinstance(declared, Model) else declared
 
@@ -182,7 +182,7 @@ def interrupted() -> Model:
 
 
 def far_away() -> Instance:
-    """x is 1 s away and works for 4 s, y is 3 s away and works for 1 s: 3 + 1 = 4."""
+    """Pool x has a latency of 1 s and takes 4 s, y has 3 s and takes 1 s: 3 + 1 = 4."""
     m = Model("far away")
     x, y = m.pool("x"), m.pool("y")
     m.task(modes=[m.mode(x, time_s=4), m.mode(y, time_s=1)])
@@ -191,7 +191,7 @@ def far_away() -> Instance:
 
 
 def taken_away() -> Instance:
-    """Of 4 s of work, 1 s is done before the device is away from 1 to 3: 0–1 and 3–6."""
+    """Of 4 s of work, 1 s is done before the device fails from 1 to 3: 0–1 and 3–6."""
     m = Model("taken away", time="seconds", preemptive=True)
     m.task(modes=[m.mode(m.pool("gpu"), time_s=4)])
     m.minimize(makespan_s=1.0)
@@ -200,9 +200,10 @@ def taken_away() -> Instance:
 
 
 def never_closed() -> Instance:
-    """Two tasks of 3 units, each 10 J and 1 s, and 5 W of rest in the other 4 of 10 s: (60 + 20) / 6 J per unit.
+    """Two tasks of 3 units, each 10 J and 1 s, and 4 idle seconds at 5 W: (60 + 20) / 6 J per unit.
 
-    One task alone leaves 7 s of rest for 3 units, (30 + 35) / 3; a part of a task is worse than the whole of it.
+    One task alone leaves 7 idle seconds for 3 units, (30 + 35) / 3; a part of a task is worse than
+    the whole task.
     """
     m = Model("never closed", time="seconds", horizon_s=10)
     gpu = m.pool("gpu", idle_w=5)
@@ -222,7 +223,7 @@ def too_tight() -> Model:
 
 
 def crowd(tasks: int) -> Model:
-    """Tasks on three pools, many of them alike: a dozen has ties for determinism, eighty are work for a time limit."""
+    """Tasks on three pools, many of them equal: twelve have ties, eighty take longer than a limit."""
     m = Model("crowd")
     pools = [m.pool(name, count=2) for name in ("x", "y", "z")]
     for i in range(tasks):

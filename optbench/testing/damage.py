@@ -1,4 +1,4 @@
-"""Damage files the way disks, editors and people do, by a seed: what a reader must survive with one clear message."""
+"""Random damage of files, as by disks and editors; a reader must refuse it with one clear message."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def swap_tokens(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def change_number(data: bytes, rng: np.random.Generator) -> bytes:
-    """Another value, or the same plus or minus one."""
+    """Replace a number by another value, or add or subtract one."""
     numbers = list(NUMBER.finditer(data))
     if not numbers:
         return data
@@ -60,7 +60,7 @@ def change_number(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def change_word(data: bytes, rng: np.random.Generator) -> bytes:
-    """A letter of a word, which makes keys and titles unknown."""
+    """Change a letter of a word, which makes keys and titles unknown."""
     words = list(WORD.finditer(data))
     if not words:
         return data
@@ -107,7 +107,7 @@ def noise(data: bytes, rng: np.random.Generator) -> bytes:
     return data[:at] + rng.bytes(int(rng.integers(1, 64))) + data[at + 1 :]
 
 
-# Those that make the most of a format's structure stand more than once.
+# Operations that depend on the format's structure are listed more than once, to be drawn more often.
 OPERATIONS: tuple[Operation, ...] = (
     flip_bits, truncate, swap_tokens, swap_tokens, change_number, change_number, change_number, change_word, duplicate_line,
     delete_line, swap_lines, delete_block, copy_block, intrude, noise,
@@ -115,7 +115,9 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 def damaged(data: bytes, seed: int) -> tuple[str, bytes]:
-    """What was done, and the data after one to three operations: the same seed, the same damage."""
+    """Damage data by one to three operations; the seed determines them.
+
+    Returns the names of the operations and the damaged data."""
     rng = np.random.default_rng(seed)
     done = []
     for _ in range(int(rng.choice((1, 1, 1, 2, 3)))):

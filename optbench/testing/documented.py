@@ -1,4 +1,4 @@
-"""What a plug-in owes its readers, whatever its kind."""
+"""The check of a plug-in's documentation, for all kinds of plug-ins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from optbench.plugins import discovery, specs
 
 
 def check_documented(kind: discovery.Kind, name: str, cls: type) -> None:
-    """A summary line, and parameters that can be written on the command line as `optbench list` shows them."""
+    """Check the summary line, and that parameters can be written as `optbench list` shows them."""
     summary = discovery.summary_of(cls)
     assert summary, f"{kind} {name!r}: {cls.__name__} needs a docstring; its first line is what `optbench list` shows"
     assert len(summary) <= 160, f"{kind} {name!r}: the first line of the docstring is {len(summary)} characters long"

@@ -1,7 +1,7 @@
-"""Streams of arriving work, and the same streams with another future: what a policy is tried on that must not know it.
+"""Streams of arriving work, and variants of them with another future, to test policies.
 
-Up to a moment both are the same job by job; the jobs that come after it are other ones. Tariffs, the horizon, outages that are
-announced, and how many devices there are stay: these are known beforehand.
+Up to a moment both streams have the same jobs; those that arrive later differ. Tariffs, horizon,
+announced outages and numbers of devices are equal, since policies know them beforehand.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import with_stream
+from optbench.units import HOUR_S
 
-HOUR_S = 3600.0
 JOBS, HOURS = 72, 6.0
-# Shares of the arriving jobs after which the future is another one.
+# Shares of the arriving jobs after which the streams differ.
 MOMENTS = (0.5,)
 
 
 @dataclass(frozen=True)
 class FutureStream:
-    """An instance in which jobs of two kinds arrive at two doors of three sites."""
+    """An instance in which jobs of two kinds arrive at two ingresses of three sites."""
 
     name: str
     make: Callable[[], Instance]
@@ -35,7 +35,7 @@ class FutureStream:
         return _made(self.make)
 
     def moment(self, share: float) -> float:
-        """A time between two arrivals, before which so many of the jobs have come."""
+        """A time between two arrivals, by which a share of the jobs has arrived."""
         release = np.sort(np.asarray(self.instance.tasks.release, dtype=float))
         at = int(share * len(release))
         return float(np.floor(0.5 * (release[at - 1] + release[at])))
@@ -53,7 +53,7 @@ def larger(instance: Instance, later: np.ndarray) -> Instance:
 
 
 def of_other_kinds(instance: Instance, later: np.ndarray) -> Instance:
-    """Later jobs are all of the kind that is rare before."""
+    """All later jobs are of the kind that is rare before."""
     kind = instance.tasks.kind
     return replace(
         instance,
@@ -64,7 +64,7 @@ def of_other_kinds(instance: Instance, later: np.ndarray) -> Instance:
 
 
 def at_other_times(instance: Instance, later: np.ndarray) -> Instance:
-    """Later jobs come within half of the time, the last one half an hour after it would have."""
+    """Later jobs arrive within half of the time; the last one arrives half an hour later than before."""
     release, deadline = instance.tasks.release, instance.tasks.deadline
     begin, end = release[later].min(), release.max()
     moved = np.where(later, begin + np.floor(0.5 * (release - begin)), release)
@@ -78,7 +78,7 @@ def at_other_times(instance: Instance, later: np.ndarray) -> Instance:
 
 
 def all_of_it(instance: Instance, later: np.ndarray) -> Instance:
-    """Other sizes, kinds and times at once."""
+    """Later jobs have other sizes, kinds and times."""
     return at_other_times(of_other_kinds(larger(instance, later), later), later)
 
 
@@ -88,13 +88,13 @@ FUTURES: dict[str, Callable[[Instance, np.ndarray], Instance]] = {
 
 
 def other_future(instance: Instance, moment: float, change: str) -> Instance:
-    """The instance, in which the jobs that come after a moment are other ones."""
+    """The instance with other jobs after a moment."""
     return FUTURES[change](instance, np.asarray(instance.tasks.release, dtype=float) > moment)
 
 
 def _sites(name: str, *, open_end: bool = False, tariffs: bool = False, preemptive: bool = False, cap_w: float | None = None,
            due: bool = False) -> Instance:  # fmt: skip
-    """Long work that is common and short work that is rare, on devices that just about suffice."""
+    """Frequent long work and rare short work, on barely enough devices."""
     rng = np.random.default_rng(20)
     m = Model(
         name, tick_s=1.0, horizon_s=HOURS * HOUR_S if open_end else None, preemptive=preemptive

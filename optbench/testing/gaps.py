@@ -1,10 +1,11 @@
-"""``assert_gap``: the one thing a test of a solver should say.
+"""``assert_gap`` asserts in a test that a solver's optimality gap is at most a given value.
 
-    assert_gap(ob.solve("gpu_dag:tasks=8", "cpsat"), at_most=0.01)              # one result
-    assert_gap("cpsat", "gpu_dag:tasks=8", seeds=5, at_most=0.01)               # a solver, on instances not seen
+    assert_gap(ob.solve("gpu_dag:tasks=8", "cpsat"), at_most=0.01)      # one result
+    assert_gap("cpsat", "gpu_dag:tasks=8", seeds=5, at_most=0.01)       # a solver on new instances
 
-Cells are solved one after the other by ``ob.solve`` in the test's own process: breakpoints, coverage and profilers work, and a
-solver that takes the process down takes the test down. What may do that belongs in a study, whose cells are processes.
+Cells are solved one after the other by ``ob.solve`` in the test's own process, so that breakpoints,
+coverage and profilers work. A solver that kills its process also kills the test; such solvers
+belong in a study, which runs each cell in a process of its own.
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ from optbench.run.solve_command import solve_command
 from optbench.testing.upper_mean import upper_mean
 
 Target = str | Path | Instance | Problem
-# Long enough for what a test should hold, short enough for five of them.
+# Long enough for the instances of a test, short enough for five of them.
 TIME_LIMIT_S = 10.0
-# Cells that a failure describes.
+# The number of cells that a failure message describes.
 SHOWN = 5
 
 
 @dataclass(frozen=True)
 class GapCell:
-    """One instance, one seed. ``result`` is None where solver and verifier contradict each other: ``message`` says how."""
+    """One instance and seed.
+
+    ``result`` is None where solver and verifier contradict each other; ``message`` describes it."""
 
     instance: Instance
     seed: int
@@ -49,18 +52,18 @@ class GapCell:
 
     @property
     def gap(self) -> float:
-        """Of the worst level of the objective; a missing one counts as 1."""
+        """The gap of the worst level of the objective; a missing gap counts as 1."""
         return MISSING_GAP if self.result is None or self.missing else _worst(self.result)
 
     @property
     def broken(self) -> bool:
-        """A crash or a contradiction: no mean makes up for it."""
+        """Whether there was a crash or a contradiction, which fails the check whatever the mean."""
         return self.result is None or self.result.status == "error"
 
 
 @dataclass(frozen=True)
 class GapCheck:
-    """What a gate was held against: for further assertions, and for people."""
+    """All cells of a check and its outcome, for messages and further assertions."""
 
     solver: str
     at_most: float
@@ -123,12 +126,14 @@ def assert_gap(
     threads: int = 1,
     params: Mapping[str, Any] | None = None,
 ) -> GapCheck | None:
-    """A result, or a solver on targets × seeds, is verified, bounded, and within ``at_most`` of its bound.
+    """Assert that a result, or a solver on targets × seeds, is verified and has a gap of at most ``at_most``.
 
-    With a ``confidence`` the upper confidence limit of the mean gap must be within (one-sided, ``upper_mean``), with None every
-    single gap. The values of the mean are instances: several seeds on one instance are averaged first, unless there is no
-    other instance. A missing gap counts as 1; a crash or a contradiction fails the gate whatever the mean. Where the
-    objective has levels in order, the worst one counts. The time limit is 10 s per cell, or none with a work limit.
+    With a ``confidence`` the upper confidence limit of the mean gap must be within ``at_most``
+    (one-sided, ``upper_mean``); with None every single gap must be. The mean is over instances:
+    several seeds on one instance are averaged first, unless there is no other instance. A missing
+    gap counts as 1; a crash or a contradiction fails the check whatever the mean. For a
+    lexicographic objective the worst level counts. The time limit is 10 s per cell, or none with a
+    work limit.
     """
     __tracebackhide__ = True  # pytest then ends its traceback at the test's own line
     if isinstance(subject, Result):
@@ -147,7 +152,7 @@ def assert_gap(
     pairs = _pairs(_targets(over), _seeds(seeds))
     units = len({instance.hash for _, instance, _ in pairs})
     if confidence is not None and max(units, len(pairs) if units == 1 else 0) < 2:
-        raise ParameterError("one cell has no confidence; give more seeds or instances, or confidence=None")
+        raise ParameterError("one cell gives no confidence limit; give more seeds or instances, or confidence=None")
     cells = tuple(gate.cell(target, instance, seed) for target, instance, seed in pairs)
     values = _units(cells)
     upper = None if confidence is None else upper_mean(values, confidence, most=MISSING_GAP)
@@ -159,7 +164,7 @@ def assert_gap(
 
 @dataclass(frozen=True)
 class _Gate:
-    """How every cell is solved."""
+    """The settings with which every cell is solved."""
 
     solver: str | Solver
     params: dict[str, Any]
@@ -185,13 +190,13 @@ class _Gate:
             )
         except ContradictionError as error:
             return GapCell(instance, seed, None, f"contradiction: {error}", command)
-        if result.termination == "interrupted":  # ob.solve keeps what it has; a test must end
+        if result.termination == "interrupted":  # ob.solve would return its incumbent, but a test must end.
             raise KeyboardInterrupt
         message = result.info.get("traceback") or result.message or "; ".join(result.violations[:3]) or None
         return GapCell(instance, seed, result, message, command)
 
     def _command(self, target: Target, instance: Instance, seed: int) -> str:
-        """How a shell repeats the cell; what is no spec or file is one once a failure has written it (``_written``)."""
+        """The shell command that repeats the cell; a failure writes instances without spec or file."""
         where = str(target) if isinstance(target, (str, Path)) else str(_file(instance))
         where = str(Path(where).resolve()) if Path(where).is_file() else where
         if not isinstance(self.solver, str):
@@ -211,7 +216,7 @@ class _Gate:
 
 
 def _assert_result(result: Result, at_most: float) -> None:
-    """By ``raise``: ``python -O`` leaves ``assert`` out."""
+    """Raise the failure, since ``python -O`` removes ``assert``."""
     where = f"{result.solver} on {result.instance}, seed {result.seed}"
     if not result.verified:
         why = result.message or "; ".join(result.violations[:3]) or "no schedule"
@@ -225,14 +230,14 @@ def _assert_result(result: Result, at_most: float) -> None:
 
 
 def _worst(result: Result) -> float:
-    """The largest gap of any level; one that is called optimal is none: scaled integers leave a rest of 1e-8."""
+    """The largest gap of any level; 0 for one that is optimal (scaled integers leave a gap of 1e-8)."""
     gaps = result.gap if isinstance(result.gap, tuple) else (result.gap,)
     largest = max(MISSING_GAP if gap is None else gap for gap in gaps)
     return 0.0 if largest <= OPTIMAL_GAP else largest
 
 
 def _share(at_most: Any) -> float:
-    """A gap of more than 1 is none, so that 5 was meant to be 5 %."""
+    """Check ``at_most``: gaps never exceed 1, so that 5 was meant as 5 %."""
     if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not at_most <= MISSING_GAP:
         raise ParameterError(f"at_most is {at_most!r}; it must be a share of at most 1, such as 0.05 for 5 %")
     return float(at_most)
@@ -242,7 +247,7 @@ def _targets(over: Any) -> list[Target]:
     found = [over] if isinstance(over, (str, Path, Instance, Problem)) else list(over)
     for target in found:
         if not isinstance(target, (str, Path, Instance, Problem)):
-            raise ParameterError(f"{target!r} is no target; give problems, files, or instances")
+            raise ParameterError(f"{target!r} is not a target; give problems, files, or instances")
     if not found:
         raise ParameterError("no targets: give at least one problem, file, or instance")
     return found
@@ -256,7 +261,7 @@ def _seeds(seeds: int | Iterable[int]) -> Sequence[int]:
 
 
 def _pairs(targets: Sequence[Target], seeds: Sequence[int]) -> list[tuple[Target, Instance, int]]:
-    """Every target with every seed; the same instance and seed again would count as another cell and prove nothing."""
+    """Every target with every seed; duplicates are dropped, since they would add no information."""
     found: dict[tuple[str, int], tuple[Target, Instance, int]] = {}
     for target in targets:
         for seed in seeds:
@@ -287,7 +292,7 @@ def _report(check: GapCheck) -> str:
         level = f"{100 * (check.confidence or 0):g} %"
         lines.append(f"with {level} confidence it is at most {_percent(check.upper)}; {_percent(check.at_most)} was asked for")
     if broken:
-        lines.append(f"{broken} crashed or contradicted themselves, which no mean makes up for")
+        lines.append(f"{broken} crashed or contradicted the verifier, which fails the check whatever the mean")
     for cell in check.worst[:SHOWN]:
         lines += ["", *_describe(cell)]
     if len(check.cells) > SHOWN:
@@ -313,7 +318,7 @@ def _file(instance: Instance) -> Path:
 
 
 def _written(cell: GapCell) -> None:
-    """An instance that came from Python is written where the command looks for it."""
+    """Write an instance that was made in Python to the file that the command names."""
     path = _file(cell.instance)
     if str(path) in cell.command and not path.exists():
         write_instance(cell.instance, path)

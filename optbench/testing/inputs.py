@@ -1,4 +1,4 @@
-"""One small valid file in each format, made from scratch: what damage is done to."""
+"""One small valid file in each format, as input to random damage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def project() -> Instance:
 
 
 def cluster() -> Instance:
-    """GPU tasks with everything that an instance file can say."""
+    """GPU tasks that use every key of an instance file."""
     m = Model("cluster", time="ticks", tick_s=0.5, horizon_s=4000)
     site = m.place("site")
     fast = m.pool("fast", count=4, at=site, idle_w=50, sleep_w=5, sleeps=True, memory_gb=40)
@@ -54,7 +54,7 @@ def cluster() -> Instance:
 
 
 def arrivals() -> Instance:
-    """Jobs at two ingresses, one of which does not reach every site; sites fail, and the end is open."""
+    """Jobs at two ingresses, one of which does not reach every site; sites fail, the instance is open."""
     m = Model("arrivals", time="seconds", horizon_s=600, preemptive=True)
     near, far = m.pool("near", count=2, sleep_w=5, sleeps=True), m.pool("far", count=4, idle_w=10)
     kind = m.kind(modes=[m.mode({pool: n}, 1.0 / n, 40, clock=0.5) for pool in (near, far) for n in (1, 2)])

@@ -1,4 +1,4 @@
-"""Conformance of a policy: all that a solver owes, and that it decides by what is known when it decides."""
+"""Conformance suite of policies: that of solvers, and a check that no decision uses the future."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from optbench.testing.solver_suite import SolverConformance
 class PolicyConformance(SolverConformance):
     """Inherit, name your class ``Test...`` and set ``solver`` to the name of a policy.
 
-    Jobs that come later are made larger, of other kinds, and come at other times; nothing that was decided before may change.
-    One that reads the future on purpose says ``clairvoyant = True`` in its class, and has to be caught at it.
-    ``quick`` is a spec of the same policy for this test alone, where its defaults take long.
+    Later jobs get other sizes, kinds and arrival times; no earlier decision may change. A policy
+    that uses the future on purpose declares ``clairvoyant = True`` in its class, and the test then
+    requires a changed decision. ``quick`` is a spec of the same policy for this test alone, for
+    policies whose defaults take long.
     """
 
     quick: ClassVar[str | None] = None
@@ -31,7 +32,7 @@ class PolicyConformance(SolverConformance):
         found = self.differences()
         if policy.clairvoyant:
             assert found, (
-                f"{name} says clairvoyant = True, but nothing it decides hangs on the future: take the label away"
+                f"{name} declares clairvoyant = True, but no decision depends on the future; remove the declaration"
             )
         else:
             assert not found, (
@@ -39,12 +40,12 @@ class PolicyConformance(SolverConformance):
             )
 
     def differences(self) -> list[str]:
-        """What differs before the future does, in words: one line per stream and change at most."""
+        """Decisions that change before the streams differ: at most one line per stream and change."""
         name, policy = self.load() if self.quick is None else load_solver(self.quick)
         assert isinstance(policy, Policy)
         streams, found = [stream for stream in STREAMS if _runs(policy, name, stream)], []
         assert streams, (
-            f"{name} runs on no stream of arriving work: {[stream.name for stream in STREAMS]}"
+            f"{name} can run on no stream of arriving work: {[stream.name for stream in STREAMS]}"
         )
         for stream in streams:
             mine = _decided(policy, stream.instance)
@@ -71,7 +72,7 @@ def _decided(policy: Policy, instance: Any) -> list[tuple[float, int, int]]:
     """Starts in order of time: when, which job, in which mode."""
     schedule = policy.play(instance, np.random.default_rng(7)).schedule
     if schedule is None:
-        pytest.fail(f"{instance.name}: it leaves jobs over")
+        pytest.fail(f"{instance.name}: some jobs never ran")
     order = np.lexsort((schedule.task, schedule.start))
     columns = (
         schedule.start[order].tolist(),
@@ -84,7 +85,7 @@ def _decided(policy: Policy, instance: Any) -> list[tuple[float, int, int]]:
 def _first_difference(
     mine: list[tuple[float, int, int]], theirs: list[tuple[float, int, int]], moment: float
 ) -> str | None:
-    """The first start up to a moment that is not the same in both."""
+    """The first start before a moment that differs between the two runs."""
     a, b = ([each for each in starts if each[0] <= moment] for starts in (mine, theirs))
     for one, other in zip([*a, None], [*b, None], strict=False):
         if one != other:

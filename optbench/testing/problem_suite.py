@@ -1,4 +1,4 @@
-"""Conformance of a problem family: seeded, valid, solvable, bounded, and the same after a trip through a file."""
+"""Conformance suite of problems: seeded, valid, solvable, bounded, equal after a file round trip."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ProblemConformance:
         result = api.solve(instance, solver, time_limit_s=self.time_limit_s)
         assert result.verified, f"{solver} found no schedule of {instance.name} within {self.time_limit_s} s: {result.status}"
         assert result.bound is not None, f"no bound for {instance.name}"
-        # ob.solve raises a ContradictionError where a bound exceeds the objective; a gap says that both are there.
+        # ob.solve raises a ContradictionError if a bound exceeds the objective; a gap implies both exist.
         assert result.gap is not None
 
     def test_its_default_instance_has_a_bound(self) -> None:

@@ -1,4 +1,4 @@
-"""Slurm logs to try things on: a cluster with nodes and a queue, as ``sacct --parsable2`` prints it."""
+"""Generated Slurm logs of a cluster with nodes and queues, as ``sacct --parsable2`` prints them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORIGIN = np.datetime64("2026-03-01T00:00:00")
 
 @dataclass(frozen=True)
 class Partition:
-    """Nodes with GPUs of one type; ``share`` is the share of the jobs that ask for it."""
+    """Nodes with GPUs of one type; ``share`` is its share of the jobs."""
 
     gpu_type: str
     nodes: int

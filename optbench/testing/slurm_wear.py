@@ -1,5 +1,4 @@
-"""What becomes of a clean Slurm log in real life: rows without a GPU type or an End, and a cut at
-both ends.
+"""Realistic defects of Slurm logs: rows without GPU type or End, and truncation at both ends.
 """
 
 from __future__ import annotations

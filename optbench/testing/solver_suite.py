@@ -1,4 +1,4 @@
-"""Conformance of a solver: what every solver owes, on every hand-solved case that it supports."""
+"""Conformance suite of solvers, on every hand-solved case that a solver supports."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class SolverConformance:
     solver: ClassVar[str]
     exact: ClassVar[bool] = False
     time_limit_s: ClassVar[float] = 20.0
-    # In the solver's own unit of work; enough for the small cases, small enough to end soon on a large one.
+    # Work limit in the solver's own units: enough for the small cases, and it ends soon on a large one.
     work_limit: ClassVar[float] = 1.0
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
-        """Only the cases that the solver supports are run on it, so that nothing is skipped."""
+        """Parametrize by the cases that the solver supports, so that no test is skipped."""
         if "case" in metafunc.fixturenames:
             cases = cls.supported()
             metafunc.parametrize("case", cases, ids=[case.name for case in cases])
@@ -85,7 +85,7 @@ class SolverConformance:
         assert result.verified, f"{result.status}: {result.message}; violations: {result.violations}"
         assert case.optimum is not None
         objectives, optima, bounds = (_levels(value) for value in (result.objective, case.optimum, result.bound))
-        # Levels of an order compare like words: a later one counts where those before it are equal.
+        # Levels compare lexicographically: a later one counts where those before it are equal.
         first = next((k for k, (a, b) in enumerate(zip(objectives, optima, strict=True)) if abs(a - b) > _slack(b)), None)
         assert first is None or objectives[first] > optima[first]
         assert not bounds or bounds[0] <= optima[0] + _slack(optima[0])
@@ -93,13 +93,13 @@ class SolverConformance:
             assert result.status == "optimal" and objectives == pytest.approx(optima, rel=TOLERANCE)
 
     def only_breaks_what_it_may(self, result: Result) -> bool:
-        """No schedule, but an honest account of why: every violation is of a kind that the solver declares (``may_break``)."""
+        """Check a result without a schedule: the solver declares every violated constraint (``may_break``)."""
         broken = {violation.partition(":")[0] for violation in result.violations}
         declared = broken and broken <= set(self.load()[1].may_break)
         return bool(declared and result.status == "unknown" and result.schedule is None and result.message)
 
     def test_it_keeps_its_promises_on_most_cases(self) -> None:
-        """What a solver may break is an exception: it verifies wherever nothing of the kind is asked for."""
+        """Its schedules are feasible on all cases without constraints that it may break."""
         promised = [case for case in self.supported() if not case.instance.features & {"deadlines", "limits", "fixed_horizon"}]
         assert promised and all(self.solve(case.instance, bound=False).verified for case in promised)
 
@@ -114,7 +114,7 @@ class SolverConformance:
             assert _same(runs[0].schedule, runs[1].schedule)
 
     def test_it_ends_once_its_time_is_over(self) -> None:
-        """Far beyond its limit it would hang a study; how close it comes is a matter for benchmarks."""
+        """It ends soon after its limit and cannot hang a study; benchmarks measure how soon."""
         instance = crowd(80).build()
         if self.supports(instance):
             result = self.solve(instance, time_limit_s=0.5, bound=False)
@@ -138,7 +138,7 @@ class SolverConformance:
         self.solve(twin)
         after = np.random.get_state(legacy=False)
         assert str(before) == str(after)
-        # The hash is computed after the run: it is that of an instance nobody has touched.
+        # The hash is computed after the run; it must be that of the unchanged instance.
         assert twin.hash == case.make().hash
 
     def test_it_survives_pickling(self) -> None:

@@ -1,4 +1,4 @@
-"""What a reader may do with a damaged file: read it as a valid instance, or refuse it with one clear message."""
+"""Check of readers on a damaged file: they read a valid instance or refuse it with one clear message."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class SurvivalOutcome:
 
 @contextmanager
 def limit_s(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in the main thread after so many seconds."""
+    """Raise TimeoutError in the main thread after a number of seconds."""
 
     def expired(number: int, frame: FrameType | None) -> NoReturn:
         raise TimeoutError(f"still reading after {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, expired)
-    # Again and again: an exception raised inside a destructor is swallowed.
+    # The timer repeats, since an exception raised inside a destructor is lost.
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
     try:
         yield
@@ -49,7 +49,7 @@ def limit_s(seconds: float) -> Iterator[None]:
 
 
 def attempt(path: Path, owner: Instance | None, seconds: float = 10.0) -> SurvivalOutcome:
-    """Read an instance, or a schedule of ``owner``; anything but an Outcome is a fault of the reader."""
+    """Read an instance, or a schedule of ``owner``; an exception is a fault of the reader."""
     began = time.perf_counter()
     try:
         with limit_s(seconds):
@@ -65,14 +65,14 @@ def attempt(path: Path, owner: Instance | None, seconds: float = 10.0) -> Surviv
 
 
 def check_instance(instance: Instance) -> None:
-    """Valid, and the same after a round trip through the native format."""
+    """Check that it is valid and equal after a round trip through the native format."""
     again = validate(instance_from_dict(parse_json(instance_to_json(instance))))
     assert again.hash == instance.hash, "the native format does not keep the instance"
     assert (instance.pairs.duration >= 0).all(), "a negative duration"
 
 
 def check_message(message: str, path: Path) -> None:
-    """It names the file, can be printed and can be read."""
+    """Check that the message names the file, can be printed, and is of readable length."""
     assert message.startswith(str(path)), f"the message does not begin with the file: {message!r}"
     assert len(message) <= MAX_MESSAGE, f"a message of {len(message)} characters"
     message.encode()

@@ -1,12 +1,13 @@
-"""An upper confidence limit of a mean of few, skewed values, such as gaps.
+"""An upper confidence limit of the mean of few, skewed values, such as gaps.
 
-Gaps are never below zero and now and then large. A percentile bootstrap of five of them is then too low twice as often as it
-says, and Student's t three times; so the limit is Student's, moved up by Johnson's (1978) correction where the third
-moment is positive: with q the t quantile of n − 1 degrees, s² the variance and m3 the unbiased third moment,
+Gaps are never negative and sometimes large. The percentile bootstrap of five gaps is then too low
+twice as often as its nominal level, and Student's t three times as often. The limit is therefore
+Student's, increased by Johnson's (1978) correction where the third moment is positive: with q the
+t quantile of n − 1 degrees, s² the variance and m3 the unbiased third moment,
 
     mean + q s/√n + max(0, m3) / (s² n) · (1/6 + q²/3)
 
-Values that are all equal have no spread, and their limit is their mean: n cells cannot show what one in n + 1 does.
+The limit of equal values is their mean, since they show no spread.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 
 def upper_mean(values: Sequence[float], confidence: float, most: float = math.inf) -> float:
-    """What the mean stays below with the given confidence (one-sided), at most ``most``; that with fewer than two values."""
+    """The one-sided upper confidence limit, at most ``most``; ``most`` for fewer than two values."""
     from scipy.special import stdtrit
 
     n = len(values)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optbench.errors import FileFormatError
+from optbench.files import write_whole
 from optbench.store.records import Record
-from optbench.store.run_store import STUDIES, Store, write_whole
+from optbench.store.run_store import STUDIES, Store
 from optbench.store.snapshots import load_plan, read_plan
 from optbench.study.planning import Plan
 from optbench.track.runs import SyncReport

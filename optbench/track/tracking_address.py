@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from optbench.files import replacing
 from optbench.workspace import STORE, activate
 
 VARIABLE = "MLFLOW_TRACKING_URI"
@@ -79,10 +80,9 @@ class TrackingAddress:
         for old in self.database.parent.glob(f".{DATABASE}.*"):
             if time.time() - old.stat().st_mtime > STALE_S:
                 old.unlink(missing_ok=True)
-        fresh = self.database.with_name(f".{DATABASE}.{os.getpid()}")
-        fresh.unlink(missing_ok=True)
-        MlflowClient(tracking_uri=f"sqlite:///{fresh}", registry_uri=f"sqlite:///{fresh}").search_experiments()
-        os.replace(fresh, self.database)
+        with replacing(self.database) as fresh:
+            address = f"sqlite:///{fresh}"
+            MlflowClient(tracking_uri=address, registry_uri=address).search_experiments()
 
     @contextmanager
     def locked(self) -> Iterator[Path]:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optbench.errors import OptbenchError
+from optbench.files import write_whole
 from optbench.store.locks import exclusive_lock
-from optbench.store.run_store import Store, write_whole
+from optbench.store.run_store import Store
 from optbench.study.declared import Study
 from optbench.track.runs import TrackingError
 from optbench.tune.scoring import WHOLE, Reference, values_of, why_missing

@@ -1,4 +1,4 @@
-"""The page of a search: its history, what each parameter does, the front of several goals. One file, nothing to fetch."""
+"""The page of a search: its history or the front of its goals, and the effect of each parameter."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from optbench import __version__
-from optbench.html.page_shell import shell
-from optbench.study.tune_section import Goal
-from optbench.study.tune_section import SpaceAxis as SpaceAxis
+from optbench.html import svg
+from optbench.html.page import footer, header, page, row, scroll, section, table
+from optbench.study.tune_section import Goal, SpaceAxis
 from optbench.tune import search_charts
 from optbench.tune.search_charts import Mark
 from optbench.tune.trial_front import front_of
@@ -20,8 +20,8 @@ from optbench.tune.validation import TunedComparison, Validation
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-WIDE, SMALL = (1200.0, 360.0), (390.0, 260.0)
-# Trials below which importances are noise.
+WIDE, SMALL = (svg.WIDTH, 360.0), (390.0, 260.0)
+# With fewer trials, importances are noise.
 LEAST_FOR_IMPORTANCE = 12
 TREES_SEED = 0
 HISTORY_AXIS = "trial; against the defaults: below 0 is better, marks at the upper edge lie above it"
@@ -33,19 +33,19 @@ def render(known: Trials, found: Validation | None) -> str:
     done = [trial for trial in trials if trial.state.is_finished() and trial.values]
     chosen = None if found is None or found.chosen is None else found.chosen.number
     title = f"{task.study.name}: {', '.join(('max ' if g.maximize else 'min ') + g.expression for g in task.section.goals)}"
-    body = [f"<header><h1>{escape(title)}</h1><p>{escape(task.study.question)}</p></header>"]
+    body = [header(title, task.study.question)]
     if found is not None and found.comparisons:
-        body.append(_section("On seeds that the search has not seen", _warnings(found) + _comparisons(found.comparisons)))
+        body.append(section("On seeds that the search has not seen", _warnings(found), _comparisons(found.comparisons)))
     for name, chart in all_charts(known, chosen).items():
-        body.append(_section(name, chart))
-    body.append(_section("Trials", _table(known, done, chosen)))
+        body.append(section(name, scroll(chart)))
+    body.append(section("Trials", _table(known, done, chosen)))
     facts = (f"optbench {__version__}", task.entry.label, f"{len(done)} trials", f"{len(task.points)} instances each", task.name)
-    body.append(f"<footer>{escape('  ·  '.join(facts))}</footer>")
-    return shell(title, body, __package__, ("tune.css",))
+    body.append(footer(*facts))
+    return page(title, body, __package__, search_charts.STYLES)
 
 
 def all_charts(known: Trials, chosen: int | None) -> dict[str, str]:
-    """Charts by their headings; those that there is too little for are left out."""
+    """Charts by their headings; a chart with too few trials is left out."""
     goals, trials = known.task.section.goals, [trial for trial in known.all() if trial.values]
     out: dict[str, str] = {}
     if not trials:
@@ -58,14 +58,14 @@ def all_charts(known: Trials, chosen: int | None) -> dict[str, str]:
         of = f" for {goal.expression}" if len(goals) > 1 else ""
         shares, method = importance(known, k)
         if shares:
-            out[f"Importance{of} ({method})"] = search_charts.bars(list(shares.items()), WIDE[0])
+            out[f"Importance{of} ({method})"] = search_charts.bars(list(shares.items()))
         slices = "".join(_slice(trials, axis, goal, k, chosen) for axis in known.task.section.space)
         out[f"Parameters{of}"] = f'<div class="slices">{slices}</div>'
     return out
 
 
 def importance(known: Trials, goal: int) -> tuple[dict[str, float], str]:
-    """Shares of the variance of a goal's value that parameters explain, and the method; empty where there are too few trials."""
+    """Shares of a goal's variance that parameters explain, and the method; empty for few trials."""
     import optuna
 
     complete = [trial for trial in known.all() if is_candidate(trial)]
@@ -88,8 +88,8 @@ def _history(trials: Sequence[FrozenTrial], goal: Goal, chosen: int | None) -> s
     for trial in trials:
         if is_candidate(trial) and (not line or trial.values[0] < line[-1][1]):
             line.append((float(trial.number), trial.values[0]))
-    y = search_charts.Axis(f"{goal.loss} of {goal.expression}", percent=True, cut=True)
-    return search_charts.scatter(marks, search_charts.Axis(HISTORY_AXIS, whole=True), y, WIDE, line)
+    y = search_charts.Quantity(f"{goal.loss} of {goal.expression}", percent=True, cut=True)
+    return search_charts.scatter(marks, search_charts.Quantity(HISTORY_AXIS, whole=True), y, WIDE, line)
 
 
 def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | None) -> str:
@@ -101,8 +101,8 @@ def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | N
         look = mark.look if mark.look == "best" or trial.number not in front else "on-front"
         marks.append(Mark(mark.x, mark.y, look, mark.words))
     words = f"{goals[0].loss} of {goals[0].expression}, against {goals[1].loss} of {goals[1].expression}; below 0 is better"
-    x = search_charts.Axis(words, percent=True, cut=True)
-    return search_charts.scatter(marks, x, search_charts.Axis(goals[1].expression, percent=True, cut=True), WIDE)
+    x = search_charts.Quantity(words, percent=True, cut=True)
+    return search_charts.scatter(marks, x, search_charts.Quantity(goals[1].expression, percent=True, cut=True), WIDE)
 
 
 def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, chosen: int | None) -> str:
@@ -112,8 +112,9 @@ def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, c
         value = trial.params[axis.name]
         at = float(names.index(str(value))) if names else float(value)
         marks.append(_mark(trial, at, trial.values[k], chosen))
-    x = search_charts.Axis(axis.name, log=axis.log, names=names)
-    return search_charts.scatter(marks, x, search_charts.Axis(f"{goal.loss} of {goal.expression}", percent=True, cut=True), SMALL)
+    x = search_charts.Quantity(axis.name, log=axis.log, names=names)
+    y = search_charts.Quantity(f"{goal.loss} of {goal.expression}", percent=True, cut=True)
+    return search_charts.scatter(marks, x, y, SMALL)
 
 
 def _mark(trial: FrozenTrial, x: float, y: float, chosen: int | None) -> Mark:
@@ -126,13 +127,8 @@ def _mark(trial: FrozenTrial, x: float, y: float, chosen: int | None) -> Mark:
     return Mark(x, y, look, words)
 
 
-def _section(title: str, inside: str) -> str:
-    head = f'<div class="head"><h2>{escape(title)}</h2></div>'
-    return f'<section>{head}<div class="scroll">{inside}</div></section>' if inside else ""
-
-
 def _warnings(found: Validation) -> str:
-    """What takes from the comparison's worth."""
+    """Reasons to trust the comparison less."""
     said = [f"The chosen configuration breaks {text} here, which it kept in the search." for text in found.broken]
     if not found.broken:
         said += [f"The defaults break {text}, which the chosen configuration keeps." for text in found.broken_defaults]
@@ -151,21 +147,19 @@ def _comparisons(comparisons: Sequence[TunedComparison]) -> str:
         class_ = {"better": "good", "worse": "bad", "level": ""}[each.verdict]
         change = f'<span class="{class_}">{100 * natural.value:+.2f} %</span>'
         cells = (_number(each.defaults), _number(each.tuned), change, interval)
-        rows.append(f"<tr><th>{escape(each.goal)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-    head = "".join(f"<th>{name}</th>" for name in ("goal", "defaults", "tuned", "change", "95 % interval"))
-    return f'<table class="trials"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        rows.append(row(escape(each.goal), cells))
+    return table(("goal", "defaults", "tuned", "change", "95 % interval"), rows, "trials")
 
 
 def _table(known: Trials, done: Sequence[FrozenTrial], chosen: int | None) -> str:
     names = [axis.name for axis in known.task.section.space]
     goals = [f"{goal.loss} of {goal.expression}" for goal in known.task.section.goals]
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("trial", "state", *goals, *names))
     rows = []
     for trial in done:
         state = "chosen" if trial.number == chosen else trial.state.name.lower()
         cells = (state, *(f"{100 * value:+.2f} %" for value in trial.values), *(_shown(trial.params[name]) for name in names))
-        rows.append(f"<tr><th>{trial.number}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
-    return f'<table class="trials"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        rows.append(row(str(trial.number), [escape(cell) for cell in cells]))
+    return table(("trial", "state", *goals, *names), rows, "trials")
 
 
 def _shown(value: Any) -> str:

@@ -12,12 +12,12 @@ import numpy as np
 from optbench import __version__
 from optbench.errors import FileFormatError, OptbenchError
 from optbench.plugins import specs
-from optbench.plugins.discovery import load_problem
+from optbench.plugins.discovery import load_problem, problem_named_by
 from optbench.study.canonical import canonical, digest
 from optbench.study.code_version import code_hash, contents_of
 from optbench.study.declared import SolverEntry, Study
 from optbench.study.grids import spec_text
-from optbench.study.instance_sources import generator_of, source_keys
+from optbench.study.instance_sources import source_keys
 from optbench.study.instance_targets import read_targets
 from optbench.study.solver_entries import entries_of
 from optbench.study.tune_section import SpaceAxis, TuneSection, read_tune
@@ -84,7 +84,7 @@ class SearchTask:
     def target(self, target: str, configuration: Configuration) -> str:
         """The problem with a configuration's parameters."""
         varied = {axis.field: _spec_value(configuration[axis.name]) for axis in self.section.space if axis.of == "problem"}
-        if not varied or generator_of(target) is None:
+        if not varied or problem_named_by(target) is None:
             return target
         name, params = specs.parse(target)
         return spec_text(name, {**params, **varied})
@@ -128,7 +128,7 @@ def _defaults(section: TuneSection, entry: SolverEntry, targets: tuple[str, ...]
 def _problem_default(axis: SpaceAxis, targets: tuple[str, ...]) -> Any:
     found = {}
     for target in targets:
-        if generator_of(target) is not None:
+        if problem_named_by(target) is not None:
             found[target] = getattr(load_problem(target), axis.field)
     if len(set(map(repr, found.values()))) > 1:
         raise FileFormatError(

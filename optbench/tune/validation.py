@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from optbench import __version__
 from optbench.evaluate import stats
+from optbench.files import write_whole
+from optbench.plugins.specs import name_of
 from optbench.store.records import code_version
-from optbench.store.run_store import write_whole
-from optbench.study.instance_sources import problem_name
 from optbench.tune.scoring import Records, changes_of, compared, excess, paired_means, values_of
 from optbench.tune.search_task import Configuration, SearchTask
 from optbench.tune.storage import shown
@@ -154,7 +154,7 @@ def document(trial: FrozenTrial, found: Validation, known: Trials) -> dict[str, 
     varied = {axis.field: trial.params[axis.name] for axis in task.section.space if axis.of == "problem"}
     out: dict[str, Any] = {"solver": task.entry.name, "params": dict(task.solver_entry(trial.params).params)}
     if varied:
-        families = {problem_name(target) for target in task.targets}
+        families = set(map(name_of, task.targets))
         out |= {"problem_name": families.pop()} if len(families) == 1 else {}
         out["problem"] = varied
     return {**out, "provenance": _provenance(trial, found, known)}

@@ -75,7 +75,7 @@ def test_the_document_is_json(done: Audit) -> None:
 
 def test_the_page_stands_alone(done: Audit) -> None:
     page = render(done)
-    for words in ("Where the excess comes from", "Policies on the same runs", "Clock thresholds", "What the figures rest on"):
+    for words in ("Where the excess comes from", "Policies on the same runs", "Clock thresholds", "Assumptions"):
         assert words in page
     assert (
         "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page and "nan" not in page.split("<main>")[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import optbench as ob
@@ -32,3 +33,10 @@ def shop(jobs: Sequence[Sequence[Operation]], counts: Sequence[int], **objective
             before = m.task(modes=[m.mode(pools[p], time_s=d) for p, d in choices], after=before)
     m.minimize(**(objective or {"makespan": 1.0}))
     return m.build()
+
+
+def without_tasks(instance: Instance) -> Instance:
+    """The pools and modes of an instance of unlinked tasks, with nothing to do."""
+    tasks = instance.tasks
+    none = {f.name: getattr(tasks, f.name)[:0] for f in fields(tasks) if f.name != "names"}
+    return replace(instance, tasks=replace(tasks, names=None, **none))

@@ -23,7 +23,6 @@ from optbench.bounds.streams import stream_duals
 from optbench.bounds.streams.stream_bound import single_slot, slots_of
 from optbench.bounds.streams.stream_duals import _rising, repaired, solve_scaled
 from optbench.bounds.streams.stream_program import (
-    MARGIN,
     Demand,
     Slots,
     devices_in,
@@ -36,6 +35,7 @@ from optbench.bounds.streams.stream_waiting import MOST_GROUPS, add_waiting, gro
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import with_stream
+from optbench.units import SUM_MARGIN
 from tests.bounds.test_stream import HOUR, farm, priced, worth
 
 EXACT = 1e-12
@@ -112,10 +112,10 @@ def test_undone_units_wait_until_the_end_of_their_slot() -> None:
     # 100 they have been there for 5 · 100 + 5 · 40 = 700 unit-seconds, 300 less than had they come
     # at 0.
     lp, found = waiting_rows(farm([5, 5], [0, 60], None), [0.0, 100.0, 150.0, np.inf])
-    slack = 1 + MARGIN
+    slack = 1 + SUM_MARGIN
     # Columns: x, g, q per slot; h per slot that ends.
     assert lp.upper[3:6] == pytest.approx([10 * slack] * 3, rel=EXACT)
-    assert lp.upper[6:9] == pytest.approx([10 * slack, 10 * slack, 3 * MARGIN * 10], rel=1e-8)
+    assert lp.upper[6:9] == pytest.approx([10 * slack, 10 * slack, 3 * SUM_MARGIN * 10], rel=1e-8)
     assert lp.upper[9:] == pytest.approx([100 * 10 * slack * 2, 50 * 10 * slack * 2], rel=EXACT)
     rows = [f for f, name in enumerate(lp.family) if name == "waiting"]
     # Rounding of sums, 3e-9 of each width, is allowed for.
@@ -133,7 +133,7 @@ def test_undone_units_wait_until_the_end_of_their_slot() -> None:
 
 def test_in_the_last_slot_nothing_stays_undone_that_has_come() -> None:
     lp, _ = waiting_rows(farm([5, 5], [0, 160], None), [0.0, 100.0, 150.0, np.inf])
-    assert lp.upper[6:9] == pytest.approx([5.0, 5.0, 3 * MARGIN * 10], rel=1e-8)
+    assert lp.upper[6:9] == pytest.approx([5.0, 5.0, 3 * SUM_MARGIN * 10], rel=1e-8)
 
 
 def test_of_an_open_instance_work_may_stay_undone() -> None:
@@ -217,10 +217,10 @@ def test_the_programme_leaves_room_for_rounding_and_is_scaled_to_a_unit() -> Non
     work = traffic(instance)
     program = stream_program(instance, work, single_slot(instance, work), Demand(12.0))
     count = len(program.cls)
-    assert program.lp.upper[:count] == pytest.approx([15 * (1 + MARGIN)] * count, rel=EXACT)
+    assert program.lp.upper[:count] == pytest.approx([15 * (1 + SUM_MARGIN)] * count, rel=EXACT)
     assert (program.lp.upper[:count] > 15.0).all()
     assert program.lp.right[program.lp.family.index("units")] == pytest.approx(
-        12 * (1 - MARGIN), rel=EXACT
+        12 * (1 - SUM_MARGIN), rel=EXACT
     )
     assert program.offered == 15.0 and program.constant == pytest.approx(2000.0, rel=1e-9)
     # The low clock takes 25 J above rest. Two devices can do 200 units in 1,000 s, more than the 15

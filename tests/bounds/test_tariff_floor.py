@@ -8,9 +8,9 @@ import pytest
 import optbench as ob
 from optbench.bounds.combinatorial import tariff_floor as floors
 from optbench.bounds.combinatorial.relaxation import relax
-from optbench.bounds.combinatorial.tariff_floor import TERM_MARGIN, tariff_floor
+from optbench.bounds.combinatorial.tariff_floor import tariff_floor
 from optbench.model.instance import Floats, Instance
-from optbench.model.metrics import J_PER_KWH
+from optbench.units import J_PER_KWH, TERM_MARGIN
 
 # 3 until 10, 1 until 20, 2 from then on; their integrals are 30 and 10.
 TIMES, RATES = np.array([0, 10, 20]), np.array([3.0, 1.0, 2.0])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from optbench.cli.terminal import exits
-from optbench.html.axis_scale import amount
+from optbench.html.quantities import amount
 from optbench.testing.record_store_checks import sacct_text
 from optbench.testing.slurm import Partition, sacct_log
 from tests.cli.conftest import Cli

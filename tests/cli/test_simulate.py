@@ -103,7 +103,7 @@ def test_recorded_arrivals_are_for_problems_that_take_them(cli: Cli) -> None:
 
 def test_refusals(cli: Cli, shop_file: Path) -> None:
     for words, message in (
-        (("--policy", "cpsat"), "'cpsat' solves offline and cannot decide as time goes on"),
+        (("--policy", "cpsat"), "'cpsat' is an offline solver and cannot decide online"),
         (("--policy", "fcsf"), "did you mean 'fcfs'?"),
         (("--arrivals", "log.csv"), "has its own tasks; give a problem such as geo_dc"),
         (("-p", "depth=3"), "unknown parameter"),

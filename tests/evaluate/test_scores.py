@@ -10,9 +10,9 @@ import pytest
 from optbench.cli.terminal.study_summary import solvers_table
 from optbench.errors import FileFormatError
 from optbench.evaluate.scores import ranked
-from optbench.report.gathered import StudyReport, gather
 from optbench.report.outline import outline
 from optbench.report.study_page import render
+from optbench.report.study_report import StudyReport, gather
 from optbench.report.study_verdict import verdict
 from optbench.study.study_file import load_study
 from tests.evaluate.studies_by_hand import record, records_of, stored, study_of

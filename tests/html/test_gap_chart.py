@@ -19,7 +19,7 @@ def test_parts_are_bars_as_long_as_their_shares() -> None:
     html = schedule_page.render(instance, [result], explained=[why])
     outline(html)
     assert "Where the gap comes from" in html
-    section = gap_chart.section([result], [why])
+    section = gap_chart.gap_section([result], [why])
     widths = [float(w) for w in re.findall(r'<rect x="150" y="[\d.]+" width="([\d.]+)"[^>]*?rx="2" fill="[^"]+"/>', section)]
     shares = [v / why.objective.excess for v in why.objective.parts.values() if abs(v) > 1e-7 * why.objective.objective]
     assert widths == pytest.approx([max(1.0, gap_chart.BAR * share) for share in shares], abs=0.06)
@@ -39,4 +39,4 @@ def test_results_without_an_explanation_have_no_section() -> None:
     instance = cluster()
     result = result_of(instance, serial(instance))
     assert "Where the gap comes from" not in schedule_page.render(instance, [result], explained=[None])
-    assert gap_chart.section([result], ()) == ""
+    assert gap_chart.gap_section([result], ()) == ""

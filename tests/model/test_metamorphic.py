@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 import optbench as ob
 from optbench.model.instance import Edges, Instance, Tasks
-from optbench.model.metrics import J_PER_KWH, power_trace
+from optbench.model.metrics import power_trace
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import ticks_left
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, names
+from optbench.units import J_PER_KWH
 from tests.reference.brute_force import brute_force, task_modes
 from tests.reference.random_instances import tiny_instance
 

@@ -9,9 +9,10 @@ from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
-from optbench.model.stream_metrics import DAY_S, logged_units, queue_counts
+from optbench.model.stream_metrics import logged_units, queue_counts
 from optbench.model.streams import with_stream
 from optbench.model.verify import verify
+from optbench.units import DAY_S
 
 
 def two_days() -> Instance:

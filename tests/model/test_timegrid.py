@@ -10,7 +10,6 @@ import pytest
 
 import optbench as ob
 from optbench.errors import ModelError
-from optbench.model import timegrid
 from optbench.model.instance import Floats, Instance
 from optbench.model.streams import with_stream
 from optbench.model.timegrid import (
@@ -28,7 +27,6 @@ from optbench.model.timegrid import (
     ulp,
     widened,
 )
-from optbench.sim.kernel import spans
 from tests.sim import driver
 
 
@@ -60,7 +58,6 @@ def test_the_rule_in_rationals() -> None:
 
 
 def test_the_compiled_twin_gives_the_same_integers() -> None:
-    assert (spans.GUARD_ULPS, spans.GUARD_TICKS) == (timegrid.GUARD_ULPS, timegrid.GUARD_TICKS)
     values = awkward(150_000)
     out = np.empty_like(values)
     driver.whole_ticks_of(values, out)

@@ -120,7 +120,7 @@ def test_a_file_must_define_exactly_one_public_class(write: Write, source: str, 
 
 def test_a_parameter_without_dataclass_is_caught(write: Write) -> None:
     write("solvers/zz_forgot.py", GOOD.format(name="Forgot", summary="f").replace("@dataclass\n", ""))
-    message = r"zz_forgot.py:\d+: 'depth' is declared like a parameter, but Forgot is no dataclass"
+    message = r"zz_forgot.py:\d+: 'depth' is annotated like a parameter, but Forgot is not a dataclass"
     with pytest.raises(discovery.PluginError, match=message):
         discovery.load_solver("zz_forgot")
 

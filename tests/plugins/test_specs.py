@@ -58,6 +58,21 @@ def test_both_ways_of_writing_a_spec(text: str, expected: tuple[str, dict[str, s
 
 
 @pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("gpu_dag", "gpu_dag"),
+        (" gpu_dag :tasks=20", "gpu_dag"),
+        ("gpu_dag[tasks=20]", "gpu_dag"),
+        ("gpu_dag:tasks=", "gpu_dag"),  # no spec, but its name is known
+        ("jobshop/ft06", "jobshop/ft06"),
+        ("", ""),
+    ],
+)
+def test_the_name_alone(text: str, name: str) -> None:
+    assert specs.name_of(text) == name
+
+
+@pytest.mark.parametrize(
     ("text", "culprit"),
     [
         ("", "''"),
@@ -180,6 +195,7 @@ def test_any_text_is_a_spec_or_a_parameter_error(text: str) -> None:
     except ParameterError:
         return
     assert name and all(key.isidentifier() for key in params)
+    assert specs.name_of(text) == name
 
 
 @given(st.sampled_from([entry.name for entry in specs.parameters(Sample)]), st.text(max_size=12))

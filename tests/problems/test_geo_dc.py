@@ -163,7 +163,7 @@ def test_every_variant_is_valid_and_the_same_for_the_same_seed(spec: str) -> Non
         ("reference=us-west", "reference is 'us-west'; it must be None without recorded arrivals"),
         ("outage=[us-west]", r"outage is 'us-west'; it must be site@begin\+length, such as"),
         ("outage=[us-wets@1h+1h]", "outage is 'us-wets@1h.1h'; it must be of a site, or largest; did you mean 'us-west'"),
-        ("outage=[us-west@1h+0h]", "it must be longer than nothing"),
+        ("outage=[us-west@1h+0h]", "it must be of a positive length"),
         ("outage=[us-west@1h+2h,us-west@2h+2h]", "outages: 32 of 16 devices of pool 'us-west' would be gone"),
         ("burst=[x@1h+1h]", "burst is 'x@1h.1h'; it must be by a factor from 0"),
         ("burst=[2@1h]", r"burst is '2@1h'; it must be factor@begin\+length"),

@@ -131,7 +131,7 @@ def test_a_file_is_read_and_must_be_of_the_family(tmp_path: Path) -> None:
     assert make(f"jobshop:file={path}").pairs.duration.tolist() == [3, 2, 4, 1]
     with pytest.raises(FileFormatError, match="holds a jobshop instance, not a rcpsp; use jobshop:file="):
         make(f"rcpsp:file={path}")
-    with pytest.raises(ParameterError, match="jobs=3 goes with generated instances"):
+    with pytest.raises(ParameterError, match="jobs=3 is for generated instances"):
         make(f"jobshop:file={path},jobs=3")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from optbench.report.frontier_chart import TOP, FrontierPoint, frontier
+from optbench.report.operation_charts import TOP, FrontierPoint, frontier
 
 NUMBER = {"fast": 0, "cheap": 1}
 

@@ -8,8 +8,9 @@ import pytest
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
+from optbench.model.stream_metrics import routing_shares
 from optbench.model.streams import with_stream
-from optbench.report.operation_figures import operation, routing_shares
+from optbench.report.operation_figures import operation
 
 
 def two_sites() -> tuple[Instance, Schedule]:

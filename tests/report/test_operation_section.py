@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from optbench.report.gathered import gather
 from optbench.report.study_page import render
+from optbench.report.study_report import gather
 from optbench.run.runner import run_study
 from optbench.store.run_store import Store
 from tests.html.html_pages import outline

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from optbench.report.gathered import caveats, gather
 from optbench.report.instance_section import MOST_CELLS
 from optbench.report.outline import write_index
 from optbench.report.solver_charts import MOST_DOTS
 from optbench.report.study_page import render, write_report
+from optbench.report.study_report import caveats, gather
 from optbench.store.records import Record
 from optbench.study.cells import BOUNDS
 from optbench.study.declared import Claim

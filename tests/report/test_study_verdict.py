@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from optbench.report.gathered import StudyReport, caveats, gather
+from optbench.report.study_report import StudyReport, caveats, gather
 from optbench.report.study_verdict import verdict
 from optbench.study.cells import BOUNDS
 from tests.evaluate.studies_by_hand import failure, record, records_of, stored, study_of

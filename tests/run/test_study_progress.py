@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from optbench.cli.terminal import live_line, studying
+from optbench.cli.terminal import studying
+from optbench.cli.terminal.live_line import LiveLine
 from optbench.cli.terminal.studying import StudyProgress
 from optbench.run.runner import RunProgress
 from optbench.run.study_progress import StudyWatch
@@ -81,7 +82,7 @@ def test_infeasible_is_contradicted_by_a_schedule_whichever_comes_first() -> Non
 
 
 def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_line, "LINE_EVERY_S", 0.0)
+    monkeypatch.setattr(LiveLine, "line_every_s", 0.0)
     with StudyProgress("night", StudyWatch(2)) as show:
         show(RunProgress("instance", 1, 2, made=MadeInstance("alpha", 0, "alpha-0", "hash")))
         show(RunProgress("instance", 2, 2, made=MadeInstance("gamma", 3, "gamma", None, error="no such file")))

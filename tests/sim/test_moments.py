@@ -191,7 +191,7 @@ def test_what_cannot_be_simulated_is_refused() -> None:
         ob.simulate(fast_and_slow(), "cpsat")
     with pytest.raises(ob.ParameterError, match="horizon_s is -1"):
         ob.simulate(fast_and_slow(), "fcfs", horizon_s=-1)
-    with pytest.raises(ob.ParameterError, match="depth: parameters go with the name of a policy"):
+    with pytest.raises(ob.ParameterError, match="depth: parameters can only be given with the name of a policy"):
         ob.simulate(fast_and_slow(), first_option, params={"depth": 3})
     with pytest.raises(ob.ParameterError, match="seed is -1"):
         ob.simulate(fast_and_slow(), first_option, seed=-1)

@@ -28,8 +28,6 @@ from optbench.model.windows import by_source, latest_ends
 MAX_TASKS = 3_000
 # Shorter budgets skip these bounds.
 LEAST_S = 0.5
-# The kernels that are needed; a caller with a clock prepares them before.
-KERNELS = frozenset({"deductions"})
 # Work of the deductions between two checks of the clock: less than half a second. A shaving that
 # needs more is abandoned.
 CHUNK = 100_000_000

@@ -21,13 +21,11 @@ import numpy as np
 
 from optbench.bounds.combinatorial.relaxation import PoolSet, Relaxation
 from optbench.model.instance import Floats
+from optbench.units import EXACT, SUM_MARGIN
 
 # Thresholds tried per pool set and side: any subset of them gives a valid bound, all of them the
 # exact one.
 MAX_THRESHOLDS = 300
-# Whole numbers below this are exact in floats; sums of a million larger ones lose less than this
-# share.
-EXACT, SUM_MARGIN = 2.0**53, 1e-9
 # With more tasks than this on one device, the threshold grid replaces Jackson's schedule.
 MAX_JACKSON = 20_000
 

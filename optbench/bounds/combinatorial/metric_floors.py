@@ -25,12 +25,8 @@ import numpy as np
 from optbench.bounds.combinatorial.relaxation import PoolSet, Relaxation
 from optbench.bounds.combinatorial.tariff_floor import tariff_floor
 from optbench.model.instance import Floats, Instance
-from optbench.model.metrics import J_PER_KWH
 from optbench.model.windows import task_pools
-
-# Sums of floats are lowered by this share of the sum of their magnitudes: thousands of times the
-# worst rounding error.
-SUM_MARGIN = 1e-12
+from optbench.units import J_PER_KWH, TERM_MARGIN
 
 
 def metric_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
@@ -65,7 +61,7 @@ def interrupted_floors(relaxation: Relaxation, makespan: float) -> dict[str, flo
     instance, pairs = relaxation.instance, relaxation.instance.pairs
     tasks, known = instance.tasks, relaxation.windows
     replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
-    above = pairs.energy_j - replaced - SUM_MARGIN * (pairs.energy_j + replaced)
+    above = pairs.energy_j - replaced - TERM_MARGIN * (pairs.energy_j + replaced)
     energy = [*least_per_task(instance, pairs.energy_j).tolist(), *transfer_floor(instance).tolist()]
     energy_j = low_sum(energy)
     if (above >= 0).all():
@@ -95,7 +91,7 @@ def low_sum(terms: Iterable[float]) -> float:
     floats.
     """
     values = list(terms)
-    return math.fsum(values) - SUM_MARGIN * math.fsum(map(abs, values))
+    return math.fsum(values) - TERM_MARGIN * math.fsum(map(abs, values))
 
 
 def energy_floor(instance: Instance, makespan: float) -> float:
@@ -108,7 +104,7 @@ def energy_floor(instance: Instance, makespan: float) -> float:
     replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
     # The difference of two large numbers keeps their rounding error: the margin is taken before
     # subtracting.
-    net = pairs.energy_j - replaced - SUM_MARGIN * (np.abs(pairs.energy_j) + replaced)
+    net = pairs.energy_j - replaced - TERM_MARGIN * (np.abs(pairs.energy_j) + replaced)
     return low_sum([*rest, *least_per_task(instance, net).tolist(), *transfer_floor(instance).tolist()])
 
 

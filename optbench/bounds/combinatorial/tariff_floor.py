@@ -18,10 +18,10 @@ import numpy as np
 
 from optbench.bounds.combinatorial.relaxation import Relaxation
 from optbench.model.instance import Floats
-from optbench.model.metrics import J_PER_KWH, cumulated, integral, mode_uses, rate_at
+from optbench.model.metrics import cumulated, integral, mode_uses, rate_at
 from optbench.model.windows import latest_ends
+from optbench.units import J_PER_KWH, TERM_MARGIN
 
-TERM_MARGIN = 1e-12
 CHUNK = 20_000
 # Every candidate start is priced up to this many (task, mode) pairs times tariff periods of one
 # pool.

@@ -46,12 +46,12 @@ from optbench.model.metrics import mode_uses
 from optbench.model.objective import MAKESPANS
 from optbench.model.timegrid import widened
 from optbench.model.windows import makespan_limit, time_horizon
+from optbench.units import EXACT
 
 # Limit on the total entries of the capacity rows: more thresholds on small instances, one per pool
 # on large ones.
 CAPACITY_ENTRIES = 300_000
 MAX_THRESHOLDS = 8
-EXACT = 2.0**53
 
 
 @dataclass(eq=False)

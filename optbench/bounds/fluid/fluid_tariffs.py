@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import J_PER_KWH, integral, mode_uses
+from optbench.model.metrics import integral, mode_uses
+from optbench.units import J_PER_KWH
 
 if TYPE_CHECKING:
     from optbench.bounds.fluid.fluid_program import Fluid

@@ -36,9 +36,9 @@ from optbench.model.instance import Floats, Instance
 from optbench.model.measures import check_bound
 from optbench.model.objective import Objective
 from optbench.model.result import Bound
+from optbench.units import HOUR_S
 
 TIME_LIMIT_S = 60.0
-HOUR_S = 3600.0
 # Slots of an hour, unless these were fewer or more than the limits; and seconds without which they
 # are not tried.
 FEWEST_SLOTS, MOST_SLOTS, LEAST_SLOTTED_S = 24, 336, 1.0

@@ -17,8 +17,8 @@ t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at w
 With a_j the ingress latency: the segments of one task do not overlap, so that it is in the system
 for at least its ingress latency and running time, and a task cut at the horizon H for min(a_j, H −
 release) and the time it ran: every schedule gives a point of this LP. With one slot it is the path
-bound. Where all work must be completed, the end is a variable: slot s is used for z_s of its seconds, no slot
-without all of the one before, rest is paid for them, and the last has no end.
+bound. Where all work must be completed, the end is a variable: slot s is used for z_s of its
+seconds, no slot without all of the one before, rest is paid for them, and the last has no end.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ from optbench.model.checks import missing_devices
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
 from optbench.model.timegrid import ulp, widened
+from optbench.units import SUM_MARGIN
 
-# Rounding errors of sums of a million floats stay far below this share.
-MARGIN = 1e-9
 # Work per schedule is at least this share of what is offered; schedules with less are bounded
 # separately (``per_unit``).
 LEAST_SHARE = 1e-3
@@ -119,7 +118,7 @@ class _Builder:
         cls, mode, slot = self._choices()
         instance, work = self.instance, self.work
         come = self._come()
-        high = work.units * (1 + MARGIN)
+        high = work.units * (1 + SUM_MARGIN)
         cost = self.rates.of_modes(mode, slot)
         x = columns.add(len(cls), 0.0, high[cls], cost)
         self._backlog(columns, rows, x, cls, slot, come)
@@ -129,7 +128,7 @@ class _Builder:
         self._times(columns, rows, x, cls, mode, slot)
         offered = float(work.units.sum())
         if instance.is_open and self.demand.units is not None:
-            rows.add("units", self.demand.units * (1 - MARGIN), (0, x, 1.0), of=0)
+            rows.add("units", self.demand.units * (1 - SUM_MARGIN), (0, x, 1.0), of=0)
         lp = assemble(columns, rows)
         few = LEAST_SHARE * min(offered, self._processable(mode))
         return StreamProgram(
@@ -203,16 +202,16 @@ class _Builder:
         completed, everything is done in the end.
         """
         classes, count = come.shape
-        total = np.cumsum(come, axis=1) * (1 + MARGIN)
+        total = np.cumsum(come, axis=1) * (1 + SUM_MARGIN)
         upper = total.copy()
         if not self.instance.is_open or self.demand.due:
-            upper = np.minimum(upper, total - self._due() + 3 * MARGIN * total)
+            upper = np.minimum(upper, total - self._due() + 3 * SUM_MARGIN * total)
         if not self.instance.is_open:
-            upper[:, -1] = 3 * MARGIN * total[:, -1]
+            upper[:, -1] = 3 * SUM_MARGIN * total[:, -1]
         q = columns.add(classes * count, 0.0, upper.ravel()).reshape(classes, count)
         here = np.arange(classes * count).reshape(classes, count)
         rows.add(
-            "backlog", (come * (1 + MARGIN)).ravel(),
+            "backlog", (come * (1 + SUM_MARGIN)).ravel(),
             (here, q, 1.0), (here[:, 1:], q[:, :-1], -1.0), (here[cls, slot], x, 1.0), equal=True,
         )  # fmt: skip
 
@@ -230,7 +229,7 @@ class _Builder:
         devices = devices_in(instance, slots)
         right = -(devices * slots.slip[None, :]).ravel()
         if used is None:
-            right = -(devices * (slots.width + slots.slip)[None, :] * (1 + MARGIN)).ravel()
+            right = -(devices * (slots.width + slots.slip)[None, :] * (1 + SUM_MARGIN)).ravel()
         else:
             terms.append((row, np.broadcast_to(used, (pools, count)), devices))
         rows.add("devices", right, *terms)
@@ -243,7 +242,7 @@ class _Builder:
         time, s = instance.modes.time_per_unit_s[mode], np.arange(slots.count)
         for number, (place, cap) in enumerate(zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True)):
             net = net_power_w(instance, place)
-            left = (widened(cap) - resting_power_w(instance, place) * (1 - ROUNDING)) * (1 + MARGIN)
+            left = (widened(cap) - resting_power_w(instance, place) * (1 - ROUNDING)) * (1 + SUM_MARGIN)
             if left < 0 or net.min(initial=0.0) < 0:
                 continue  # a whole tick of a mode that draws less than rest saves more than its units do
             draw = (slot, x, -(net[mode] * time - ROUNDING * np.abs(net[mode]) * time))
@@ -258,7 +257,7 @@ class _Builder:
         before all of the slot before.
         """
         slots = self.slots
-        least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - MARGIN)
+        least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - SUM_MARGIN)
         low = np.clip(least - slots.edges[:-1], 0.0, slots.width)
         z = columns.add(slots.count, low, slots.width, self.rates.resting_low + self._second())
         if slots.count > 2:
@@ -277,11 +276,11 @@ class _Builder:
         instance, work = self.instance, self.work
         asked = []
         if self.demand.sojourn_s is not None:
-            limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + MARGIN)
+            limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + SUM_MARGIN)
             asked.append(("sojourn", False, limit - self._ingress_times(np.ones(len(work.of)))))
         weight, limit_s = instance.tasks.weight, instance.limits.metric_max.get("flow_time_s", np.inf)
         if np.isfinite(limit_s):
-            asked.append(("flow_time", True, limit_s * (1 + MARGIN) - self._ingress_times(weight)))
+            asked.append(("flow_time", True, limit_s * (1 + SUM_MARGIN) - self._ingress_times(weight)))
         flow = dict(instance.objective.levels[0]).get("flow_time_s", 0.0)
         if not asked and not flow:
             return
@@ -310,7 +309,7 @@ class _Builder:
         if self.instance.is_open and self.instance.horizon is not None:
             left = (self.instance.horizon - np.asarray(self.instance.tasks.release, dtype=float)) * self.instance.tick_s
             ingress = np.minimum(ingress, left)
-        return float((weight * ingress)[self.work.here].sum()) * (1 - MARGIN)
+        return float((weight * ingress)[self.work.here].sum()) * (1 - SUM_MARGIN)
 
     def _constant(self) -> float:
         """Return rest that is paid in any case and the certain times, less what whole ticks can
@@ -322,7 +321,7 @@ class _Builder:
         if flow:
             found += flow * self._ingress_times(self.instance.tasks.weight)
         if not self.slots.fixed:
-            found += self._second() * float(self.slots.edges[0]) * (1 - MARGIN)
+            found += self._second() * float(self.slots.edges[0]) * (1 - SUM_MARGIN)
         return found - self.rates.hidden
 
 
@@ -360,7 +359,7 @@ def devices_in(instance: Instance, slots: Slots) -> Floats:
         whole = share >= 1.0
         # The used seconds of a slot with variable end may be those in which its devices are
         # available.
-        out[pool] -= devices * (np.where(whole, 1.0, share * (1 - MARGIN)) if slots.fixed else whole)
+        out[pool] -= devices * (np.where(whole, 1.0, share * (1 - SUM_MARGIN)) if slots.fixed else whole)
     return np.asarray(np.maximum(out, 0.0), dtype=float)
 
 
@@ -382,8 +381,8 @@ def per_unit(program: StreamProgram, low: float) -> LinearProgram:
     value = np.concatenate((lp.value, -lp.right[lp.right != 0], np.ones(len(program.cls))))
     order = np.lexsort((column, row))
     ptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=lp.num_rows + 1)))).astype(np.int64)
-    upper = np.concatenate((np.ones(len(program.cls)), lp.upper[len(program.cls) :] * most * (1 + MARGIN), [most]))
-    least = 1.0 / (program.offered * (1 + 2 * MARGIN))
+    upper = np.concatenate((np.ones(len(program.cls)), lp.upper[len(program.cls) :] * most * (1 + SUM_MARGIN), [most]))
+    least = 1.0 / (program.offered * (1 + 2 * SUM_MARGIN))
     return LinearProgram(
         np.append(lp.cost, program.constant), np.append(lp.lower, least), upper, ptr, column[order], value[order],
         np.append(np.zeros(lp.num_rows), 1.0), np.append(lp.equal, True), (*lp.family, "one_unit"), np.append(lp.of, 0),

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import J_PER_KWH, between, mode_uses
+from optbench.model.metrics import between, mode_uses
+from optbench.units import J_PER_KWH
 
 # Rounding errors of a difference or a product of a few floats stay far below this share of their
 # magnitude.

@@ -24,12 +24,11 @@ from optbench.bounds.lp.linear_program import LpColumns, LpRows
 from optbench.bounds.streams.stream_traffic import Traffic
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.timegrid import ulp
+from optbench.units import SUM_MARGIN
 
 # Units of the tasks of one group differ by at most this factor, or by that which makes this many
 # groups of a class.
 RATIO, MOST_GROUPS = 1.5, 12
-# Rounding errors of sums of a million floats stay far below this share.
-MARGIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,20 +68,22 @@ def add_waiting(
     come = np.bincount(at, weights=units, minlength=groups * count).reshape(groups, count)
     stay = np.where(np.isfinite(edges[1:]), edges[1:], 0.0)[slot] - work.there_s[work.here]
     area = np.bincount(at, weights=units * np.maximum(stay, 0.0), minlength=groups * count).reshape(groups, count)
-    total = np.cumsum(come, axis=1) * (1 + MARGIN)
+    total = np.cumsum(come, axis=1) * (1 + SUM_MARGIN)
     upper = total.copy()
     if not instance.is_open:
-        upper[:, -1] = 3 * MARGIN * total[:, -1]
+        upper[:, -1] = 3 * SUM_MARGIN * total[:, -1]
     here = np.arange(groups * count).reshape(groups, count)
     g = columns.add(groups * count, 0.0, np.repeat(total[:, -1], count)).reshape(groups, count)
     q = columns.add(groups * count, 0.0, upper.ravel()).reshape(groups, count)
-    rows.add("undone", (come * (1 + MARGIN)).ravel(), (here, q, 1.0), (here[:, 1:], q[:, :-1], -1.0), (here, g, 1.0), equal=True)
+    left = (come * (1 + SUM_MARGIN)).ravel()
+    before = (here[:, 1:], q[:, :-1], -1.0)
+    rows.add("undone", left, (here, q, 1.0), before, (here, g, 1.0), equal=True)
     by_class = of[:, None] * count + np.arange(count)
     rows.add("by_group", np.zeros(work.num_classes * count), (cell, x, 1.0), (by_class, g, -1.0), equal=True)
     ends = np.flatnonzero(np.isfinite(width))
     w, slip = width[ends], 8.0 * ulp(edges[1:][ends])  # rounding of the edges, and of the times between them
     h = columns.add(groups * len(ends), 0.0, (w * total[:, ends] * 2).ravel()).reshape(groups, len(ends))
-    early = np.maximum(come[:, ends] * w - area[:, ends], 0.0) + (3 * MARGIN * w + slip) * total[:, ends]
+    early = np.maximum(come[:, ends] * w - area[:, ends], 0.0) + (3 * SUM_MARGIN * w + slip) * total[:, ends]
     row = np.arange(groups * len(ends)).reshape(groups, len(ends))
     rows.add("waiting", -early.ravel(), (row, h, 1.0), (row, q[:, ends], -w))
     return Waiting(h.ravel(), np.repeat(of, len(ends)), np.nextafter(np.repeat(1.0 / largest, len(ends)), 0.0))

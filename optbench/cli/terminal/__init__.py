@@ -1,1 +1,1 @@
-"""What verbs share: arguments, progress lines, output and exit codes."""
+"""Modules that verbs share: arguments, progress lines, output and exit codes."""

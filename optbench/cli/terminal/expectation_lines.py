@@ -1,4 +1,4 @@
-"""Gates and claims for people: a line per gate with the cells to see, a table of claims."""
+"""Terminal output of gates (a line each, with the cells that break it) and claims (a table)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ COLOURS = {"holds": GOOD, "fails": BAD, "unknown": UNSURE, "not reproduced": BAD
 COLUMNS = ("study", "claim", "source", "paper", "ours", "95 % interval", "bound", "mean gap", "verdict")
 FIGURES = COLUMNS[3:8]
 LEGEND = "holds: as good as the paper's figure, within the tolerance; bound: no schedules give less; a missing gap is 100 %"
-# Cells shown of a gate that does not hold; the JSON has more.
+# The number of cells shown for a gate that does not hold; the JSON has more.
 WORST_SHOWN = 3
 
 
 def show_gates(gates: Sequence[GateResult]) -> None:
-    """Each gate with its numbers; of those that do not hold, why, and the cells to see with their commands."""
+    """Show each gate with its numbers; for one that does not hold, the reason and the worst cells."""
     from optbench.run.repeat_command import command_of
 
     if not gates:
@@ -38,7 +38,7 @@ def show_gates(gates: Sequence[GateResult]) -> None:
 
 
 def show_claims(claims: Sequence[ClaimResult], with_study: bool = False) -> None:
-    """The ledger, and below it what is to be said of single claims."""
+    """Show the table of claims, and below it remarks on single claims."""
     if not claims:
         return
     first = 0 if with_study else 1
@@ -69,5 +69,5 @@ def coloured(verdict: str) -> str:
 
 
 def short(value: Any) -> str:
-    """A number with four digits, which is what a comparison of figures needs."""
+    """A number with four digits."""
     return figure(value) if value is None or float(value).is_integer() else figure(float(f"{float(value):.4g}"))

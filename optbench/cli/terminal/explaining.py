@@ -1,4 +1,4 @@
-"""An explanation for people: parts of the gap, the dearest decisions, and the worth of one more of each resource."""
+"""Terminal output of an explanation: parts of the gap, costly decisions, values of resources."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation
     from optbench.bounds.marginal import MarginalValue
 
-# Parts below this share of the objective are rounding.
+# Parts below this share of the objective are rounding errors.
 NOTHING = 1e-7
 SHOWN = 10
 
 
 def show_explanation(explanation: Explanation) -> None:
-    """Three tables."""
+    """Show the three tables of an explanation."""
     found = explanation.objective
     label = escape(explanation.instance.objective.label)
     show(f"[bold]where the gap comes from[/]  [{DIM}]{label}: {figure(found.objective)} is {figure(found.excess)} above the "
@@ -26,14 +26,15 @@ def show_explanation(explanation: Explanation) -> None:
         show(f"[{DIM}]{figure(explanation.unavoidable)} of it is in every schedule, by the best bound known[/]")
     show("", parts_table(explanation), "")
     if found.decisions:
-        show("the dearest decisions, and what the programme's prices would choose", "", decisions_table(explanation), "")
+        title = "the most expensive decisions, and the choice at the prices of the LP"
+        show(title, "", decisions_table(explanation), "")
     if explanation.marginal_values:
         show("one more of each resource: no schedule is then below the floor; the price is what the bound falls by", "",
              values_table(explanation), "")
 
 
 def parts_table(explanation: Explanation) -> Any:
-    """Parts that are something, with those of the energy beside them."""
+    """The table of the parts of the gap that are not rounding, and of their energy."""
     from optbench.bounds.explain import PART_WORDS
 
     found, energy = explanation.objective, explanation.energy
@@ -55,7 +56,7 @@ def _amount(found: Anatomy, name: str) -> tuple[str, str]:
 
 
 def decisions_table(explanation: Explanation) -> Any:
-    """Tasks whose modes and starts cost most."""
+    """The table of the tasks whose modes and starts cost most."""
     from optbench.bounds.explain import mode_words
 
     instance = explanation.instance
@@ -69,7 +70,7 @@ def decisions_table(explanation: Explanation) -> Any:
 
 
 def values_table(explanation: Explanation) -> Any:
-    """Certified floors with one unit more."""
+    """The table of certified bounds with one unit more of each resource."""
     rows = [
         (amount_words(v), escape(v.resource), figure(v.floor), figure(v.price), figure(explanation.saves_at_most(v)), v.how)
         for v in explanation.marginal_values

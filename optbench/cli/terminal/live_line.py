@@ -1,20 +1,25 @@
-"""A line on stderr that says how far long work is: refreshed on a terminal, a new one every few seconds elsewhere."""
+"""The progress line of every verb, on stderr: refreshed on a terminal; elsewhere a new line now and then."""
 
 from __future__ import annotations
 
 import sys
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from optbench.cli.terminal.output import console_for, length
 
-REFRESH_HZ = 4
-LINE_EVERY_S = 5.0
+# Nothing is done yet, of a total that is not known: the bar only moves.
+NO_TOTAL: tuple[float, float | None] = (0, None)
 
 
 class LiveLine:
-    """Subclasses say what there is to say; use as a context."""
+    """Use as a context; a subclass describes how far the work is."""
+
+    # Seconds between two lines where nothing is refreshed.
+    line_every_s: ClassVar[float] = 5.0
+    refresh_hz: ClassVar[float] = 4
+    bar_width: ClassVar[int] = 24
 
     def __init__(self, name: str, quiet: bool = False) -> None:
         self.name, self.quiet = name, quiet
@@ -26,59 +31,92 @@ class LiveLine:
         """Where the work stands, in a few words."""
         raise NotImplementedError
 
-    def share(self) -> tuple[int, int | None]:
-        """What is done, and of how much, where that is known."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        if not self.quiet and sys.stderr.isatty():
-            from rich.live import Live
-
-            self.live = Live(self, console=console_for(sys.stderr), refresh_per_second=REFRESH_HZ, transient=True)
-            self.live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self.live is not None:
-            self.live.stop()
-        elif self.has_more():
-            self.write(self.state())
+    def share(self) -> tuple[float, float | None] | None:
+        """What is done, and of how much if that is known; None for no bar."""
+        return NO_TOTAL
 
     def has_more(self) -> bool:
         """Whether a last line is worth writing."""
         return True
 
-    def now_and_then(self) -> None:
-        """A line, where the last one is some seconds old and nothing is refreshed."""
-        if self.live is None and time.monotonic() - self.written_at >= LINE_EVERY_S:
+    def spent_s(self) -> float:
+        """The time that the refreshed line shows."""
+        return time.monotonic() - self.began
+
+    def budget(self) -> str:
+        """What follows the time on the refreshed line."""
+        return ""
+
+    def line_time_s(self) -> float:
+        """The time that a written line begins with."""
+        return time.monotonic() - self.began
+
+    def __enter__(self) -> Self:
+        if not self.quiet and sys.stderr.isatty():
+            from rich.live import Live
+
+            self.live = Live(
+                self,
+                console=console_for(sys.stderr),
+                refresh_per_second=self.refresh_hz,
+                transient=True,
+            )
+            self.live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+        elif self.has_more():
             self.write(self.state())
 
+    def now_and_then(self) -> None:
+        """Write a line if the last one is old enough and nothing is refreshed."""
+        if self.live is None and time.monotonic() - self.written_at >= self.line_every_s:
+            self.write(self.state())
+
+    def say(self, words: str, style: str = "") -> None:
+        """Write a line at once, above the refreshed one."""
+        if self.quiet:
+            return
+        if self.live is not None:
+            from rich.text import Text
+
+            self.live.console.print(Text(words, style=style))
+        else:
+            self.write(words)
+
     def write(self, words: str) -> None:
-        """A line of its own, unless it says what the last one said."""
+        """Write a line, unless it repeats the last one."""
         self.written_at = time.monotonic()
         if self.quiet or words == self.written:
             return
         self.written = words
         try:
-            sys.stderr.write(f"{length(self.written_at - self.began):>10}  {words}\n")
+            sys.stderr.write(f"{length(self.line_time_s()):>10}  {words}\n")
             sys.stderr.flush()
-        except BrokenPipeError:  # nobody reads it any more; the work goes on
+        except BrokenPipeError:  # the reader has gone; the work goes on
             self.quiet = True
 
     def __rich__(self) -> Any:
-        """The refreshed line: time so far, a bar, and where the work stands."""
+        """The refreshed line: name, time, a bar, and where the work stands."""
         from rich.progress_bar import ProgressBar
         from rich.spinner import Spinner
         from rich.table import Table
         from rich.text import Text
 
+        spent = f"{length(self.spent_s())}{self.budget()}"
+        cells: list[Any] = [Spinner("dots", style="cyan"), Text(self.name, style="bold"), spent]
+        share = self.share()
+        if share is not None:
+            done, total = share
+            cells.append(ProgressBar(total=total, completed=done, width=self.bar_width))
+        cells.append(Text(self.state(), overflow="ellipsis", no_wrap=True))
         grid = Table.grid(padding=(0, 1))
-        done, total = self.share()
-        grid.add_row(
-            Spinner("dots", style="cyan"),
-            Text(self.name, style="bold"),
-            length(time.monotonic() - self.began),
-            ProgressBar(total=total, completed=done, width=24),
-            Text(self.state(), overflow="ellipsis", no_wrap=True),
-        )
+        grid.add_row(*cells)
         return grid

@@ -1,4 +1,4 @@
-"""What goes to stdout: tables for people, one JSON object for machines. Progress and errors go to stderr."""
+"""Output to stdout: tables, or one JSON object with --json. Progress and errors go to stderr."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNITS = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
-# Below this a gap is rounding (OPTIMAL_GAP of model/result.py, which is not imported to keep `--help` light).
+# Below this a gap is rounding (OPTIMAL_GAP of model/measures.py, not imported to keep `--help` fast).
 NO_GAP = 1e-6
 GOOD, BAD, DIM = "green", "bold red", "dim"
 
 
 def emit(text: str) -> None:
-    """Write to stdout; a reader that has gone away (``optbench list | head``) is no error."""
+    """Write to stdout; a closed pipe (``optbench list | head``) is not an error."""
     try:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
@@ -33,7 +33,7 @@ def emit_json(document: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """JSON's own types; a number that JSON cannot say (NaN, infinity) is null."""
+    """A value in JSON's types; numbers that JSON cannot represent (NaN, infinity) become null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -46,7 +46,7 @@ def plain(value: Any) -> Any:
 
 
 def show(*parts: Any) -> None:
-    """Print rich renderables and markup to stdout, coloured on a terminal."""
+    """Print rich renderables and markup to stdout, with colours on a terminal."""
     console = console_for(sys.stdout)
     with console.capture() as captured:
         for part in parts:
@@ -63,7 +63,7 @@ def console_for(stream: IO[str]) -> Console:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> Any:
-    """A light table; ``right`` names the columns of numbers."""
+    """A table with few lines; ``right`` names the columns of numbers."""
     from rich import box
     from rich.table import Table
 
@@ -77,14 +77,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
 
 
 def escape(text: str) -> str:
-    """Text as it is, not as rich markup."""
+    """Escape text, so that rich does not read it as markup."""
     from rich.markup import escape as rich_escape
 
     return rich_escape(text)
 
 
 def figure(value: Any) -> str:
-    """A number for people: thousands separated, about six significant digits; ``-`` where there is none."""
+    """Format a number with separated thousands and about six significant digits; ``-`` for None."""
     if value is None:
         return "-"
     if isinstance(value, (tuple, list)):
@@ -100,7 +100,7 @@ def figure(value: Any) -> str:
 
 
 def percent(value: Any) -> str:
-    """A gap for people."""
+    """Format a gap as a percentage."""
     if value is None:
         return "-"
     if isinstance(value, (tuple, list)):
@@ -109,7 +109,7 @@ def percent(value: Any) -> str:
 
 
 def length(value_s: float) -> str:
-    """A duration for people."""
+    """Format a duration."""
     if value_s < 10:
         return f"{value_s:.2f} s"
     if value_s < 600:
@@ -120,5 +120,5 @@ def length(value_s: float) -> str:
 
 
 def metric_unit(name: str) -> str:
-    """The unit a metric carries in its name; none for ``makespan``, which is in the instance's own time."""
+    """The unit in a metric's name; empty for ``makespan``, which is in the instance's own time unit."""
     return UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""

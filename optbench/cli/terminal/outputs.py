@@ -1,4 +1,4 @@
-"""Files that a verb will write: tried before the work starts, and never lost when they cannot be written after it."""
+"""Output files of a verb: checked before the work starts, and saved elsewhere if writing fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STDOUT = "-"
 
 
 def check_writable(option: str, path: str | None) -> None:
-    """Refuse a path that could not be written when the work is done."""
+    """Refuse a path that cannot be written, before the work starts."""
     if path is None or path == STDOUT:
         return
     target = Path(path)
@@ -35,7 +35,9 @@ def check_writable(option: str, path: str | None) -> None:
 
 
 def save(text: str, path: str) -> str:
-    """Write a file whole, or to stdout for ``-``; where that fails, to a temporary file. Returns where the text went."""
+    """Write a file atomically, or to stdout for ``-``; if that fails, write a temporary file.
+
+    Returns the place to which the text was written."""
     from optbench.model.files.strict_json import write_text
 
     if path == STDOUT:
@@ -43,7 +45,7 @@ def save(text: str, path: str) -> str:
         return path
     target = Path(path)
     try:
-        if target.exists() and not target.is_file():  # a pipe or a device must not be replaced by a file
+        if target.exists() and not target.is_file():  # A pipe or a device must not be replaced by a file.
             with target.open("w", encoding="utf-8") as file:
                 file.write(text)
         else:

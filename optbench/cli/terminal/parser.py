@@ -1,4 +1,4 @@
-"""argparse with messages that help: the nearest verb, option or choice, and types for durations and parameters."""
+"""argparse with suggestions (nearest verb, option, choice) and types for durations and parameters."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ NEGATIVE = re.compile(r"-\.?\d")
 
 
 class UsageError(OptbenchError):
-    """A command line that means nothing."""
+    """The command line is invalid."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError with a suggestion instead of printing a usage block and leaving."""
+    """A parser that raises UsageError with a suggestion instead of printing usage and exiting."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, add_help=False, **options)
-        self._negative_number_matcher = NEGATIVE  # a value such as -3s, to be refused by its type and not as an option
-        self.add_argument("-h", "--help", action="help", help="show this help and leave")
+        self._negative_number_matcher = NEGATIVE  # A value such as -3s is refused by its type and not as an unknown option.
+        self.add_argument("-h", "--help", action="help", help="show this help and exit")
 
     @property
     def options(self) -> list[str]:
-        """Every flag, those of sub-commands included."""
+        """All flags, including those of sub-commands."""
         below = [parser for action in self._actions if isinstance(action.choices, dict) for parser in action.choices.values()]
         own = [flag for action in self._actions for flag in action.option_strings]
         return list(dict.fromkeys([*own, *(flag for parser in below for flag in parser.options)]))
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(None, f"unknown {what.lower()} {value!r}; {nearest(str(value), known)}")
 
     def refuse_extra(self, extra: Sequence[str]) -> NoReturn:
-        """Words that no argument took: name the first, and the option that was probably meant."""
+        """Refuse arguments that are left over: name the first and the nearest option."""
         word = extra[0].split("=")[0]
         if not word.startswith("-"):
             hint = "; parameters are written NAME:key=value,... after a problem, and -p key=value for a solver"
@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Wide enough for one line per option, and no repeated metavar for short and long flags."""
+    """A formatter with one line per option that shows the metavar of short and long flags once."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32, width=min(110, shutil.get_terminal_size((100, 24)).columns))
@@ -76,20 +76,20 @@ def seconds(text: str) -> float:
     except OptbenchError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time to work in; write 10s, 2m, 1.5h or 500ms")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive duration; write 10s, 2m, 1.5h or 500ms")
     return value
 
 
 def setting(text: str) -> tuple[str, str]:
-    """``key=value``."""
+    """Parse ``key=value``."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is no setting; write key=value")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a parameter; write key=value")
     return key.strip(), value.strip()
 
 
 def number(kind: type[int] | type[float], least: float) -> Callable[[str], Any]:
-    """A finite number of at least ``least``."""
+    """A type for finite numbers of at least ``least``."""
 
     def parse(text: str) -> Any:
         try:
@@ -105,17 +105,17 @@ def number(kind: type[int] | type[float], least: float) -> Callable[[str], Any]:
 
 
 def add_json(parser: argparse.ArgumentParser, default: Any = False) -> None:
-    parser.add_argument("--json", action="store_true", default=default, help="print one JSON object, for machines")
+    parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")
 
 
 def add_time_limit(parser: argparse.ArgumentParser, default: float, meaning: str, unless: str = "") -> None:
-    """``unless`` says when there is no limit by default; the verb then sees None where none was given."""
+    """Add --time-limit. ``unless`` names when there is no default limit; the value is then None."""
     text = f"{meaning}: 500ms, 10s, 2m, 1h (default {default:g}s{unless})"
     parser.add_argument("--time-limit", metavar="TIME", type=seconds, default=None if unless else default, help=text)
 
 
 def settings_of(pairs: Sequence[tuple[str, str]], flag: str = "-p") -> dict[str, str]:
-    """Settings as a mapping; one given twice is a mistake."""
+    """Settings as a mapping; a repeated key is an error."""
     out: dict[str, str] = {}
     for key, value in pairs:
         if key in out:

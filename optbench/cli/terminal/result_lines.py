@@ -1,4 +1,4 @@
-"""A result and its bounds for people."""
+"""Terminal output of a result and its bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from optbench.model.instance import Instance
     from optbench.model.result import Bound, Result
 
-# Metrics in the order of reading; those that are zero and not asked for are left out.
+# Metrics in the order shown; those that are zero and not part of the objective are left out.
 ORDER = (
     "makespan",
     "makespan_s",
@@ -39,14 +39,14 @@ REASONS = {
 }
 
 
-# A wait that is shorter than this is not worth a word.
+# Shorter waits are not mentioned.
 FELT_S = 0.1
 
 
 def show_result(
     instance: Instance, result: Result, page: str | None = None, explanation: Explanation | None = None
 ) -> None:
-    """The outcome in a line, then objective and bounds, metrics, where the gap comes from, and what was written."""
+    """Show the outcome, objective and bounds, metrics, sources of the gap, and files written."""
     size = f"{instance.num_tasks:,} tasks"
     how = f"{size}, {escape(result.solver)}, {threads(result.threads)}, seed {result.seed}"
     show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
@@ -72,7 +72,7 @@ def show_result(
 
 
 def figure_or_text(value: Any) -> str:
-    """A solver's remark about itself."""
+    """Format a value of a solver's own remarks."""
     return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
 
 
@@ -81,7 +81,7 @@ def threads(count: int) -> str:
 
 
 def outcome(result: Result) -> str:
-    """``feasible and verified, stopped at the time limit after 10.0 s (first schedule after 0.03 s)``."""
+    """Such as ``feasible and verified, stopped at the time limit after 10.0 s``."""
     words = {
         "optimal": f"[{GOOD}]proven optimal[/] and verified",
         "feasible": f"[{GOOD}]feasible[/] and verified" if result.verified else f"[{BAD}]not feasible[/]",
@@ -96,11 +96,11 @@ def outcome(result: Result) -> str:
 
 
 def infeasible_words(result: Result) -> str:
-    """Who says that there is no schedule, and how it is proved."""
+    """Who reported that no schedule exists, and the proof."""
     claim = result.infeasibility
     if claim is None or claim.proof == "solver":
         who = result.solver if claim is None else claim.source
-        return f"so says {who} (solver); nobody has certified it"
+        return f"so says {who} (solver), without a certified proof"
     return f"proven by {claim.source} ({claim.proof}): {claim.argument}"
 
 
@@ -127,7 +127,7 @@ def objective_table(instance: Instance, result: Result) -> Any:
 
 
 def best_bounds(bounds: Sequence[Bound]) -> dict[int, Bound]:
-    """The bound in force of each level."""
+    """The best bound of each level."""
     best: dict[int, Bound] = {}
     for bound in bounds:
         if bound.level not in best or bound.value > best[bound.level].value:
@@ -136,7 +136,7 @@ def best_bounds(bounds: Sequence[Bound]) -> dict[int, Bound]:
 
 
 def metrics_table(instance: Instance, metrics: Mapping[str, float]) -> Any:
-    """Metrics with their units."""
+    """The table of metrics with their units."""
     asked = instance.objective.metrics | set(instance.limits.metric_max)
     physical = "makespan" not in asked
     rows = []

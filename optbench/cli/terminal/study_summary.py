@@ -1,4 +1,4 @@
-"""What a run of a study came to, for people and as JSON."""
+"""The summary of a run of a study, on the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from optbench.store.records import Reason, Record
 
 LEGEND = "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's own, the median"
-# Verdicts on what has not been run.
+# Verdicts on gates and claims whose cells have not been run.
 UNDECIDED = ("unknown", "no data")
 
 
 class Account:
-    """A run of a study with everything that follows from its records; ``report`` is where the report was written."""
+    """A run of a study with the results computed from its records; ``report`` is the path of its page."""
 
     def __init__(self, run: StudyRun, report: str | None = None) -> None:
         from optbench.evaluate.judging import evaluate
@@ -36,23 +36,23 @@ class Account:
 
     @property
     def num_failed(self) -> int:
-        """Cells that do not count, and instances that could not be made."""
+        """Number of failed cells and of instances that could not be made."""
         return len(self.failures) + len(self.run.unmade)
 
     @property
     def complete(self) -> bool:
-        """Whether every cell of the study has its record, also those that were not selected."""
+        """Whether every cell of the study has a record, including those that were not selected."""
         return all(cell.key in self.run.stored for cell in self.run.plan.cells)
 
     @property
     def holds(self) -> bool:
-        """Whether gates and claims hold; what hangs on cells that are still to be run is not held against anybody."""
+        """Whether gates and claims hold; those that depend on cells still to be run are left out."""
         verdicts = [*(gate.verdict for gate in self.gates), *(claim.verdict for claim in self.claims)]
         return all(word == "holds" or (word in UNDECIDED and not self.complete) for word in verdicts)
 
     @property
     def exit_code(self) -> int:
-        """What a run means to a script."""
+        """The exit code of a run."""
         if self.run.interrupted:
             return exits.INTERRUPTED
         if self.num_failed:
@@ -89,11 +89,11 @@ class Account:
         return [_solver(each, self.table.of(each.label)) for each in ranked(self.table)]
 
     def overruns(self) -> list[Record]:
-        """Cells whose processes were there much longer than their time limit."""
+        """Cells whose processes ran much longer than their time limit."""
         return [record for record in self.run.records.values() if record.overrun_s > 0]
 
     def show(self) -> None:
-        """The outcome in a line, a row per solver, what failed and how to see it again, what holds, what to do next."""
+        """Show the outcome, a row per solver, failures with their commands, gates, claims, next steps."""
         from optbench.cli.terminal.expectation_lines import show_claims, show_gates
 
         show(f"\n[bold]{escape(self.run.plan.study.name)}[/]  {self._line()}")
@@ -112,7 +112,7 @@ class Account:
 
     def _line(self) -> str:
         run = self.run
-        here = f" ({run.skipped:,} were there already)" if run.skipped else ""
+        here = f" ({run.skipped:,} existed already)" if run.skipped else ""
         bad = f"[{BAD}]{self.num_failed:,} failed[/]" if self.num_failed else f"[{GOOD}]none failed[/]"
         state = "interrupted: " if run.interrupted else ""
         return f"{state}{run.done:,} of {len(run.cells):,} cells done{here}, {bad}"
@@ -132,24 +132,24 @@ class Account:
             show("", f"{many} longer than the time limit, at worst by {length(worst.overrun_s)}: {escape(worst.cell.title)}")
 
     def _next(self) -> list[str]:
-        """Commands that go on from here."""
+        """The commands for next steps."""
         from optbench.run.repeat_command import study_argument
 
         name = shlex.quote(study_argument(self.run.plan.study))
-        lines = [f"optbench run {name}  goes on with the rest"] if self.run.interrupted or not self.complete else []
-        lines += [f"optbench run {name} --retry  runs again what failed"] if self.failures else []
+        lines = [f"optbench run {name}  runs the rest"] if self.run.interrupted or not self.complete else []
+        lines += [f"optbench run {name} --retry  runs the failed cells again"] if self.failures else []
         whole = "" if self.report is not None else f"optbench report {name}  the whole comparison; "
         return [*lines, f"{whole}optbench ui  the runs in MLflow"]
 
 
 def _failures(run: StudyRun, rows: Table) -> list[Record]:
-    """Records that count as failed: those that say so, and those that others refute."""
+    """Records that count as failed, including those that other records contradict."""
     refuted = {row.cell.key: row.record for row in rows.rows if row.record is not None and row.record.failed}
     return [refuted.get(key, record) for key, record in run.records.items() if record.failed or key in refuted]
 
 
 def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """Failures by their reason, the most frequent first: how many, what it means, one example, the command that repeats it."""
+    """Failures by reason, the most frequent first: count, explanation, example, command."""
     from optbench.run.repeat_command import failure_command, study_argument
     from optbench.store.records import REASONS
 
@@ -172,7 +172,7 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
 
 
 def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
-    """``rank`` is the formula by which they are ranked, empty where that is the gap."""
+    """The table of solvers; ``rank`` is the ranking formula, empty for the gap."""
     columns = ("solver", *([rank] if rank else []), "cells", "failed", "no gap", "study gap", "optimal", "time")
     rows = [
         (

@@ -1,4 +1,6 @@
-"""Live progress of a study on stderr: a bar on a terminal, a line every few seconds elsewhere; failures are said at once."""
+"""Live progress of a study on stderr: a bar on a terminal, else a line every few seconds.
+
+Failures are printed at once."""
 
 from __future__ import annotations
 
@@ -16,16 +18,16 @@ if TYPE_CHECKING:
     from optbench.run.study_progress import StudyWatch
     from optbench.track.follow_process import FollowerState
 
-# A study whose cells take minutes says now and then that it is alive.
+# A study whose cells take minutes prints a line at this interval.
 HEARTBEAT_S = 30.0
-# A wait that is shorter than this is not worth a word.
+# Shorter waits are not mentioned.
 FELT_S = 1.0
-# Of failures that come by the hundred, so many are said one by one.
+# The number of failures that are printed one by one.
 MAX_SAID = 20
 
 
 class StudyProgress(LiveLine):
-    """Shows what ``run_study`` tells; use as a context."""
+    """Show the events of ``run_study``; a context manager."""
 
     def __init__(self, study: str, watch: StudyWatch, quiet: bool = False) -> None:
         super().__init__(study, quiet)
@@ -47,7 +49,7 @@ class StudyProgress(LiveLine):
     def has_more(self) -> bool:
         return bool(self.written) or self.watch.total > self.watch.done
 
-    def share(self) -> tuple[int, int | None]:
+    def share(self) -> tuple[float, float | None]:
         return self.watch.done, self.watch.total or None
 
     def __call__(self, progress: RunProgress) -> None:
@@ -71,19 +73,13 @@ class StudyProgress(LiveLine):
                 self.written = ""
                 self.write(self.state())
 
-    def say(self, words: str) -> None:
-        """Something to be known at once."""
+    def say(self, words: str, style: str = "red") -> None:
+        """Print a message at once."""
         self._said += 1
         if self._said == MAX_SAID:
             words += "\n(more failures are in the summary)"
-        if self.quiet or self._said > MAX_SAID:
-            return
-        if self.live is not None:
-            from rich.text import Text
-
-            self.live.console.print(Text(words, style="red"))
-        else:
-            self.write(words)
+        if self._said <= MAX_SAID:
+            super().say(words, style)
 
     def state(self) -> str:
         """``12 of 200 cells, 1 failed, 3 optimal, best gap 0 % (cpsat | ft06 | 0), about 35.0 s left``."""
@@ -100,7 +96,7 @@ class StudyProgress(LiveLine):
 
 
 class Sending:
-    """Says once what the end of a study is waiting for."""
+    """Print once that the end of a study waits for MLflow."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet

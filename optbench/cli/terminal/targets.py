@@ -22,7 +22,7 @@ def add_target(parser: argparse.ArgumentParser, name: str = "target", optional: 
 
 
 def instance_of(target: str, format: str | None, seed: int) -> Instance:
-    """The instance that a TARGET names; of a problem that reads a record, stderr says how much of it was dropped."""
+    """The instance that a TARGET names; stderr reports how much of a record was dropped."""
     from optbench.api import load_target
     from optbench.model.formats import format_registry
 
@@ -35,18 +35,18 @@ def instance_of(target: str, format: str | None, seed: int) -> Instance:
 
 
 def with_remarks(found: Import) -> Instance:
-    """The instance; stderr says what was dropped to make it."""
+    """The instance; stderr reports what was dropped to make it."""
     sys.stderr.write("".join(f"{line}\n" for line in remarks(found.report)))
     return found.instance
 
 
 def import_of_problem(target: str, seed: int) -> Import | None:
-    """The instance of a problem that reads a record, with its report; None where the TARGET is anything else."""
+    """The instance of a problem that reads a record, with its report; None for any other TARGET."""
     from dataclasses import replace
 
-    from optbench.plugins.discovery import load_problem, names
+    from optbench.plugins.discovery import load_problem, problem_named_by
 
-    if is_file(target) or target.partition(":")[0].partition("[")[0] not in names("problem"):
+    if is_file(target) or problem_named_by(target) is None:
         return None
     found = load_problem(target).imported(seed)
     return None if found is None else replace(found, instance=replace(found.instance, problem=target))
@@ -55,12 +55,12 @@ def import_of_problem(target: str, seed: int) -> Import | None:
 def is_file(target: str) -> bool:
     try:
         return Path(target).exists()
-    except (OSError, ValueError):  # no possible path: too long, or with a null in it
+    except (OSError, ValueError):  # It cannot be a path: it is too long, or contains a NUL.
         return False
 
 
 def remarks(report: ImportReport) -> list[str]:
-    """In a line each: what was dropped and why, and what is odd."""
+    """A line for each finding: what was dropped and why, and what is unusual."""
     dropped = sum(finding.count for finding in report.dropped)
     lines = [f"warning: {finding}" for finding in report.warnings]
     if dropped:

@@ -1,10 +1,10 @@
-"""A search for people and for machines: progress on stderr, what it came to on stdout."""
+"""Output of a search: progress on stderr, the result on stdout or as JSON."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.live_line import LiveLine
+from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
 from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, show, table
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Display(LiveLine):
-    """Shows how far a search is; use as a context."""
+    """Show the progress of a search; a context manager."""
 
     def __init__(self, study: str, quiet: bool = False) -> None:
         super().__init__(study, quiet)
@@ -26,8 +26,8 @@ class Display(LiveLine):
     def has_more(self) -> bool:
         return self.progress is not None
 
-    def share(self) -> tuple[int, int | None]:
-        return (0, None) if self.progress is None else (self.progress.done, self.progress.total)
+    def share(self) -> tuple[float, float | None]:
+        return NO_TOTAL if self.progress is None else (self.progress.done, self.progress.total)
 
     def state(self) -> str:
         """``12 of 100 trials, 2 at work, best -7.4 % against the defaults, about 35.0 s left``."""
@@ -100,7 +100,7 @@ def _validation(found: Validation) -> dict[str, Any]:
 
 
 def show_tuned(done: TuneRun, told: dict[str, Any]) -> None:
-    """The outcome: trials, parameters, what they are worth on unseen instances, and where they are written."""
+    """Show the outcome: trials, parameters, their value on unseen instances, and the files written."""
     state = "interrupted: " if done.interrupted else ""
     dead = f", {done.deaths} workers died and were replaced" if done.deaths else ""
     show(
@@ -109,7 +109,7 @@ def show_tuned(done: TuneRun, told: dict[str, Any]) -> None:
     )
     found = done.validation
     if found is None:
-        show("the same command goes on from here")
+        show("the same command continues the search")
         return
     if found.chosen is None:
         constraints = ", ".join(done.task.section.constraints)
@@ -129,10 +129,10 @@ def show_tuned(done: TuneRun, told: dict[str, Any]) -> None:
 
 
 def verdict(found: Validation) -> str:
-    """In words, and plainly when nothing was gained."""
+    """The verdict in words."""
     unseen = where(found)
     if found.unchanged:
-        return f"The search found nothing better than the defaults: they are what the file holds ({unseen} nothing changes)."
+        return f"The search found nothing better than the defaults, which the file therefore holds ({unseen} nothing changes)."
     if found.failed > found.failed_defaults:
         return f"Not to be recommended: {found.failed:,} failures {unseen}, {found.failed_defaults:,} of the defaults."
     if found.broken:
@@ -144,7 +144,7 @@ def verdict(found: Validation) -> str:
 
 
 def where(found: Validation) -> str:
-    """What the comparison is on; instances that the search had too prove little of others."""
+    """The instances of the comparison; those that the search used prove little about others."""
     if not found.seen:
         return f"on {found.instances:,} instances that the search has not seen"
     if found.seen == found.instances:
@@ -196,7 +196,7 @@ def _front_table(done: TuneRun) -> Any:
 
 
 def signed(share: float | None) -> str:
-    """A relative change: ``-7.43 %``."""
+    """Format a relative change: ``-7.43 %``."""
     return "-" if share is None else f"{100 * share:+.2f} %"
 
 

@@ -1,4 +1,4 @@
-"""Long work that Ctrl-C ends gently: it runs in a thread while the main one, which alone gets signals, waits for it."""
+"""Long work that Ctrl-C interrupts: it runs in a thread while the main thread waits for signals."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from optbench.cli.terminal import exits
 T = TypeVar("T")
 PATIENCE = "optbench: stopping; the best schedule so far is kept (press Ctrl-C again to leave at once)\n"
 WAKE_S = 0.1
-# Wrappers such as timeout signal a process and then its group: what comes this soon is the same press.
+# Wrappers such as timeout signal a process and then its group: a signal within this time is the same.
 ONE_PRESS_S = 1.0
 
 
 def interruptible(work: Callable[[threading.Event], T], keeps: bool = True, patience: str = PATIENCE) -> T:
-    """The result of ``work(stop)``; a signal sets ``stop``, a second one (the first, if nothing ``keeps``) leaves at once.
+    """The result of ``work(stop)``. A signal sets ``stop``; a second one exits at once.
 
-    ``patience`` is what people are told after the first.
+    Without ``keeps`` the first signal already exits at once. ``patience`` is the message printed
+    after the first signal.
 
-    Native solvers hold the thread that called them, and Python runs signal handlers in the main thread only: were the
-    solver in it, Ctrl-C would be noticed when the solver is done.
+    Native solvers block the thread that calls them, and Python runs signal handlers in the main
+    thread only. If the solver ran there, Ctrl-C would have no effect until it ends.
     """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():

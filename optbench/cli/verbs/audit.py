@@ -1,4 +1,4 @@
-"""``optbench audit``: from a cluster's own log to the certified saving potential and the policy to take."""
+"""``optbench audit``: from a cluster's log to the certified saving potential and a policy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from optbench.audit.ranges import Ranges
 
 DESCRIPTION = (
-    "From a Slurm log (sacct --parsable2, or CSV) and GPU profiles: the energy of the recorded schedule, verified; the "
-    "certified least energy of any scheduler at the same mean time in the system; what policies would have used; where the "
-    "excess comes from; what one more GPU, watt or second is worth; and the policy and clocks to take."
+    "From a Slurm log (sacct --parsable2, or CSV) and GPU profiles: the verified energy of the "
+    "recorded schedule; the certified least energy of any scheduler at the same mean time in "
+    "the system; the energy that policies would have used; the sources of the excess; the value "
+    "of one more GPU, watt or second; and the recommended policy and clocks."
 )
 EXAMPLES = (
     "optbench audit march.sacct --profile a100=A100-PCIe --html audit.html",
@@ -65,18 +66,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="POLICY",
         action="append",
         default=[],
-        help="play these alone (default: all that can)",
+        help="simulate only these (default: all that support the instance)",
     )
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
     parser.add_argument("--html", metavar="FILE", help="write the report as one page")
-    parser.add_argument("--instance", metavar="FILE", help="write the runs as an instance that policies and solvers can play")
+    parser.add_argument("--instance", metavar="FILE", help="write the runs as an instance for policies and solvers")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     configure_gaps(parser)
 
 
 def configure_gaps(parser: argparse.ArgumentParser) -> None:
-    """Options for what a log does not say by itself."""
-    group = parser.add_argument_group("what a log does not say")
+    """Options for information that a log does not contain."""
+    group = parser.add_argument_group("information that a log does not contain")
     group.add_argument(
         "--nodes",
         metavar="FILE",
@@ -147,22 +148,22 @@ def say(words: str) -> None:
 
 
 def node_type(text: str) -> tuple[str, str]:
-    """``NODES=TYPE``."""
+    """Parse ``NODES=TYPE``."""
     nodes, equals, kind = text.rpartition("=")
     if not equals or not nodes.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} says no type; write NODES=TYPE, as gpu[01-24]=a100")
+        raise argparse.ArgumentTypeError(f"{text!r} names no type; write NODES=TYPE, such as gpu[01-24]=a100")
     return nodes.strip(), kind.strip()
 
 
 def moment(text: str) -> float:
-    """Seconds since 1970 of a day, of a time as sacct takes and prints it, or of an epoch."""
+    """Seconds since 1970 of a day, of a time in sacct's format, or of an epoch."""
     from optbench.model.formats.slurm.sacct_fields import time_s
 
     for tail in ("", "T00:00:00", ":00"):
         found = time_s(text.strip() + tail)
         if found is not None:
             return float(found)
-    raise argparse.ArgumentTypeError(f"{text!r} is no time; write 2026-03-01 or 2026-03-01T12:00:00")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 2026-03-01 or 2026-03-01T12:00:00")
 
 
 def options_of(args: argparse.Namespace) -> AuditOptions:
@@ -191,17 +192,17 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
 
 
 def show_refusal(record: AuditRecord) -> None:
-    show(f"[{BAD}]the record does not verify[/]; nothing can be said of what it could have saved")
+    show(f"[{BAD}]the recorded schedule is not feasible[/], so that no saving can be computed")
     for violation in record.violations:
         show(f"  [{BAD}]violates[/] {escape(violation)}")
-    show("Where the log is right, give the devices that there are: --devices-per-node TYPE=N, --count TYPE=N, --nodes FILE")
+    show("If the log is right, give the numbers of devices: --devices-per-node TYPE=N, --count TYPE=N, --nodes FILE")
 
 
 def show_audit(done: Audit, written: str | None) -> None:
     """For people."""
     from optbench.audit.coverage import ENOUGH
     from optbench.audit.findings import advice_of, headline, rows_of
-    from optbench.html.axis_scale import amount, clock
+    from optbench.html.quantities import amount, clock
 
     record, coverage, mean = done.record, done.log.coverage, clock(round(done.record.sojourn_s))
     how = "verified by node" if record.nodes_checked else "verified"

@@ -28,10 +28,10 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser, optional=True)
     parser.add_argument(
-        "--recheck", action="store_true", help="prove the workspace's bank again; drop what does not hold, and say why"
+        "--recheck", action="store_true", help="prove the workspace's bank again; drop entries that do not hold, with the reason"
     )
     parser.add_argument(
-        "--method", metavar="METHOD", default="auto", help="a bounding method, or a solver (default auto: all that pay)"
+        "--method", metavar="METHOD", default="auto", help="a bounding method, or a solver (default auto: every suitable method)"
     )
     add_time_limit(parser, 10.0, "time for bounding")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance (default 0)")
@@ -52,7 +52,7 @@ def _recheck(args: argparse.Namespace) -> int:
 
     path = bank_file()
     if not path.is_file():
-        raise OptbenchError(f"{path}: there is no bank; `optbench solve TARGET --bank` begins one")
+        raise OptbenchError(f"{path}: there is no bank; `optbench solve TARGET --bank` creates one")
 
     def work(_: threading.Event) -> tuple[list[Recheck], list[str]]:
         with BoundBank(path) as bank:
@@ -69,7 +69,7 @@ def _recheck(args: argparse.Namespace) -> int:
         shade = GOOD if each.outcome == "holds" else BAD
         show(f"  [{shade}]{each.outcome}[/]  {value}  {escape(each.why)}")
     dropped, changed = (sum(each.outcome == word for each in found) for word in ("dropped", "changed"))
-    show(f"{len(found):,} entries of {escape(str(path))}: {dropped:,} dropped, {changed:,} changed to what they prove")
+    show(f"{len(found):,} entries of {escape(str(path))}: {dropped:,} dropped, {changed:,} changed to the value that they prove")
     return exits.DONE
 
 
@@ -107,5 +107,5 @@ def _bound(args: argparse.Namespace) -> int:
                 (instance.objective.level(k).label if b is ranked[0] else "", figure(b.value), b.source, b.proof) for b in ranked
             ]
         show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{instance.num_tasks:,} tasks[/]")
-        show("", table(("no schedule is below", "value", "source", "proof"), rows, right=("value",)))
+        show("", table(("no schedule has an objective below", "value", "source", "proof"), rows, right=("value",)))
     return exits.DONE if all(k in best for k in levels) else exits.NO_SOLUTION

@@ -1,4 +1,4 @@
-"""``optbench list``: what there is to solve, with what, and on which devices."""
+"""``optbench list``: problems, solvers, studies and device profiles."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _profiles(args: argparse.Namespace) -> int:
     from optbench.power.profiles import profile, profile_names
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoardPowerWarning)  # they are shown as flags
+        warnings.simplefilter("ignore", BoardPowerWarning)  # Such profiles are shown with a flag.
         found = [profile(name) for name in args.names or profile_names()]
     if args.json:
         emit_json([_profile_json(shape) for shape in found])

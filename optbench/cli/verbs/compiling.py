@@ -1,4 +1,4 @@
-"""``optbench compile``: compile now, so that no first use of a solver has to wait for it."""
+"""``optbench compile``: compile kernels now instead of at the first use of a solver."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import DIM, GOOD, emit_json, escape, length, show
 
 DESCRIPTION = (
-    "Compile what solvers, policies and bounds run, into the user's cache folder ($OPTBENCH_CACHE, or the platform's). Without "
-    "this the first use of each does it, before its clock starts. What is compiled already is left alone."
+    "Compile the kernels of solvers, policies and bounds into the user's cache folder "
+    "($OPTBENCH_CACHE, or the platform's). Without this command the first use of each compiles "
+    "it before its clock starts. Kernels that are compiled already are kept."
 )
 EXAMPLES = ("optbench compile", "optbench compile random_rules cpsat")
 
@@ -33,9 +34,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compile_now(solvers: list[str]) -> float:
-    """Everything, or what these solvers need, with the bounds; seconds of compiling."""
-    from optbench.bounds.combinatorial.destructive import KERNELS as BOUNDING
-    from optbench.compiling.kernel_table import KERNELS, prepare
+    """Compile everything, or the kernels of these solvers and the bounds; return the seconds."""
+    from optbench.compiling.kernel_table import BOUNDING, KERNELS, prepare
     from optbench.plugins.discovery import kernels_of
 
     if not solvers:

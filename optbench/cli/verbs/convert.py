@@ -1,4 +1,4 @@
-"""``optbench convert``: one file format to another, and records of what ran to an instance, a schedule and a report."""
+"""``optbench convert``: convert file formats; recorded runs give an instance, schedule and report."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from optbench.model.formats.imported import Import, ImportOptions
 
 DESCRIPTION = (
-    "Read an instance of any known format (or generate one) and write it in another; - is stdout. A Slurm log (sacct) or a "
-    "WfFormat workflow also has a schedule on record. They, and problems that read a record, have a report of what was read, "
-    "dropped and assumed."
+    "Read an instance of any known format (or generate one) and write it in another; - is "
+    "stdout. A Slurm log (sacct) or a WfFormat workflow also contains a recorded schedule. For "
+    "these, and for problems that read a record, a report states what was read, dropped and "
+    "assumed."
 )
 EXAMPLES = (
     "optbench convert jobshop:jobs=6,machines=4 instance.json",
@@ -35,8 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="FORMAT", default="optbench", help="format to write (default optbench, the native JSON)")
     parser.add_argument("--format", metavar="FORMAT", help="format of IN, where its content fits more than one")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of a generated instance (default 0)")
-    records = parser.add_argument_group("records of what ran (sacct, wfformat)")
-    records.add_argument("--schedule", metavar="FILE", help="write the schedule on record")
+    records = parser.add_argument_group("recorded runs (sacct, wfformat)")
+    records.add_argument("--schedule", metavar="FILE", help="write the recorded schedule")
     records.add_argument(
         "--profile",
         metavar="TYPE=NAME",
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     instance = found.instance
     if args.schedule is not None and found.schedule is None:
         why = "; ".join(str(finding) for finding in found.report.warnings if "no schedule on record" in finding.what)
-        raise UsageError(f"--schedule: {args.input} has no schedule on record" + (f": {why}" if why else ""))
+        raise UsageError(f"--schedule: {args.input} contains no recorded schedule" + (f": {why}" if why else ""))
     written = outputs.save(write(instance), args.output)
     schedule_file = save_schedule(found, args.schedule)
     recorded = found.report.format not in FORMATS or FORMATS[found.report.format].importer is not None
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output != outputs.STDOUT:
         show(f"{escape(instance.name)}: {instance.num_tasks:,} tasks written to [bold]{escape(written)}[/] ({escape(args.to)})")
     if schedule_file not in (None, outputs.STDOUT):
-        show(f"{escape(instance.name)}: schedule on record written to [bold]{escape(str(schedule_file))}[/]")
+        show(f"{escape(instance.name)}: recorded schedule written to [bold]{escape(str(schedule_file))}[/]")
     return exits.DONE
 
 
@@ -101,14 +102,14 @@ def check_paths(args: argparse.Namespace) -> None:
     taken = {Path(args.input).resolve(): "IN"} if is_file(args.input) else {}
     for name, path in (("OUT", args.output), ("--schedule", args.schedule)):
         if path is None or (path != outputs.STDOUT and not Path(path).is_file() and Path(path).exists()):
-            continue  # a pipe or a device takes any number of texts
+            continue  # Several texts may go to the same pipe or device.
         other = taken.setdefault(Path(path).resolve(), name)
         if other != name:
             raise UsageError(f"{name} {path!r} is {other} too; choose another path")
 
 
 def import_of(args: argparse.Namespace) -> Import:
-    """What IN holds: a file with the import options, or any other target without them."""
+    """The content of IN: a file with the import options, or any other target without them."""
     from optbench.model.formats.format_registry import load_import
     from optbench.model.formats.imported import Import, ImportReport
 
@@ -117,7 +118,7 @@ def import_of(args: argparse.Namespace) -> Import:
         return load_import(args.input, args.format, options)
     if options is not None:
         flags = "--profile, --work, --devices-per-node, --count and --by-node"
-        raise UsageError(f"{flags} go with a file of records (sacct, wfformat); {args.input!r} is no file")
+        raise UsageError(f"{flags} need a file of recorded runs (sacct, wfformat); {args.input!r} is no file")
     found = import_of_problem(args.input, args.seed) if args.format is None else None
     if found is not None:
         return found
@@ -126,7 +127,7 @@ def import_of(args: argparse.Namespace) -> Import:
 
 
 def options_of(args: argparse.Namespace) -> ImportOptions | None:
-    """The import options given; None where there are none."""
+    """The given import options, or None."""
     from optbench.model.formats.imported import ImportOptions
 
     given = (args.profile, args.work, args.devices_per_node, args.count, args.by_node)

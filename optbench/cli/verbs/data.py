@@ -1,4 +1,4 @@
-"""``optbench data``: public instances, fetched once, always checked."""
+"""``optbench data``: public instances, fetched once, their checksums always verified."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions", parser_class=Parser)
     shown = actions.add_parser("list", help="the sets, or the files of one set, and where they are")
     shown.add_argument("sets", metavar="SET", nargs="*", help="show the files of these sets")
-    fetched = actions.add_parser("fetch", help="bring sets or files into the cache")
+    fetched = actions.add_parser("fetch", help="fetch sets or files into the cache")
     fetched.add_argument("names", metavar="NAME", nargs="+", help="a set (jobshop) or a file (jobshop/ft06)")
-    path = actions.add_parser("path", help="print where a file or set lies, checksum verified")
+    path = actions.add_parser("path", help="print the path of a file or set, with its checksum verified")
     path.add_argument("names", metavar="NAME", nargs="+", help="a set (jobshop) or a file (jobshop/ft06)")
     for action in (shown, fetched, path):
-        add_json(action, default=argparse.SUPPRESS)  # a default here would undo `optbench data --json list`
+        add_json(action, default=argparse.SUPPRESS)  # A default here would override `optbench data --json list`.
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,7 +72,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _here(entry: DataSet) -> str:
-    """How many files are here and intact."""
+    """The number of files that are present and intact."""
     from optbench.data import locate
 
     return str(sum(locate(file)[0] in ("data", "cache") for file in entry.files))
@@ -128,7 +128,7 @@ def _path(args: argparse.Namespace) -> int:
 
 
 def _paths(names: Sequence[str]) -> list[Path]:
-    """Of a file, its path; of a set, the paths of all its files."""
+    """The path of a file, or the paths of all files of a set."""
     from optbench.data import data_path, select
 
     return [data_path(file.path) for file in select(names)]

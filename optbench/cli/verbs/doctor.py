@@ -8,7 +8,7 @@ from dataclasses import asdict
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table
 
-DESCRIPTION = "Look at this installation. The exit code is 1 if something does not work, else 0."
+DESCRIPTION = "Check this installation. The exit code is 1 if something does not work, else 0."
 EXAMPLES = ("optbench doctor", "optbench doctor --json")
 MARKS = {"ok": f"[{GOOD}]ok[/]", "note": f"[{DIM}]note[/]", "problem": f"[{BAD}]problem[/]"}
 
@@ -30,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
             remedy = f"\n[{DIM}]{escape(check.remedy)}[/]" if check.remedy else ""
             rows.append((MARKS[check.status], escape(check.name), escape(check.detail) + remedy))
         show("", table(("", "what", "found"), rows))
-        show("\nall is well" if not problems else f"\n[{BAD}]{problems} to mend[/]")
+        show("\nall is well" if not problems else f"\n[{BAD}]{problems} to solve[/]")
     return exits.INTERNAL if problems else exits.DONE

@@ -1,4 +1,4 @@
-"""``optbench init``: a workspace of one's own."""
+"""``optbench init``: make a workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", nargs="?", default=".", help="the folder (default: this one)")
     parser.add_argument(
         "--compile", action=argparse.BooleanOptionalAction,
-        help="compile solvers now, about a minute, once per machine (default: a terminal is asked, elsewhere the first use does)",
+        help="compile solvers now, about a minute, once per machine (default: ask on a terminal, else at first use)",
     )  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def compile_where_wanted(wanted: bool | None) -> float:
-    """Compile everything if the option says so, or the terminal; seconds of compiling."""
+    """Compile everything if the option or the user at the terminal says so; return the seconds."""
     from optbench.cli.verbs.compiling import compile_now
 
     if wanted is None:
@@ -51,16 +51,16 @@ def has_to_compile() -> bool:
 
 
 def asked() -> bool:
-    """What somebody at the terminal answers."""
-    sys.stderr.write("compile the solvers now? It takes about a minute, once per machine; otherwise the first use does [Y/n] ")
+    """Ask at the terminal whether to compile now."""
+    sys.stderr.write("compile the solvers now? It takes about a minute, once per machine; otherwise at first use [Y/n] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")
 
 
 def show_made(args: argparse.Namespace, written: list[Path]) -> None:
-    """For people."""
+    """Show the files that were written."""
     if not written:
-        show(f"{escape(args.dir)} is a workspace already; nothing to write")
+        show(f"{escape(args.dir)} is already a workspace; nothing was written")
         return
     show(f"[{GOOD}]made a workspace[/] in [bold]{escape(args.dir)}[/]:")
     show("\n".join(f"  {escape(str(path))}" for path in written))

@@ -1,4 +1,4 @@
-"""``optbench new``: a plug-in that works from the start."""
+"""``optbench new``: write a small working plug-in and its test."""
 
 from __future__ import annotations
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import sys
 import threading
-import time
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table
 from optbench.cli.terminal.parser import UsageError, add_time_limit, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
@@ -24,13 +23,11 @@ EXAMPLES = (
     "optbench pareto gpu_dag:tasks=5 --x energy_j --y flow_time_s --points 3 --time-limit 4s --json -o front.json",
 )
 UNTIL_COMPLETION = "completion"
-# Elsewhere than on a terminal, a point's search is written at most this often.
-LINE_EVERY_S = 5.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
-    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="one that takes limits (default cpsat)")
+    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="a solver that supports limits (default cpsat)")
     parser.add_argument(
         "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
     )
@@ -40,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_time_limit(parser, 60.0, "time per point; the two ends take up to twice that")
     parser.add_argument(
         "--horizon", metavar="TIME", type=horizon,
-        help="until when resting devices are paid for: 1h, or 'completion' (default: what every task's cheapest mode needs)",
+        help="horizon of idle energy: 1h, or 'completion' (default: the time of every task's cheapest mode)",
     )
     parser.add_argument("--asleep", action="store_true", help="devices that are not busy sleep, whatever their pool says")
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver")
@@ -52,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def horizon(text: str) -> float | str:
-    """A length of time, or the word for none."""
+    """A duration, or None for the word 'completion'."""
     return text if text == UNTIL_COMPLETION else seconds(text)
 
 
@@ -79,43 +76,65 @@ def _front(args: argparse.Namespace) -> Front:
     from optbench.pareto.front_search import pareto
 
     instance = instance_of(args.target, args.format, args.seed)
-    progress = None if args.quiet or args.json else Lines()
+    with FrontLine(args.solver, quiet=args.quiet or args.json) as progress:
 
-    def work(stop: threading.Event) -> Front:
-        return pareto(
-            instance, args.solver, x=args.x, y=args.y, points=args.points, time_limit_s=args.time_limit, seed=args.seed,
-            threads=args.threads, horizon_s=args.horizon, asleep=args.asleep, on_progress=progress, stop=stop,
-            **settings_of(args.param),
-        )
+        def work(stop: threading.Event) -> Front:
+            return pareto(
+                instance,
+                args.solver,
+                x=args.x,
+                y=args.y,
+                points=args.points,
+                time_limit_s=args.time_limit,
+                seed=args.seed,
+                threads=args.threads,
+                horizon_s=args.horizon,
+                asleep=args.asleep,
+                on_progress=progress,
+                stop=stop,
+                **settings_of(args.param),
+            )
 
-    return interruptible(work)
+        return interruptible(work)
 
 
-class Lines:
-    """A line on stderr for every finished point, and now and then how far the current one is."""
+class FrontLine(LiveLine):
+    """Print a line on stderr for every finished point, and the current one's progress at intervals."""
 
-    def __init__(self) -> None:
-        self.began = self.written = time.perf_counter()
+    def __init__(self, solver: str, quiet: bool = False) -> None:
+        super().__init__(solver, quiet)
+        self.progress: FrontProgress | None = None
 
     def __call__(self, progress: FrontProgress) -> None:
+        self.progress = progress
+        if progress.finished:
+            self.say(self.state())
+        else:
+            self.now_and_then()
+
+    def has_more(self) -> bool:
+        return False
+
+    def share(self) -> tuple[float, float | None]:
+        if self.progress is None:
+            return NO_TOTAL
+        return self.progress.number - (not self.progress.finished), self.progress.points
+
+    def state(self) -> str:
+        """``point 2 of 8 under 120: energy_j 1.2e6, gap 3 % so far``."""
         from optbench.model.measures import gap
 
-        now = time.perf_counter()
-        if not progress.finished and now - self.written < LINE_EVERY_S:
-            return
-        self.written = now
-        under = "" if progress.limit is None else f" under {figure(progress.limit)}"
-        state = f"{progress.metric} {figure(progress.objective)}, gap {percent(gap(progress.objective, progress.bound))}"
-        words = f"point {progress.number} of {progress.points}{under}: {state}{'' if progress.finished else ' so far'}"
-        try:
-            sys.stderr.write(f"{length(now - self.began):>10}  {words}\n")
-            sys.stderr.flush()
-        except BrokenPipeError:  # nobody reads it any more; the search goes on
-            return
+        now = self.progress
+        if now is None:
+            return "looking for a first schedule"
+        under = "" if now.limit is None else f" under {figure(now.limit)}"
+        distance = percent(gap(now.objective, now.bound))
+        words = f"point {now.number} of {now.points}{under}: {now.metric} {figure(now.objective)}"
+        return f"{words}, gap {distance}{'' if now.finished else ' so far'}"
 
 
 def _write(args: argparse.Namespace, front: Front) -> list[str]:
-    """Write the files asked for; where they went."""
+    """Write the requested files; return their paths."""
     written = []
     if args.output:
         from optbench.model.files.strict_json import render
@@ -140,7 +159,7 @@ def _csv(front: Front) -> str:
 
 
 def show_front(front: Front, written: list[str]) -> None:
-    """The front for people."""
+    """Show the front as a table."""
     from optbench.cli.terminal.result_lines import threads
     from optbench.pareto.front_page import declaration, verdict
 

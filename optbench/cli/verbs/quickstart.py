@@ -1,4 +1,4 @@
-"""``optbench quickstart``: the study of that name, from nothing to a report and runs to compare."""
+"""``optbench quickstart``: run the study of that name and show where to look next."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from optbench.cli.terminal.output import DIM, GOOD, escape, show
 from optbench.cli.terminal.parser import Parser, add_json, number
 
 DESCRIPTION = (
-    "Run the study `quickstart`: exact solvers, prices and rules on a night of training, GPU task graphs and job shops; then the "
-    "table, the gates, the report and the runs in MLflow. Outside of a workspace one is made in ./optbench-quickstart. The same "
+    "Run the study `quickstart`: exact solvers, prices and rules on a night of training, GPU "
+    "task graphs and job shops. It shows a table and the gates, writes the report, and sends "
+    "the runs to MLflow. Outside of a workspace it makes one in ./optbench-quickstart. The same "
     "command again runs what is missing."
 )
 EXAMPLES = ("optbench quickstart", "optbench quickstart -n 1 --json")
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     root, made = workspace()
     if made:
-        words = f"no workspace here; made one in {root}"
+        words = f"no workspace was found here; a new one is in {root}"
         sys.stderr.write(f"optbench: {words}\n") if args.json else show(f"[{GOOD}]{escape(words)}[/]")
     compile_first()
     options = ["--json"] * args.json + ["--no-track"] * args.no_track + ["--quiet"] * args.quiet
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def workspace() -> tuple[Path, bool]:
-    """This folder's workspace, or the one of an earlier quickstart, or a new one; and whether it is new."""
+    """The workspace of this folder or of an earlier quickstart, or a new one, and whether it is new."""
     from optbench.scaffold import init
     from optbench.workspace import activate
 
@@ -69,14 +70,14 @@ def workspace() -> tuple[Path, bool]:
 
 
 def compile_first() -> None:
-    """`make` has done it; after a plain pip install the study would wait for it."""
-    from optbench.compiling.kernel_table import KERNELS, prepare
+    """Compile the kernels; `make` has done so already, a plain pip install has not."""
+    from optbench.cli.verbs.compiling import compile_now
 
-    prepare(KERNELS)
+    compile_now([])
 
 
 def show_next(root: Path) -> None:
-    """What to type now; first, where that is needed, how to have the command at hand and how to get to the workspace."""
+    """Show next commands; where necessary, first those that set the path and enter the workspace."""
     steps = list(NEXT)
     if not Path.cwd().resolve().is_relative_to(root.resolve()):
         steps.insert(0, (f"cd {shlex.quote(os.path.relpath(root))}", "the workspace of these results"))

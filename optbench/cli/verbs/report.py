@@ -1,4 +1,4 @@
-"""``optbench report [STUDY]``: the whole comparison as one page."""
+"""``optbench report [STUDY]``: write the report of a study as one page."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from optbench.evaluate.summaries import Summary
-    from optbench.report.gathered import StudyReport
+    from optbench.report.study_report import StudyReport
 
 DESCRIPTION = (
-    "Write the report of a study, from what the local store holds of it: ranking with intervals, gaps, instances, gates, claims, "
+    "Write the report of a study from its records in the local store: ranking with intervals, gaps, instances, gates, claims, "
     "failures with the commands that repeat them, machine and versions. Nothing is run. Without STUDY: of every study that was "
     "run here, and a page that lists them."
 )
@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _one_study(args: argparse.Namespace, path: Path | None) -> Path:
-    from optbench.report.gathered import gather
     from optbench.report.outline import outline
     from optbench.report.study_page import write
+    from optbench.report.study_report import gather
     from optbench.store.run_store import Store
     from optbench.store.snapshots import load_plan
 
@@ -64,9 +64,9 @@ def _one_study(args: argparse.Namespace, path: Path | None) -> Path:
 
 
 def _every_study(args: argparse.Namespace, path: Path | None) -> Path:
-    from optbench.report.gathered import gather
     from optbench.report.outline import last_ran, outline, write_index
     from optbench.report.study_page import write
+    from optbench.report.study_report import gather
     from optbench.report.study_verdict import verdict
     from optbench.store.run_store import Store
     from optbench.store.snapshots import load_plans
@@ -95,8 +95,8 @@ def _judged(report: StudyReport) -> dict[str, Any]:
 
 
 def _show(report: StudyReport) -> None:
-    """The verdict, what to know before believing it, and the ranking."""
-    from optbench.report.gathered import caveats
+    """Show the verdict, its limitations, and the ranking."""
+    from optbench.report.study_report import caveats
     from optbench.report.study_verdict import verdict
 
     show(f"\n[bold]{escape(report.name)}[/]  [{DIM}]{escape(report.plan.study.question)}[/]")
@@ -109,7 +109,7 @@ def _show(report: StudyReport) -> None:
 
 
 def _row(place: int, each: Summary) -> tuple[str, ...]:
-    from optbench.report.words import interval, seconds
+    from optbench.report.formatting import interval, seconds
 
     if each.study_gap is None:
         return (str(place), escape(each.label), f"[{DIM}]not run[/]", *("-",) * 5)

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from optbench.study.declared import Study
 
 DESCRIPTION = (
-    "Run the cells of a study that the local store does not hold yet, each in a process of its own. Ctrl-C, or a kill at any "
-    "moment, loses nothing that is finished; the same command goes on from there."
+    "Run the cells of a study that are missing in the local store, each in a process of its "
+    "own. Ctrl-C, or a kill at any moment, loses no finished cell; the same command runs the "
+    "rest."
 )
 EXAMPLES = ("optbench run quickstart -n 2", "optbench run quickstart --only solver=fcfs --only seed=0 --json")
-PATIENCE = "optbench: stopping; what is finished is kept, the same command goes on from there (Ctrl-C again to leave at once)\n"
+PATIENCE = "optbench: stopping; finished cells are kept, the same command runs the rest (press Ctrl-C again to exit at once)\n"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "`solver | instance | seed`; may repeat",
     )
     parser.add_argument("--force", action="store_true", help="run every cell again; the last record counts")
-    parser.add_argument("--retry", action="store_true", help="run those again that failed")
+    parser.add_argument("--retry", action="store_true", help="run failed cells again")
     parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow; `optbench sync` does it later")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(done: StudyRun) -> str | None:
-    """Where the report is; a report that cannot be written costs no result."""
+    """The path of the report; a report that cannot be written is not an error of the run."""
     from optbench.report.study_page import write_report
     from optbench.store.run_store import Store
 

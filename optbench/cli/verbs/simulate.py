@@ -1,4 +1,4 @@
-"""``optbench simulate``: a policy online in the event kernel, its schedule verified and bounded."""
+"""``optbench simulate``: run a policy online in the event kernel, verify and bound its schedule."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
 from optbench.cli.terminal.parser import UsageError, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
+from optbench.units import DAY_S
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
     from optbench.simulation import Simulation
 
-DESCRIPTION = "Run a policy in the event kernel: it decides as time goes on, and what it leaves is verified and bounded."
+DESCRIPTION = "Run a policy online in the event kernel. Its schedule is verified and its objective bounded."
 EXAMPLES = (
     "optbench simulate gpu_dag:tasks=40 --policy fcfs",
     "optbench simulate gpu_dag:tasks=40 --policy fcfs --horizon 10m --json",
 )
-# What DESIGN.md promises of every family, whether or not this one has it.
+# Keys of ``--json`` for every family; they are null where a family has no such value.
 ELSEWHERE = ("reference", "regret")
-DAY_S = 86_400.0
-# A wait that is shorter than this is not worth a word.
+# Shorter waits are not mentioned.
 FELT_S = 0.1
 
 
@@ -38,7 +38,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--arrivals", metavar="FILE", help="recorded arrivals, where the problem takes them")
     parser.add_argument(
-        "--horizon", metavar="TIME", type=seconds, help="stop then: 10m, 2h, 7d (default: the problem's own, or when all is done)"
+        "--horizon",
+        metavar="TIME",
+        type=seconds,
+        help="end of the simulation: 10m, 2h, 7d (default: the problem's own, or when all is done)",
     )
     parser.add_argument(
         "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the policy (default 0)"
@@ -66,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def instance_with(args: argparse.Namespace) -> Instance:
-    """The instance of the target; a problem may be given its arrivals and, where it watches for some days, how long."""
+    """The instance of the target, with the given arrivals and horizon if it is a problem."""
     from optbench.plugins import discovery, specs
     from optbench.simulation import names_problem
     from optbench.study.grids import spec_text
@@ -96,7 +99,7 @@ def instance_with(args: argparse.Namespace) -> Instance:
 
 
 def document(done: Simulation) -> dict[str, Any]:
-    """What ``--json`` prints: the keys of every family, null where this one has no such thing."""
+    """The object that ``--json`` prints; keys that this family does not have are null."""
     from dataclasses import asdict, fields
 
     values = {field.name: getattr(done, field.name) for field in fields(done) if field.name not in ("schedule", "bounds")}
@@ -104,17 +107,17 @@ def document(done: Simulation) -> dict[str, Any]:
 
 
 def exit_code(done: Simulation) -> int:
-    """What a simulation means to a script."""
+    """The exit code of a simulation."""
     if not done.verified:
         return exits.NOT_VERIFIED
     return exits.NO_SOLUTION if done.end == "dead_end" else exits.DONE
 
 
-ENDS = {"complete": "everything done", "horizon": "stopped at the horizon", "dead_end": "nothing that is left can ever start"}
+ENDS = {"complete": "everything done", "horizon": "stopped at the horizon", "dead_end": "no remaining task can ever start"}
 
 
 def show_simulation(done: Simulation, num_tasks: int) -> None:
-    """For people."""
+    """Show a simulation in tables."""
     compiled = f", compiled for {length(done.compile_s)} before, once per machine" if done.compile_s >= FELT_S else ""
     show(
         f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, {escape(done.policy)}, seed {done.seed}[/]",
@@ -143,7 +146,7 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
 
 
 def is_told(metric: str) -> bool:
-    """Whether the lines before the metrics say it already."""
+    """Whether the lines above the metrics already show this one."""
     first, _, rest = metric.partition("_")
     told = ("arrivals", "completed", "in_progress", "queue_end", "energy_j", "j_per_unit", "makespan")
     return metric in told or (first in ("sojourn", "service") and rest != "censored_s")

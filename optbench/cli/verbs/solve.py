@@ -1,4 +1,4 @@
-"""``optbench solve``: one instance, one solver, a verified result."""
+"""``optbench solve``: solve one instance with one solver and show the verified result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLES = (
 )
 
 DEFAULT_TIME_S = 60.0
-# The programmes behind an explanation of thousands of tasks take about as long.
+# The linear programmes that explain an instance of thousands of tasks take about this long.
 EXPLAIN_S = 30.0
 
 
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     outputs.check_writable("--html", args.html)
     if args.json and outputs.STDOUT in (args.output, args.html):
         raise UsageError("--json and a file on stdout (-) would mix; give one of them a path")
-    # A clock that strikes before the work is done would make the result depend on the machine.
+    # A time limit that ends before the work limit would make the result depend on the machine.
     if args.time_limit is None and args.work_limit is None:
         args.time_limit = DEFAULT_TIME_S
     instance = instance_of(args.target, args.format, args.seed if args.instance_seed is None else args.instance_seed)
@@ -96,10 +96,9 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench.plugins.discovery import load_solver
     from optbench.workspace import bank_file
 
-    _, solver = load_solver(args.solver, settings_of(args.param))
+    name, solver = load_solver(args.solver, settings_of(args.param))
     start = read_schedule(args.warm_start, instance) if args.warm_start else None
     levels = tuple(instance.objective.level(k).label for k in range(instance.objective.num_levels))
-    name = args.solver.partition(":")[0].partition("[")[0]
     with SolveProgress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:
 
         def work(stop: threading.Event) -> Result:
@@ -116,7 +115,7 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
                 bank=bank_file() if args.bank else None,
             )
 
-        # Making the instance may have needed compiled code too.
+        # Making the instance may also have compiled code.
         return replace(interruptible(work), solver=name, compile_s=round(compiled_s(), 3))
 
 
@@ -130,7 +129,7 @@ def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result
 
 
 def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Explanation | None:
-    """The explanation of a verified result; where there is none, why is said on stderr."""
+    """The explanation of a verified result; without one, stderr states the reason."""
     from optbench.bounds.explain import explain
     from optbench.cli.terminal.work import interruptible
     from optbench.errors import UnsupportedError
@@ -149,7 +148,7 @@ def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Ex
 
 
 def exit_code(result: Result) -> int:
-    """What a result means to a script."""
+    """The exit code of a result."""
     if result.status == "error" or result.termination == "crashed":
         return exits.INTERNAL
     if result.termination == "interrupted":

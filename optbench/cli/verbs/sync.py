@@ -1,4 +1,4 @@
-"""``optbench sync``: send to MLflow what a server missed."""
+"""``optbench sync``: send missing and changed runs to MLflow."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
+from optbench.cli.terminal.live_line import LiveLine
 from optbench.cli.terminal.output import DIM, emit_json, escape, show, table
 
 if TYPE_CHECKING:
     from optbench.store.run_store import Store
 
 DESCRIPTION = (
-    "Make MLflow hold exactly one run for every cell of the studies in the local store. What is right already is left alone, so "
-    "that this can be repeated at any time. The store is the workspace's mlflow/mlflow.db, or what $MLFLOW_TRACKING_URI names."
+    "Make MLflow hold exactly one run for every cell of the studies in the local store. Runs "
+    "that are up to date are not sent again, so that this can be repeated at any time. The "
+    "store is the workspace's mlflow/mlflow.db, or what $MLFLOW_TRACKING_URI names."
 )
 EXAMPLES = ("optbench sync", "optbench sync quickstart --json")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", nargs="?", help="name of a study, or its file (default: all)")
-    parser.add_argument("--restore", action="store_true", help="bring back what was deleted in MLflow")
+    parser.add_argument("--restore", action="store_true", help="restore runs that were deleted in MLflow")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
@@ -51,40 +53,41 @@ def _send(studies: list[str], store: Store, args: argparse.Namespace) -> dict[st
         for snapshot in with_records(study, store):
             if not quiet and not tracking.place.exists:
                 sys.stderr.write(f"making {tracking.place.database}, which takes some seconds\n")
-            with Line(study, quiet) as line:
+            with SyncLine(study, quiet) as line:
                 report = push(snapshot, store, tracking, restore=args.restore, on_sent=line)
             out.append({"study": study, "config_hash": snapshot.path.stem, **asdict(report)})
     return {"uri": tracking.place.uri, "studies": out}
 
 
-class Line:
-    """How far a study is, on one line of a terminal."""
+class SyncLine(LiveLine):
+    """Show the progress of a study on one line of a terminal."""
 
     def __init__(self, study: str, quiet: bool) -> None:
-        self.study = study
-        self.shown = not quiet and sys.stderr.isatty()
-
-    def __enter__(self) -> Line:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
+        super().__init__(study, quiet)
+        self.done, self.total = 0, 0
 
     def __call__(self, done: int, total: int) -> None:
-        if self.shown:
-            sys.stderr.write(f"\r\x1b[K{self.study}: {done:,} of {total:,} runs")
-            sys.stderr.flush()
+        self.done, self.total = done, total
+        self.now_and_then()
+
+    def has_more(self) -> bool:
+        return False
+
+    def share(self) -> tuple[float, float | None]:
+        return self.done, self.total or None
+
+    def state(self) -> str:
+        return f"{self.done:,} of {self.total:,} runs"
 
 
 def _show(done: dict[str, Any]) -> None:
     if not done["studies"]:
         show("nothing has been run here yet; `optbench run STUDY` does")
         return
-    columns = ("study", "configuration", "new", "changed", "as they were", "doubles removed", "deleted in MLflow")
+    columns = ("study", "configuration", "new", "changed", "as they were", "duplicates removed", "deleted in MLflow")
     keys = ("created", "updated", "unchanged", "removed", "deleted")
     rows = [(escape(each["study"]), each["config_hash"], *(f"{each[key]:,}" for key in keys)) for each in done["studies"]]
     show("", table(columns, rows, right=columns[2:]))
     show(f"\nin [bold]{escape(done['uri'])}[/]; `optbench ui` shows them")
     if any(each["deleted"] for each in done["studies"]):
-        show(f"[{DIM}]what was deleted in MLflow stays so; --restore brings it back[/]")
+        show(f"[{DIM}]runs that were deleted in MLflow stay deleted; --restore brings them back[/]")

@@ -1,11 +1,10 @@
-"""``optbench train SOLVER --on PROBLEM -o CHECKPOINT``: make the network that a learned solver decides by."""
+"""``optbench train SOLVER --on PROBLEM -o CHECKPOINT``: train the network of a learned solver."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
     from optbench.plugins.training import Trainable, TrainingResult
 
 DESCRIPTION = (
-    "Train a learned solver on instances of a problem (seeds 1000 and up) and write its checkpoint (with what it "
-    "was trained on and what that took). Stopped or killed, the same command goes on; curves go to CHECKPOINT.curves.csv and "
-    "to MLflow."
+    "Train a learned solver on instances of a problem (seeds 1000 and up) and write its "
+    "checkpoint, with a record of the training. After an interruption or a kill the same "
+    "command continues; curves go to CHECKPOINT.curves.csv and to MLflow."
 )
 EXAMPLES = (
     "optbench train chsac_af --on geo_dc:days=0.05 -p decisions=2000 -p calibrate=2 -p budgets_s=[1000,2000] -o a.safetensors",
     "optbench train chsac_af --on geo_dc:days=0.05 -p mode=paper -p decisions=800 -p envs=4 -o b.safetensors --no-track",
 )
-PATIENCE = "optbench: stopping; the network so far is kept, the same command goes on from there (Ctrl-C again to leave at once)\n"
+PATIENCE = "optbench: stopping; the network so far is kept, the same command continues (press Ctrl-C again to exit at once)\n"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,18 +40,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how to train (mode=paper, gamma=0.9)",
     )  # fmt: skip
     parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="default 0")
-    parser.add_argument("--fresh", action="store_true", help="begin again, in place of what was stopped before or has finished")
+    parser.add_argument("--fresh", action="store_true", help="start again instead of continuing an earlier training")
     parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
 class TrainingProgress(LiveLine):
-    """Shows how far a training is; use as a context."""
+    """Show the progress of a training; a context manager."""
 
     def __init__(self, solver: str, quiet: bool = False) -> None:
         super().__init__(solver, quiet)
         self._done, self._total, self._point = 0, 0, dict[str, float]()
-        self._began = time.monotonic()
 
     def __call__(self, done: int, total: int, point: dict[str, float]) -> None:
         self._done, self._total, self._point = done, total, point
@@ -61,7 +59,7 @@ class TrainingProgress(LiveLine):
     def has_more(self) -> bool:
         return self._total > 0
 
-    def share(self) -> tuple[int, int | None]:
+    def share(self) -> tuple[float, float | None]:
         return self._done, self._total or None
 
     def state(self) -> str:
@@ -69,7 +67,7 @@ class TrainingProgress(LiveLine):
         if self._total == 0:
             return "making instances"
         said = [f"{name} {figure(self._point[name])}" for name in ("reward", "latency_s", "loss") if name in self._point]
-        left = (time.monotonic() - self._began) / max(1, self._done) * (self._total - self._done)
+        left = self.spent_s() / max(1, self._done) * (self._total - self._done)
         return ", ".join([f"{self._done} of {self._total} rounds", *said, f"about {length(left)} left"])
 
 
@@ -137,8 +135,8 @@ def write_curves(path: Path, done: TrainingResult) -> None:
 
 
 def show_training(name: str, told: dict[str, Any]) -> None:
-    """For people."""
-    end = "stopped; the same command goes on" if told["interrupted"] else "trained"
+    """Show a training in tables."""
+    end = "stopped; the same command continues" if told["interrupted"] else "trained"
     show(f"\n[bold]{escape(name)}[/]  [{DIM}]{end}: {escape(told['checkpoint'])}[/]")
     figures = ("decisions", "gradient_steps", "generations", "plays", "validation_loss", "training_s", "calibration_s")
     rows = [(key.replace("_", " "), escape(str(told[key]))) for key in figures if key in told]

@@ -14,17 +14,18 @@ if TYPE_CHECKING:
     from optbench.tune.search import TuneRun
 
 DESCRIPTION = (
-    "Search for better parameters of a solver or a problem, then compare them with the defaults on seeds that the search has "
-    "not seen, and write them to a file that run, solve, simulate and pareto accept (-p params=FILE). Trials are ordinary cells "
-    "of the local store. Stopped or killed, the same command goes on; a second one beside it joins."
+    "Search for better parameters of a solver or a problem, then compare them with the defaults "
+    "on seeds that the search has not seen, and write them to a file that run, solve, simulate "
+    "and pareto accept (-p params=FILE). Trials are ordinary cells of the local store. After an "
+    "interruption or a kill the same command continues; a second process joins the search."
 )
 EXAMPLES = ("optbench tune gpu_dag_tune --trials 3 -n 2", "optbench tune gpu_dag_tune --trials 3 --json")
-PATIENCE = "optbench: stopping; what is finished is kept, the same command goes on from there (Ctrl-C again to leave at once)\n"
+PATIENCE = "optbench: stopping; finished trials are kept, the same command continues (press Ctrl-C again to exit at once)\n"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", help="name of a study with a [tune] section, or its file")
-    parser.add_argument("--trials", metavar="N", type=number(int, 1), help="in all, whoever runs them (default: the study's)")
+    parser.add_argument("--trials", metavar="N", type=number(int, 1), help="number of trials in all (default: the study's)")
     parser.add_argument("-n", "--jobs", metavar="N", type=number(int, 1), default=1, help="worker processes (default 1)")
     parser.add_argument(
         "--storage", metavar="URL", help="where trials are kept: postgresql://..., sqlite:///FILE, or a journal (the default)"
@@ -69,7 +70,7 @@ def _search(args: argparse.Namespace) -> TuneRun:
 
 
 def exit_code(done: TuneRun) -> int:
-    """What a search means to a script: 3 where no trial keeps the constraints."""
+    """The exit code of a search: 3 where no trial satisfies the constraints."""
     if done.interrupted:
         return exits.INTERRUPTED
     found: Any = done.validation

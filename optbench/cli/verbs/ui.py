@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Start MLflow's server on the workspace's store and show its address. Ctrl-C ends it."
 EXAMPLES = ("optbench ui", "optbench ui --port 5001 --no-browser", "optbench ui --optuna")
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-# Of MLflow's pages, the list of experiments: its first page is about language models.
+# The list of experiments; MLflow's own first page is about language models.
 EXPERIMENTS = "/#/experiments"
 LOCALHOST, ANYWHERE = "127.0.0.1", ("0.0.0.0", "::")
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _elsewhere(args: argparse.Namespace, place: TrackingAddress) -> int:
-    """A server is running already; only its address is needed."""
+    """Show the address of a server that is already running."""
     from optbench.track.server import is_responding
     from optbench.track.tracking_address import VARIABLE
 
@@ -70,7 +70,7 @@ def _serve(
     from optbench.workspace import store
 
     def leave(*_: object) -> NoReturn:
-        for each in SIGNALS:  # once: the server is to be ended in peace
+        for each in SIGNALS:  # Only once, so that the server can shut down.
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
@@ -103,7 +103,7 @@ def _announce(args: argparse.Namespace, url: str, what: str) -> None:
 
 
 def _journal(study: str) -> Path:
-    """The journal of a search; without a name, of the only one."""
+    """The journal of a search; without a name, that of the only search."""
     from optbench.errors import UnknownNameError
     from optbench.workspace import store
 

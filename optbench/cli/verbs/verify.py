@@ -1,4 +1,4 @@
-"""``optbench verify``: feasibility and metrics from instance and schedule alone."""
+"""``optbench verify``: check feasibility and compute metrics from instance and schedule alone."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     add_target(parser, "instance")
     parser.add_argument("schedule", metavar="SCHEDULE", help="a schedule file, as written by `optbench solve -o`")
-    parser.add_argument("--repair", action="store_true", help="first mend rounding, by 1 µs or one tick at most")
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="where the instance is generated (default 0)")
+    parser.add_argument("--repair", action="store_true", help="first repair rounding, by 1 µs or one tick at most")
+    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="seed of a generated instance (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:

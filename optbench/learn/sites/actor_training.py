@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from optbench.errors import FileFormatError, ParameterError
+from optbench.files import replacing
 from optbench.learn.duals import ProjectedDual, SignedDual
 from optbench.learn.replay import Replay
 from optbench.learn.sites.checkpoints import SiteCheckpoint
@@ -219,9 +220,8 @@ class SiteTrainer:
 
     def save(self, path: Path) -> None:
         """Save networks, optimisers, duals, generator and curves; the replay is filled again."""
-        fresh = path.with_name(f".{path.name}.new")
-        torch.save(self._state(), fresh)
-        fresh.replace(path)
+        with replacing(path) as fresh:
+            torch.save(self._state(), fresh)
 
     def _state(self) -> dict[str, Any]:
         sac = self.sac

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError, ParameterError
+from optbench.files import replacing
 from optbench.learn.sites.pilot import Float32, RoutingNetwork, layers
 from optbench.model.instance import Floats
 
@@ -63,9 +64,8 @@ def write_checkpoint(path: Path, checkpoint: SiteCheckpoint) -> None:
         "pools": checkpoint.pools,
         "widest": checkpoint.widest, "mean_units": checkpoint.mean_units, "provenance": checkpoint.provenance,
     }  # fmt: skip
-    fresh = path.with_name(f".{path.name}.new")
-    save_file(arrays, str(fresh), metadata={"optbench": json.dumps(about)})
-    fresh.replace(path)
+    with replacing(path) as fresh:
+        save_file(arrays, str(fresh), metadata={"optbench": json.dumps(about)})
 
 
 def read_checkpoint(path: Path) -> SiteCheckpoint:

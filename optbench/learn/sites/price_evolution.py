@@ -30,11 +30,13 @@ from optbench.bounds.streams.stream_duals import solve_scaled
 from optbench.bounds.streams.stream_program import Demand, stream_program
 from optbench.bounds.streams.stream_traffic import traffic
 from optbench.errors import FileFormatError, ParameterError
+from optbench.files import write_whole
 from optbench.learn.sites.price_settings import PriceTraining
 from optbench.learn.sites.prices import EXTRA, FEATURES, HIDDEN, SIZE, features, plans_from_parameters
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.sites.plans import Plans
 from optbench.sim.sites.plans import SLOT_S, board_of, plans_of, play_plans
+from optbench.units import J_PER_KWH
 
 # The share of the limit on the time in the system above which a penalty begins, and the weights of
 # it and of a missed deadline.
@@ -45,7 +47,7 @@ WAITING, LATER_AND_ROOM = (-8.0, -6.0, -5.0, -4.0, -3.0, -2.5, -2.0), (0.0, -1.5
 # The step sizes of the three extra numbers; ``sigma`` is that of the network.
 EXTRA_SIGMA = (0.15, 0.3, 0.3)
 MOMENTUM = 0.8
-LP_LIMIT_S, J_PER_KWH = 60.0, 3.6e6
+LP_LIMIT_S = 60.0
 
 
 class TrainingDay:
@@ -221,9 +223,7 @@ class Evolution:
             "least": self.least, "generation": self.generation, "spent_s": self.spent_s, "left": self.left,
             "history": self.history,
         }  # fmt: skip
-        fresh = path.with_name(f".{path.name}.new")
-        fresh.write_text(json.dumps(state), encoding="utf-8")
-        fresh.replace(path)
+        write_whole(path, json.dumps(state))
 
     def load(self, path: Path) -> None:
         """Continue from a file; the state of another training is refused."""

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError
+from optbench.files import write_whole
 from optbench.model.instance import Floats
 from optbench.sim.kernel.sites.plans import Plans
-from optbench.sim.sites.plans import HOUR_S, SLOT_S, BookingTable, plans_of
+from optbench.sim.sites.plans import SLOT_S, BookingTable, plans_of
+from optbench.units import HOUR_S
 
 HIDDEN, FEATURES = 12, 14
 SIZE = FEATURES * HIDDEN + 2 * HIDDEN + 1
@@ -91,9 +93,8 @@ def plans_at_fees(board: BookingTable, fee: Floats, unit: float, extra: Floats) 
 
 def write_prices(path: Path, theta: Floats, about: Mapping[str, Any]) -> None:
     """Write parameters as JSON, preceded by their provenance."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(json.dumps({**about, "theta": [round(float(each), 5) for each in theta]}) + "\n", encoding="utf-8")
-    fresh.replace(path)
+    rounded = [round(float(each), 5) for each in theta]
+    write_whole(path, json.dumps({**about, "theta": rounded}) + "\n")
 
 
 def read_prices(path: Path) -> tuple[Floats, dict[str, Any]]:

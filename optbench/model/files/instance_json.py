@@ -23,6 +23,7 @@ from optbench.model.files.version1 import current_instance
 from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import METRICS, RATIOS, Objective
 from optbench.model.validate import validate
+from optbench.typed_values import describe, number, refuse
 
 FORMAT, VERSION, OLDEST = "optbench-instance", 2, 1
 # Tables of pools by pools and of tasks by modes follow from short columns: bounded here, before they are made.
@@ -80,7 +81,7 @@ def instance_from_dict(data: Any) -> Instance:
     check_sizes(tasks, modes, pools)
     return Instance(
         name=col.text(data["name"], "name"),
-        tick_s=col.number(data["tick_s"], "tick_s"),
+        tick_s=number(data["tick_s"], "tick_s"),
         horizon=None if data["horizon"] is None else col.whole(data["horizon"], "horizon"),
         tasks=tasks,
         edges=edges_from(data["edges"]),
@@ -110,22 +111,22 @@ def check_sizes(tasks: Tasks, modes: Modes, pools: Pools) -> None:
 def objective_from(value: Any) -> Objective:
     levels = col.rows(value, "objective")
     if not levels:
-        col.refuse("objective", levels, 'a list of levels, for example [{"makespan_s": 1.0}]')
+        refuse("objective", levels, 'a list of levels, for example [{"makespan_s": 1.0}]')
     out = []
     for k, level in enumerate(levels):
         path = f"objective[{k}]"
         if not isinstance(level, dict) or not level:
-            col.refuse(path, level, 'an object of metrics and weights, for example {"makespan_s": 1.0}')
+            refuse(path, level, 'an object of metrics and weights, for example {"makespan_s": 1.0}')
         out.append(tuple((name, weight_from(weight, name, f"{path}.{name}")) for name, weight in level.items()))
     return Objective(tuple(out))
 
 
 def weight_from(value: Any, metric: str, path: str) -> float:
     if metric not in (*METRICS, *RATIOS):
-        raise FileFormatError(f"{col.describe(path)}: unknown metric; {nearest(metric, (*METRICS, *RATIOS))}")
-    weight = col.number(value, path)
+        raise FileFormatError(f"{describe(path)}: unknown metric; {nearest(metric, (*METRICS, *RATIOS))}")
+    weight = number(value, path)
     if weight <= 0:
-        col.refuse(path, value, "a positive number")
+        refuse(path, value, "a positive number")
     return weight
 
 
@@ -194,16 +195,16 @@ def modes_from(value: Any) -> Modes:
     outside = (kind < 0) | (kind >= len(kinds))
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        col.refuse(f"modes.kind[{row}]", int(kind[row]), f"the index of one of the {len(kinds)} kinds")
+        refuse(f"modes.kind[{row}]", int(kind[row]), f"the index of one of the {len(kinds)} kinds")
     if (np.diff(kind) < 0).any():
         row = int(np.flatnonzero(np.diff(kind) < 0)[0]) + 1
         allowed = f"at least {kind[row - 1]}: the modes of a kind stand together, in the order of the kinds"
-        col.refuse(f"modes.kind[{row}]", int(kind[row]), allowed)
+        refuse(f"modes.kind[{row}]", int(kind[row]), allowed)
     needs = [col.rows(entry, f"modes.needs[{k}]") for k, entry in enumerate(col.rows(data["needs"], "modes.needs", n))]
     flat = [pair for entry in needs for pair in entry]
     if any(type(pair) is not list or len(pair) != 2 for pair in flat):
         k = next(k for k, entry in enumerate(needs) if any(type(pair) is not list or len(pair) != 2 for pair in entry))
-        col.refuse(f"modes.needs[{k}]", needs[k], "a list of pairs [pool, devices]")
+        refuse(f"modes.needs[{k}]", needs[k], "a list of pairs [pool, devices]")
     return Modes(
         kind_names=kinds,
         kind_ptr=np.concatenate(([0], np.cumsum(np.bincount(kind, minlength=len(kinds))))).astype(np.int64),
@@ -229,7 +230,7 @@ def links_from(value: Any, num_pools: int) -> Links:
     for name, ends in (("sender", sender), ("receiver", receiver)):
         bad = np.flatnonzero((ends < 0) | (ends >= num_pools))
         if len(bad):
-            col.refuse(f"links.{name}[{bad[0]}]", int(ends[bad[0]]), f"the index of one of the {num_pools} pools")
+            refuse(f"links.{name}[{bad[0]}]", int(ends[bad[0]]), f"the index of one of the {num_pools} pools")
     _, first = np.unique(sender * num_pools + receiver, return_index=True)
     if len(first) < n:
         row = int(np.setdiff1d(np.arange(n), first)[0])
@@ -250,8 +251,8 @@ def limits_from(value: Any) -> Limits:
     data = col.table(value, "limits", ("cap_place", "cap_w", "metric_max"))
     place = col.column(data, "cap_place", "limits", "int")
     if not isinstance(data["metric_max"], dict):
-        col.refuse("limits.metric_max", data["metric_max"], "an object of metrics and their limits")
-    metric_max = {name: col.number(limit, f"limits.metric_max.{name}") for name, limit in data["metric_max"].items()}
+        refuse("limits.metric_max", data["metric_max"], "an object of metrics and their limits")
+    metric_max = {name: number(limit, f"limits.metric_max.{name}") for name, limit in data["metric_max"].items()}
     return Limits(place, col.column(data, "cap_w", "limits", "float", len(place)), metric_max)
 
 

@@ -7,34 +7,14 @@ to exist: 100,000 rows take milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from optbench.errors import FileFormatError, nearest
+from optbench.errors import FileFormatError
 from optbench.model.instance import Bools, Floats, Ints
-
-# Whole numbers up to here survive any JSON reader, floats included.
-MAX_INTEGER = 2**53
-
-
-def refuse(path: str, value: Any, allowed: str) -> NoReturn:
-    raise FileFormatError(f"{path} is {describe(value)}; it must be {allowed}")
-
-
-def describe(value: Any) -> str:
-    """A JSON value as it may stand in a message."""
-    if isinstance(value, list):
-        return f"a list of {len(value):,}"
-    if isinstance(value, dict):
-        return f"an object with {len(value):,} keys"
-    if isinstance(value, int) and abs(value) > 10**40:
-        return "a huge whole number"
-    constants: dict[Any, str] = {None: "null", True: "true", False: "false"}
-    if value is None or isinstance(value, bool):
-        return constants[value]
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+from optbench.typed_values import check_keys, refuse
+from optbench.units import EXACT
 
 
 def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
@@ -42,9 +22,7 @@ def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = 
     if not isinstance(value, dict):
         refuse(path or "the file", value, "an object")
     dot = f"{path}." if path else ""
-    for key in value:
-        if key not in keys and key not in optional:
-            raise FileFormatError(f"unknown key {describe(dot + key)}; {nearest(key, [*keys, *optional])}")
+    check_keys(value, [*keys, *optional], within=dot)
     for key in keys:
         if key not in value:
             raise FileFormatError(f"{dot}{key} is missing; {path or 'the file'} needs {', '.join(keys)}")
@@ -71,10 +49,6 @@ def text(value: Any, path: str, allowed: Sequence[str] | None = None) -> str:
         refuse(path, value, " or ".join(map(repr, allowed)))
     check_encodable([value], lambda _: path)
     return value
-
-
-def number(value: Any, path: str) -> float:
-    return float(floats([value], lambda _: path)[0])
 
 
 def whole(value: Any, path: str) -> int:
@@ -123,7 +97,7 @@ def floats(values: list[Any], where: Where, null: float | None = None) -> Floats
     try:
         out = np.asarray(plain, dtype=np.float64)
     except OverflowError:  # a whole number beyond the largest float
-        row = next(row for row, value in enumerate(plain) if isinstance(value, int) and abs(value) > MAX_INTEGER)
+        row = next(row for row, value in enumerate(plain) if isinstance(value, int) and abs(value) > EXACT)
         refuse(where(row), values[row], allowed)
     for row in np.flatnonzero(~np.isfinite(out)).tolist():
         if values[row] is not None:
@@ -135,8 +109,8 @@ def ints(values: list[Any], where: Where) -> Ints:
     """Whole numbers between -2^53 and 2^53."""
     allowed = "a whole number between -2^53 and 2^53"
     check_types(values, {int}, where, allowed)
-    if values and (min(values) < -MAX_INTEGER or max(values) > MAX_INTEGER):
-        row = next(row for row, value in enumerate(values) if abs(value) > MAX_INTEGER)
+    if values and (min(values) < -EXACT or max(values) > EXACT):
+        row = next(row for row, value in enumerate(values) if abs(value) > EXACT)
         refuse(where(row), values[row], allowed)
     return np.asarray(values, dtype=np.int64)
 

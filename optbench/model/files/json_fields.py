@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 from optbench.errors import FileFormatError
+from optbench.units import BYTES_PER_MB
 
 # A million tasks are about 50 MB. Parsed JSON may need 25 times its size in memory, split plain text 35 times; a log of jobs four
 # times (a million rows are about 150 MB, and only a few columns are kept).
@@ -121,9 +122,9 @@ def looks_like_log(head: bytes) -> bool:
 
 
 def too_large(path: Path, size: int, limit: int) -> FileFormatError:
-    needed = -(-size // (1 << 20))
+    needed = -(-size // BYTES_PER_MB)
     return FileFormatError(
-        f"{shown(path)}: {size / (1 << 20):.1f} MB; files up to {limit >> 20} MB are read. "
+        f"{shown(path)}: {size / BYTES_PER_MB:.1f} MB; files up to {limit >> 20} MB are read. "
         f"If the size is right and memory allows, set {LIMIT_VARIABLE}={needed}"
     )
 

@@ -19,6 +19,8 @@ from optbench.model.files.version1 import SECONDS, TICKS, segment_times
 from optbench.model.instance import Instance
 from optbench.model.repair import on_grid
 from optbench.model.schedule import Schedule
+from optbench.typed_values import describe, refuse
+from optbench.units import EXACT
 
 FORMAT, VERSION, OLDEST = "optbench-schedule", 2, 1
 SEGMENT_COLUMNS = ("task", "mode", "start", "end")
@@ -78,9 +80,9 @@ def version1_schedule(data: dict[str, Any], instance: Instance) -> Schedule:
     columns = [col.column(segments, key, "segments", "float", n) for key in ("start", "end")]
     start, end = (segment_times(instance, column, domain) for column in columns)
     for key, times in (("start", start), ("end", end)):
-        late = next((row for row, time in enumerate(times) if abs(time) > col.MAX_INTEGER), None)
+        late = next((row for row, time in enumerate(times) if abs(time) > EXACT), None)
         if late is not None:
-            col.refuse(f"segments.{key}[{late}]", times[late], "within 2^53 ticks")
+            refuse(f"segments.{key}[{late}]", times[late], "within 2^53 ticks")
     task = index_column(segments, "task", n, instance.num_tasks)
     return on_grid(task, index_column(segments, "mode", n, instance.num_modes), start, end)
 
@@ -91,7 +93,7 @@ def check_owner(data: dict[str, Any], instance: Instance) -> None:
     found = col.text(data["instance_hash"], "instance_hash")
     if found[:PHYSICS_DIGITS] != instance.hash[:PHYSICS_DIGITS]:
         raise FileFormatError(
-            f"instance_hash is {col.describe(found)}, a schedule of another instance; that of {instance.name!r} begins "
+            f"instance_hash is {describe(found)}, a schedule of another instance; that of {instance.name!r} begins "
             f"{instance.hash[:PHYSICS_DIGITS]!r}. Remove the key to verify it all the same"
         )
 
@@ -100,5 +102,5 @@ def index_column(segments: dict[str, Any], key: str, length: int, size: int) -> 
     values = col.column(segments, key, "segments", "int", length)
     bad = np.flatnonzero((values < 0) | (values >= size))
     if len(bad):
-        col.refuse(f"segments.{key}[{bad[0]}]", int(values[bad[0]]), f"from 0 to {size - 1}: the instance has {size:,} {key}s")
+        refuse(f"segments.{key}[{bad[0]}]", int(values[bad[0]]), f"from 0 to {size - 1}: the instance has {size:,} {key}s")
     return values

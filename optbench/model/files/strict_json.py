@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from optbench.errors import FileFormatError
+from optbench.files import replacing
 from optbench.model.files.json_fields import shown
 
 
@@ -69,17 +68,9 @@ def render(data: Mapping[str, Any]) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    temporary = None
+    """Write a file whole or not at all, in a folder that must exist."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp makes files that only their owner may read
-        os.replace(temporary, path)
+        with replacing(path) as fresh:
+            fresh.write_text(text, encoding="utf-8")
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise FileFormatError(f"{shown(path)}: cannot be written: {error.strerror or error}") from None

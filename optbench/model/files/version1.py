@@ -12,6 +12,7 @@ from typing import Any
 from optbench.model.files import json_columns as col
 from optbench.model.instance import Instance
 from optbench.model.timegrid import HORIZON_TICKS, automatic_tick_s, grid_down, grid_up
+from optbench.typed_values import number, refuse
 
 SECONDS, TICKS = "seconds", "ticks"
 
@@ -52,7 +53,7 @@ def _rename_makespan(data: dict[str, Any]) -> None:
     if isinstance(data.get("limits"), dict) and isinstance(data["limits"].get("metric_max"), dict):
         limits = dict(data["limits"]["metric_max"])
         if "makespan" in limits:
-            given = col.number(limits.pop("makespan"), "limits.metric_max.makespan")
+            given = number(limits.pop("makespan"), "limits.metric_max.makespan")
             limits["makespan_s"] = min(given, limits.get("makespan_s", given))
         data["limits"] = {**data["limits"], "metric_max": limits}
     levels = []
@@ -76,7 +77,7 @@ def _stream(stream: dict[str, Any], tick_s: float) -> dict[str, Any]:
 def _latest_s(data: dict[str, Any]) -> float:
     """The horizon, or the latest time that is given, the longest task and the longest lag after it, as ``assemble`` has it."""
     if data.get("horizon") is not None:
-        return col.number(data["horizon"], "horizon")
+        return number(data["horizon"], "horizon")
     tasks, modes = _table(data.get("tasks"), "tasks"), _table(data.get("modes"), "modes")
     given = [0.0]
     for key in ("release", "deadline"):
@@ -110,7 +111,7 @@ def segment_times(instance: Instance, values: Any, domain: str) -> list[float]:
 
 def _table(value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        col.refuse(path, value, "an object of columns")
+        refuse(path, value, "an object of columns")
     return value
 
 
@@ -118,7 +119,7 @@ def _time(value: Any, path: str, tick_s: float, rounded: Any) -> int | None:
     """A time on the grid; to the nearest tick where no direction is given."""
     if value is None:
         return None
-    ticks = col.number(value, path) / tick_s
+    ticks = number(value, path) / tick_s
     return int(min(float(rounded(ticks)) if rounded is not None else round(ticks), HORIZON_TICKS))
 
 

@@ -1,1 +1,1 @@
-"""Importers of published instance formats and of recorded runs, chosen by what a file contains, never by its name."""
+"""Readers of published instance formats and recorded runs; a file's content decides its format."""

@@ -1,4 +1,4 @@
-"""From an instance back to a shop or a project, where it is one; otherwise an error that says what stands in the way."""
+"""Convert an instance back to a shop or a project; an error names the part that prevents it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optbench.model.formats.classical import Project, Shop
 from optbench.model.formats.text import MAX_NUMBER
 from optbench.model.instance import Instance
 
-# What the published layouts cannot say. Modes and several resources are checked by each layout itself.
+# Features that the published layouts cannot express. Each layout checks modes and resources itself.
 BEYOND = {
     "releases": "release times",
     "deadlines": "hard deadlines",
@@ -24,7 +24,7 @@ BEYOND = {
 
 
 def check_classical(instance: Instance, target: str) -> None:
-    """Only a makespan and whole durations survive the layouts."""
+    """Check that the instance only has a makespan and whole durations."""
     lost = [what for feature, what in BEYOND.items() if feature in instance.features]
     if instance.objective.metrics - {"makespan", "makespan_s"}:
         lost.append(f"the objective {instance.objective.label}")
@@ -42,7 +42,7 @@ def refusal(target: str, why: str) -> UnsupportedError:
 
 
 def choices(instance: Instance) -> Iterator[list[tuple[int, dict[int, int]]]]:
-    """Per task its modes as (duration, devices by pool)."""
+    """The modes of each task as (duration, devices by pool)."""
     pairs, modes = instance.pairs, instance.modes
     for task in range(instance.num_tasks):
         out = []
@@ -54,7 +54,7 @@ def choices(instance: Instance) -> Iterator[list[tuple[int, dict[int, int]]]]:
 
 
 def project_of(instance: Instance, target: str) -> Project:
-    """One mode per task; nothing else is asked."""
+    """Convert to a project; every task must have one mode."""
     check_classical(instance, target)
     durations, requirements = [], []
     for task, modes in enumerate(choices(instance)):
@@ -68,7 +68,7 @@ def project_of(instance: Instance, target: str) -> Project:
 
 
 def shop_of(instance: Instance, target: str, flexible: bool) -> Shop:
-    """Tasks in chains, each on one machine at a time; the job shop layouts also want every machine once per job."""
+    """Convert to a shop: chains of tasks on one machine each; job shops use every machine once per job."""
     check_classical(instance, target)
     if (instance.pools.count > 1).any():
         pool = int(np.argmax(instance.pools.count > 1))

@@ -1,7 +1,7 @@
 """Flexible job shops.
 
 ``n m [flexibility]``, then per job one line: the number of operations, and per operation the number c of alternatives
-followed by c pairs (machine, duration), machines from 1. The third header number is a rounded remark and is not used.
+followed by c pairs (machine, duration), machines from 1. The third number of the header is rounded information and is not used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_remark(line: int, token: str) -> None:
 
 
 def parse_job(line: int, numbers: list[int], num_machines: int) -> list[list[tuple[int, int]]]:
-    """The operations of one line, which they must fill exactly."""
+    """Parse the operations of one line, which must not hold further numbers."""
     if numbers[0] < 1:
         raise MisfitError(line, "a job with 0 operations; at least 1 is needed")
     at, job = 1, []

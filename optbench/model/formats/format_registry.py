@@ -29,9 +29,12 @@ from optbench.model.validate import validate
 
 @dataclass(frozen=True)
 class Format:
-    """One format. ``read`` takes the text and a name for the instance, and raises a FileFormatError where the text is in
-    another; ``write`` raises an UnsupportedError for an instance that the format cannot express, and is None where nothing
-    is written. ``importer`` reads records of what ran: ``read`` is then the instance of what it returns."""
+    """A file format.
+
+    ``read`` takes the text and a name for the instance; it raises a FileFormatError if the text is
+    in another format. ``write`` raises an UnsupportedError for an instance that the format cannot
+    express; it is None if the format is read only. ``importer`` reads recorded runs; ``read`` then
+    returns the instance of its result."""
 
     name: str
     summary: str
@@ -87,14 +90,15 @@ FORMATS = MappingProxyType({entry.name: entry for entry in (NATIVE, *TEXT_FORMAT
 
 
 def load(path: str | Path, format: str | None = None) -> Instance:
-    """The valid instance in a file of any known format, or a FileFormatError that says why not."""
+    """Read a valid instance from a file of any known format; a FileFormatError states the problem."""
     return load_import(path, format).instance
 
 
 def load_import(path: str | Path, format: str | None = None, options: ImportOptions | None = None) -> Import:
-    """``load`` with the schedule on record, and the report of what was read, dropped and assumed.
+    """``load`` with the recorded schedule, and the report of what was read, dropped and assumed.
 
-    ``options`` are for the formats of records. Files of the others have no schedule and nothing but their size to report.
+    ``options`` are for formats of recorded runs. Other files have no schedule, and their report
+    only states their size.
     """
     path = Path(os.fspath(path))
     text = read_text(path)
@@ -127,7 +131,7 @@ def parse_import(text: str, name: str, format: str | None = None, options: Impor
 
 
 def plain(instance: Instance, format: str, options: ImportOptions | None) -> Import:
-    """An instance that is all there is in its file."""
+    """The content of a file that holds an instance and nothing else."""
     if options not in (None, ImportOptions()):
         records = ", ".join(entry.name for entry in FORMATS.values() if entry.importer)
         raise ParameterError(f"format {format!r} takes no import options; formats that do: {records}")
@@ -135,7 +139,7 @@ def plain(instance: Instance, format: str, options: ImportOptions | None) -> Imp
 
 
 def parse_any_json(text: str, name: str, options: ImportOptions | None) -> Import:
-    """A workflow, or an optbench file, or nothing."""
+    """Parse a workflow or an optbench file; None for other text."""
     data = parse_json(text)
     if is_wfformat(data):
         return wfformat.import_workflow(data, name, options)
@@ -143,7 +147,7 @@ def parse_any_json(text: str, name: str, options: ImportOptions | None) -> Impor
 
 
 def parse_any(text: str, name: str) -> tuple[Instance, str]:
-    """Of the plain formats, exactly one must fit from beginning to end; its name too."""
+    """Parse by the only plain format that fits the whole text; returns its name too."""
     found, misfits = {}, {}
     for entry in TEXT_FORMATS:
         try:
@@ -159,7 +163,7 @@ def parse_any(text: str, name: str) -> tuple[Instance, str]:
 
 
 def explain(misfits: dict[str, MisfitError]) -> str:
-    """What each format found wrong, the one that got furthest first."""
+    """The errors of all formats, beginning with the one that could read most of the text."""
     order = sorted(misfits, key=lambda name: -misfits[name].depth)
     return "in no known format\n" + "\n".join(f"  {FORMATS[name].summary} ({name}): {misfits[name]}" for name in order)
 

@@ -1,4 +1,4 @@
-"""What an importer of recorded runs returns: an instance, the schedule on record, and a report of what was done to get them."""
+"""The result of importing recorded runs: an instance, the recorded schedule, and a report."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from optbench.power.profiles import Profile, profile
 
 Section = Literal["dropped", "assumed", "warnings"]
 SECTIONS: tuple[Section, ...] = ("dropped", "assumed", "warnings")
-# Examples kept of each finding, and their length.
+# The number of examples of each finding, and their length.
 MAX_EXAMPLES, MAX_EXAMPLE_CHARS = 3, 120
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """How to read what a log does not say; the defaults work for every file.
+    """Information that a log does not contain; the defaults work for every file.
 
     ``profiles`` gives a device profile (a shipped name, or a file) by the log's name of a device type; types without one
     have their recorded times and no power. ``work`` is the kind of work whose law of clocks holds.
@@ -45,9 +45,9 @@ class ImportOptions:
                     raise ParameterError(f"{name} of {kind!r} is {count!r}; it must be a positive whole number")
 
     def loaded(self, findings: Findings) -> dict[str, Profile]:
-        """The profiles, by lower-case type; those that draw more than their boards are found to."""
+        """The profiles by lower-case type; findings report those that exceed their board power."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BoardPowerWarning)  # the report says it
+            warnings.simplefilter("ignore", BoardPowerWarning)  # The report states this.
             out = {kind.lower(): profile(name) for kind, name in self.profiles.items()}
         for shape in out.values():
             shape.law(self.work)
@@ -58,7 +58,7 @@ class ImportOptions:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was dropped, assumed or odd: how often, and the first places where."""
+    """Something dropped, assumed or unusual: its number and the first places."""
 
     what: str
     count: int
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What was ``read`` (name: figure), and what happened to the rest."""
+    """The figures of what was ``read``, and the findings about the rest."""
 
     format: str
     read: Mapping[str, int | float | str]
@@ -106,27 +106,27 @@ class Import:
 
 
 class Findings:
-    """Findings as they are made, by section and text."""
+    """Findings by section and text, collected while reading."""
 
     def __init__(self) -> None:
         self._rows: dict[Section, dict[str, tuple[int, list[str]]]] = {section: {} for section in SECTIONS}
 
     def add(self, section: Section, what: str, example: object = None, count: int = 1) -> None:
-        """Once more (or ``count`` times) the same finding."""
+        """Count a finding once, or ``count`` times."""
         before, examples = self._rows[section].get(what, (0, []))
         if example is not None and len(examples) < MAX_EXAMPLES:
             examples.append(printable(str(example), MAX_EXAMPLE_CHARS))
         self._rows[section][what] = (before + count, examples)
 
     def add_rows(self, section: Section, what: str, examples: Iterable[object], count: int) -> None:
-        """The same finding ``count`` times, unless it is 0; only the first examples are looked at."""
+        """Add a finding ``count`` times unless it is 0; only the first examples are computed."""
         if count:
             first = [printable(str(example), MAX_EXAMPLE_CHARS) for example, _ in zip(examples, range(MAX_EXAMPLES))]
             before, known = self._rows[section].get(what, (0, []))
             self._rows[section][what] = (before + count, (known + first)[:MAX_EXAMPLES])
 
     def verified(self, instance: Instance, schedule: Schedule) -> None:
-        """What the verifier says of the schedule on record."""
+        """Add the verifier's verdict on the recorded schedule to the findings."""
         for violation in verify(instance, schedule).violations:
             text = printable(violation.message, 3 * MAX_EXAMPLE_CHARS)
             self.add("warnings", f"the schedule on record breaks {violation.constraint}", text, violation.count)
@@ -140,6 +140,6 @@ class Findings:
 
 
 def printable(text: str, most: int) -> str:
-    """Text that any terminal takes, of bounded length."""
+    """Text of bounded length that any terminal can show."""
     safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: most + 1])
     return safe if len(text) <= most else safe[: most - 3] + "..."

@@ -42,7 +42,7 @@ def parse_taillard(text: str) -> Shop:
     line, header, lines = header_and_lines(entry for entry in content_lines(text) if not entry[1][0].isalpha())
     if not 2 <= len(header) <= 6:
         raise MisfitError(line, f"{len(header)} numbers; the header has two to six: jobs, machines, seeds, bounds")
-    for token in header[2:]:  # seeds may exceed what a duration may be
+    for token in header[2:]:  # Seeds may exceed the limit of durations.
         if not (token.isascii() and token.isdigit()):
             raise MisfitError(line, f"{shorten(token)} is not a whole number")
     num_jobs, num_machines = jobs_and_machines(line, header)
@@ -59,7 +59,7 @@ def parse_taillard(text: str) -> Shop:
 
 
 def check_machines(line: int, machines: Sequence[int], num_machines: int, first: int) -> None:
-    """Every machine exactly once."""
+    """Check that a job visits every machine exactly once."""
     seen: set[int] = set()
     for machine in machines:
         if not first <= machine < first + num_machines:

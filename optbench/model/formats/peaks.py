@@ -1,4 +1,4 @@
-"""How much of each node a log shows in use."""
+"""The number of devices of each node that a log shows in use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from optbench.model.instance import Floats, Ints
 
 
 def busy_peaks(which: Ints, start: Floats, end: Floats, count: Ints, size: int) -> Ints:
-    """Most devices busy at once by node; what ends frees its devices before what starts then."""
+    """The largest number of busy devices by node; ends count before starts at the same time."""
     node, t = np.concatenate((which, which)), np.concatenate((start, end))
     change = np.concatenate((count, -count))
     order = np.lexsort((change, t, node))

@@ -123,7 +123,7 @@ def capacities_of(rows: Sequence[Row], text: str) -> list[int]:
 
 
 def promised(text: str, title: str, what: str, supported: int) -> None:
-    """A count in the head of the file, where it stands there, must be what the rest amounts to."""
+    """Check that a count in the head of the file, if given, agrees with the rest of the file."""
     match = re.search(rf"^[ \t]*{title}[ \t]*:[ \t]*(\S+)", text, re.MULTILINE)
     if match and match[1] != str(supported):
         line = text.count("\n", 0, match.start(1)) + 1

@@ -1,4 +1,4 @@
-"""Lines of whole numbers, with the place of every mistake."""
+"""Reading of lines of whole numbers; errors name the line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from optbench.errors import FileFormatError
 
-# Times are kept as floats and summed as 64-bit integers: far above any published instance, far below what would overflow.
+# Times are floats that are summed as 64-bit integers: this is far above the numbers of any
+# published instance, and far below an overflow.
 MAX_NUMBER = 10**9
 # Every pair of pools has a transfer row, so their number bounds the memory of an instance.
 MAX_POOLS = 4096
@@ -21,7 +22,7 @@ Row = tuple[int, list[int]]
 class MisfitError(FileFormatError):
     """The text is not in this format: the first line where that shows, and why.
 
-    ``depth`` tells how far the text agreed with the format: the line, unless that is not where the disagreement began.
+    ``depth`` measures how far the text agrees with the format; by default it is the line.
     """
 
     def __init__(self, line: int, why: str, depth: float | None = None) -> None:
@@ -39,7 +40,7 @@ def content_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def header_and_lines(lines: Iterable[tuple[int, str]]) -> tuple[int, list[str], list[tuple[int, str]]]:
-    """The first line's number and tokens, and the lines after it, which are not looked at before the header is checked."""
+    """The first line's number and tokens, and the lines after it (read after the header is checked)."""
     found = list(lines)
     if not found:
         raise MisfitError(1, "no numbers, only text, comments or empty lines")
@@ -65,7 +66,7 @@ def whole_number(line: int, token: str, lowest: int = 0) -> int:
 
 
 def shorten(token: str) -> str:
-    """A token as it may stand in a message."""
+    """Shorten a token for a message."""
     return repr(token if len(token) <= 40 else token[:37] + "...")
 
 
@@ -80,7 +81,7 @@ def jobs_and_machines(line: int, tokens: Sequence[str]) -> tuple[int, int]:
 
 
 def check_length(lines: Sequence[tuple[int, str]], expected: int, what: str) -> None:
-    """As many lines after the header as it promises."""
+    """Check the number of lines that the header promises."""
     if len(lines) < expected:
         at = lines[-1][0] if lines else 1
         why = f"the file ends after {len(lines):,} of {expected:,} lines; the header promises {what}"
@@ -95,11 +96,11 @@ def check_pools(line: int, what: str, count: int) -> None:
 
 
 class Numbers:
-    """Whole numbers of a text in which line breaks carry no meaning, taken one by one."""
+    """Reads whole numbers one by one from a text in which line breaks have no meaning."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = []
-        self._lines = array("I")  # line of each token: a list would take more than the tokens do
+        self._lines = array("I")  # The line of each token; a list would take more memory than the tokens.
         self._next = 0
         for number, line in content_lines(text):
             tokens = line.split()
@@ -123,7 +124,7 @@ class Numbers:
         return whole_number(line, token, lowest)
 
     def take_row(self, count: int, what: str) -> list[int]:
-        """``count`` numbers; a count that the rest of the file cannot hold is refused before it is believed."""
+        """Take ``count`` numbers; a count above the size of the rest of the file is refused first."""
         if count > self.left:
             raise MisfitError(self.line, f"{count:,} numbers should follow for {what}, the file holds {self.left:,} more")
         return [self.take(what) for _ in range(count)]

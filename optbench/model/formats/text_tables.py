@@ -1,4 +1,4 @@
-"""Tables of text with a header: columns by name, and the line of every mistake."""
+"""Tables of text with a header: columns by name; errors name the line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TextTable:
         return len(self.line)
 
     def wrong(self, row: int, what: str) -> FileFormatError:
-        """The error of a row."""
+        """Make the error of a row."""
         return FileFormatError(f"{self.where}, line {self.line[row]}: {what}")
 
     def rows(self, which: Bools) -> TextTable:
@@ -36,7 +36,7 @@ class TextTable:
         return TextTable(self.where, {name: [column[i] for i in at] for name, column in self.columns.items()}, self.line[at])
 
     def filled(self, name: str) -> Bools:
-        """Where a column says something."""
+        """Rows in which a column is not empty."""
         return np.array([bool(value.strip()) for value in self.columns[name]], dtype=bool)
 
     def numbers(self, name: str, least: float = 0.0) -> Floats:
@@ -62,7 +62,7 @@ class TextTable:
         return out.astype(np.int64)
 
     def in_order(self, name: str) -> Floats:
-        """``numbers`` that do not fall."""
+        """``numbers`` in ascending order."""
         out = self.numbers(name)
         back = np.flatnonzero(np.diff(out) < 0)
         if len(back):
@@ -71,7 +71,7 @@ class TextTable:
         return out
 
     def choices(self, name: str, known: Mapping[str, int]) -> Ints:
-        """A column of known words, as their numbers."""
+        """A column of known words, as their indices."""
         values = [value.strip() for value in self.columns[name]]
         bad = next((i for i, value in enumerate(values) if value not in known), None)
         if bad is not None:
@@ -103,7 +103,7 @@ def read_table(text: str, where: str, separator: str = ",", names: Sequence[str]
 
 
 def require_columns(table: TextTable, needed: Sequence[str], allowed: str) -> None:
-    """An error that names the first column that is missing, and what there is."""
+    """Raise an error that names the first missing column and the existing ones."""
     for name in needed:
         if name not in table.columns:
             there = ", ".join(list(table.columns)[:12])

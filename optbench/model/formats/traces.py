@@ -1,10 +1,10 @@
-"""Public traces of GPU clusters that say how long jobs ran and on how many GPUs, and little else.
+"""Public traces of GPU clusters that record run times and numbers of GPUs of jobs.
 
 **Gavel** (Narayanan et al., OSDI 2020): lines of 10 or 7 fields separated by tabs, without a header. A job takes steps; its run
 time is steps / throughput, by a table of throughputs by type of GPU, job type and number of GPUs.
 
 **Alibaba GPU 2023** (Weng et al., ATC 2023): CSV of pods, each with a number of GPUs or a share of one, and the times at which it
-was created, scheduled and deleted. Neither the node of a pod nor its power is on record.
+was created, scheduled and deleted. The trace records neither the node nor the power of a pod.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def looks_like_gavel(text: str) -> bool:
 
 
 def looks_like_pods(names: Iterable[str]) -> bool:
-    """Whether the header is that of a list of pods, or nearly."""
+    """Whether the header is (almost) that of a list of pods."""
     return len({"gpu_milli", "creation_time", "scheduled_time", "num_gpu"} & {name.strip() for name in names}) >= 2
 
 
@@ -101,7 +101,7 @@ class PodRows:
 
 
 def pod_rows(table: TextTable, findings: Findings) -> PodRows:
-    """The pods of a list: those without a GPU, never scheduled, or of no length are dropped."""
+    """The pods of a list; those without GPU, never scheduled, or of zero length are dropped."""
     require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
     table = _without(table, table.numbers("num_gpu") <= 0, "asks for no GPU", findings)
     for column in ("scheduled_time", "deletion_time"):
@@ -118,14 +118,14 @@ def pod_rows(table: TextTable, findings: Findings) -> PodRows:
 
 
 def read_pods(table: TextTable, findings: Findings) -> TraceJobs:
-    """Pods as work that arrives."""
+    """Read pods as arriving jobs."""
     require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
     table.in_order("creation_time")
     pods = pod_rows(table, findings)
     gpus, name = pods.gpus * pods.share, pods.table.columns["name"]
     for what, rows in (
-        ("shares a GPU: that part of its run time is its work", gpus < 1),
-        ("has failed: what it ran is its work", np.array([each == "Failed" for each in pods.table.columns.get("pod_phase", ())])),
+        ("shares a GPU; its work is that share of its run time", gpus < 1),
+        ("has failed; its work is what it ran", np.array([each == "Failed" for each in pods.table.columns.get("pod_phase", ())])),
     ):
         findings.add_rows("assumed", what, (name[i] for i in np.flatnonzero(rows).tolist()), int(rows.sum()))
     names = tuple(name) if len(set(name)) == len(name) else None

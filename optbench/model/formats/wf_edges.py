@@ -1,4 +1,4 @@
-"""Dependencies of a workflow, and what passes along them."""
+"""Dependencies of a workflow and their data volumes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def edges_of(workflow: Workflow, findings: Findings) -> tuple[list[int], list[in
                     continue
                 edge = (j, i) if bit == 1 else (i, j)
                 declared[edge] = declared.get(edge, 0) | bit
-    flat = workflow.version < "1.5"  # there, one end is enough
+    flat = workflow.version < "1.5"  # In that version an entry at one end is enough.
     half = [edge for edge, bits in declared.items() if bits != 3 and not flat]
     ids = [shorten(task.id) for task in workflow.tasks]
     what = "dependencies that only one of the two tasks lists; they are kept"

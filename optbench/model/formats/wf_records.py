@@ -7,18 +7,19 @@ read are allowed, as the format allows them; those that are read must have their
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from optbench import typed_values
 from optbench.errors import FileFormatError
 from optbench.model.formats.imported import Findings
 from optbench.model.formats.text import shorten
+from optbench.units import J_PER_KWH
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
-BYTES_PER_GB, J_PER_KWH = 1e9, 3.6e6
+BYTES_PER_GB = 1e9
 # The format has no unit larger than bytes, and no machine this long uptime.
 MAX_VALUE = 1e15
 
@@ -32,7 +33,7 @@ SIZE = ("sizeInBytes", "size")
 
 @dataclass
 class TaskRecord:
-    """One task; None where the file says nothing."""
+    """One task; properties that the file does not give are None."""
 
     id: str
     name: str
@@ -57,7 +58,7 @@ class MachineRecord:
 
 @dataclass(frozen=True)
 class Workflow:
-    """Everything that is used of a file."""
+    """All properties of a file that are used."""
 
     version: str
     tasks: list[TaskRecord]
@@ -69,7 +70,7 @@ class Workflow:
 
 
 def is_wfformat(data: Any) -> bool:
-    """Whether a JSON value is meant to be WfFormat: it has a workflow, and no format of its own."""
+    """Whether a JSON value is WfFormat: it has a workflow, and no key ``format``."""
     return isinstance(data, dict) and "format" not in data and isinstance(data.get("workflow"), dict)
 
 
@@ -127,7 +128,7 @@ def read_nested(version: str, workflow: dict[str, Any], findings: Findings) -> W
 
 
 def read_flat(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
-    """One list of tasks with everything about them, files included."""
+    """Read the flat layout: one list of tasks with all their properties, including files."""
     key = "tasks" if "tasks" in workflow else "jobs"
     tasks: list[TaskRecord] = []
     ids: set[str] = set()
@@ -246,13 +247,12 @@ def number(row: dict[str, Any], keys: tuple[str, ...], where: str, required: boo
             raise FileFormatError(f"{where}.{keys[0]} is missing; it must be a number, at least 0")
         return None
     value = row[key]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_VALUE or math.isnan(value):
-        raise FileFormatError(f"{where}.{key} is {kind_of(value)}; it must be a number from 0 to {MAX_VALUE:g}")
-    return float(value)
+    allowed = f"a number from 0 to {MAX_VALUE:g}"
+    return typed_values.number(value, f"{where}.{key}", 0.0, MAX_VALUE, allowed)
 
 
 def kind_of(value: Any) -> str:
-    """A value as it may stand in a message."""
+    """Describe a value in a message."""
     if value is None:
         return "missing or null"
     if isinstance(value, (dict, list)):

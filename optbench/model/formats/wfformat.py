@@ -1,4 +1,4 @@
-"""A recorded workflow as an instance in seconds, and the schedule on record.
+"""A recorded workflow as an instance in seconds, and the recorded schedule.
 
 A machine is a place with one pool, its cores; a task needs ``coreCount`` of them (rounded up) and may run on every machine that
 has as many. With u the recorded runtime, s the clock rate of the machine it ran on, and s_m that of machine m,
@@ -40,16 +40,16 @@ from optbench.model.timegrid import automatic_tick_s
 from optbench.power.profiles import Profile
 
 MACHINE = "machine"
-# Cores of a machine whose size is neither given nor shown by what ran on it.
+# Cores of a machine whose size is neither given nor known from its tasks.
 DEFAULT_CORES = 16
-# J that a second of makespan is worth where energy is known.
+# Weight of a second of makespan in J where energy is known.
 MAKESPAN_WEIGHT = 50.0
 MAX_PAIRS, MAX_MODES = 50_000_000, 2_000_000
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine as it is modelled; ``speed`` is 1 where its clock rate is not known."""
+    """A modelled machine; ``speed`` is 1 where its clock rate is not known."""
 
     name: str
     cores: int
@@ -59,7 +59,9 @@ class Machine:
 
 @dataclass(frozen=True)
 class RecordedKind:
-    """What decides the modes of a task: cores, the rate it was recorded at, its power, its machine where it fits no other."""
+    """The properties that determine a task's modes.
+
+    They are its cores, its recorded rate, its power, and its machine if it fits no other."""
 
     cores: int
     speed_mhz: float | None
@@ -111,7 +113,7 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
 
 
 def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
-    """Tasks without a runtime take no time; a file without any cannot be scheduled."""
+    """Check the runtimes: a missing one counts as 0; a file without any cannot be scheduled."""
     missing = [task for task in workflow.tasks if task.runtime_s is None]
     if len(missing) == len(workflow.tasks):
         why = "no task has a runtimeInSeconds" if workflow.executed else "workflow.execution is missing"
@@ -122,7 +124,9 @@ def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
 
 
 def starts_believed(workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings) -> bool:
-    """Forget the start times where most dependencies contradict them: some tools write there when they wrote the file."""
+    """Drop the start times if most dependencies contradict them.
+
+    Some tools record the time at which they wrote the file instead."""
     tasks = workflow.tasks
     start = np.asarray([np.nan if task.started_at is None else task.started_at for task in tasks])
     end = start + np.asarray([task.runtime_s or 0.0 for task in tasks])
@@ -131,7 +135,7 @@ def starts_believed(workflow: Workflow, source: Sequence[int], target: Sequence[
     if 2 * early <= known:
         return True
     what = f"executedAt of a task lies before the end of its parent in {early:,} of {known:,} dependencies"
-    findings.add("warnings", f"{what}: these are no start times, and there is no schedule on record")
+    findings.add("warnings", f"{what}: these are not start times, and there is no recorded schedule")
     for task in tasks:
         task.started_at = None
     return False
@@ -167,7 +171,9 @@ def machines_of(workflow: Workflow, options: ImportOptions, findings: Findings) 
 
 
 def most_used(workflow: Workflow, records: dict[str, MachineRecord]) -> dict[str, int]:
-    """Most cores busy at once by machine where every task has a start, else none; at least those of its largest task."""
+    """The most cores busy at once by machine, if every task has a start, else none.
+
+    It is at least the number of cores of the machine's largest task."""
     index = {name: m for m, name in enumerate(records)}
     placed = [task for task in workflow.tasks if task.machine is not None or len(records) == 1]
     which = np.asarray([index[task.machine] if task.machine is not None else 0 for task in placed], dtype=np.int64)
@@ -224,14 +230,14 @@ def tasks_of(records: Sequence[TaskRecord], kind: Sequence[int]) -> Tasks:
 
 
 def tick_of(tasks: Tasks, modes: Modes, workflow: Workflow) -> float:
-    """The automatic tick: the longest task, after the last start on record."""
+    """The automatic tick, by the last recorded start and the longest task."""
     starts = [task.started_at for task in workflow.tasks if task.started_at is not None]
     lasts_s = tasks.units * longest_by_kind(modes)[tasks.kind]
     return automatic_tick_s(max(starts, default=0.0) - min(starts, default=0.0) + float(lasts_s.max(initial=0.0)))
 
 
 def pools_of(machines: Sequence[Machine]) -> Pools:
-    """The cores of each machine: of its profile's resting power, each has an equal share."""
+    """A pool of cores for each machine; idle power is divided equally among its cores."""
     idle = [m.shape.idle_w / m.cores if m.shape else 0.0 for m in machines]
     sleep = [m.shape.sleep_w / m.cores if m.shape else 0.0 for m in machines]
     return Pools(
@@ -279,7 +285,7 @@ def modes_of(
 
 
 def operating_points(kind: RecordedKind, machine: Machine, work: str) -> list[tuple[float, float, float]]:
-    """Clock, time over that at the top clock, and power of a task on a machine; clocks ascending."""
+    """Clock, relative time and power of a task on a machine; clocks ascend."""
     shape = machine.shape
     if shape is None:
         return [(float("nan"), 1.0, kind.power_w or 0.0)]
@@ -300,13 +306,13 @@ def schedule_of(
     at: dict[str, int],
     findings: Findings,
 ) -> Schedule | None:
-    """When and where every task ran, if the file says it of every task."""
+    """The recorded schedule, if the file gives start and machine of every task."""
     tasks = workflow.tasks
     timeless = [task for task in tasks if task.started_at is None]
     homeless = [task for task in tasks if task.machine is None] if len(at) > 1 else []
     for missing, what in ((timeless, "executedAt"), (homeless, "a machine")):
         if missing:
-            what = f"tasks without {what}: there is no schedule on record"
+            what = f"tasks without {what}: there is no recorded schedule"
             findings.add_rows("warnings", what, (shorten(task.id) for task in missing), len(missing))
     if timeless or homeless:
         return None

@@ -26,8 +26,8 @@ from optbench.sim.kernel.state import (
     TRANSFER_J,
     State,
 )  # fmt: skip
+from optbench.units import J_PER_KWH
 
-J_PER_KWH = 3.6e6
 NUM_METRICS = len(METRICS)
 
 

@@ -7,12 +7,11 @@ import math
 from optbench.compiling.compiled import njit
 from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, TICK_S, Plant
 from optbench.sim.kernel.state import NONE, State
+from optbench.units import GUARD_TICKS, GUARD_ULPS, LARGEST_ULP
 
-# The constants of ``model.timegrid``; a test compares both.
-GUARD_ULPS, GUARD_TICKS = 8.0, 0.25
 # Floats from here on are whole, and adding this number to a smaller one rounds that to a whole
 # number; an ulp as a share of its value.
-HALF_BEYOND, LARGEST_ULP = 2.0**52, 2.0**-52
+HALF_BEYOND = 2.0**52
 
 
 @njit(cache=True)

@@ -16,8 +16,9 @@ from optbench.sim.kernel.sites.sites import WISHED
 from optbench.sim.kernel.state import NONE, last_moment, new_state
 from optbench.sim.rules import Trace
 from optbench.sim.sites.sites import ModeGrid, grid_of, steering_of, trace_of
+from optbench.units import DAY_S, HOUR_S, J_PER_KWH
 
-SLOT_S, HOUR_S, DAY_S = 900.0, 3600.0, 86_400.0
+SLOT_S = 900.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ def rate_of(instance: Instance, slots: int) -> Floats:
         return base
     period = np.searchsorted(np.asarray(tariffs.times) * instance.tick_s, np.arange(slots) * SLOT_S, side="right") - 1
     per_kwh = level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
-    return np.asarray(base + per_kwh[:, period] / 3.6e6, dtype=float)
+    return np.asarray(base + per_kwh[:, period] / J_PER_KWH, dtype=float)
 
 
 def cheapest_modes(grid: ModeGrid) -> tuple[Ints, Ints]:

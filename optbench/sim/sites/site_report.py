@@ -5,16 +5,15 @@ ingress sends to which site.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from optbench.model.instance import Instance, Ints
 from optbench.model.schedule import Schedule
-from optbench.model.stream_metrics import queue_counts
+from optbench.model.stream_metrics import queue_counts, routing_shares
 from optbench.sim.kernel.state import NONE, NOW, READY, State
+from optbench.units import DAY_S
 
-DAY_S = 86_400.0
 # Work that waits at no site: in transit, held at its ingress, or not sent by the policy.
 ELSEWHERE = "elsewhere"
 
@@ -41,11 +40,11 @@ def site_report(instance: Instance, state: State, schedule: Schedule, queue_end:
     by_site = dict(zip(names, at_site, strict=True))
     if queue_end > sum(at_site):
         by_site[ELSEWHERE] = queue_end - sum(at_site)
-    counts = sent_to(instance, schedule, waits)
-    routing: dict[str, dict[str, float]] = {}
-    for ingress, row in zip(stream.ingress_names, counts, strict=True):
-        shares: Any = row / max(1, row.sum())
-        routing[ingress] = dict(zip(names, shares.tolist(), strict=True))
+    shares = np.nan_to_num(routing_shares(instance, schedule, waits)).tolist()
+    routing = {
+        ingress: dict(zip(names, row, strict=True))
+        for ingress, row in zip(stream.ingress_names, shares, strict=True)
+    }
     return SiteReport(by_site, _by_day(instance, state, schedule), routing)
 
 
@@ -55,19 +54,6 @@ def waiting_at(instance: Instance, state: State) -> Ints:
     """
     stands = (state.status == READY) & (state.queue >= 0) & (state.queue < instance.num_pools) & (state.end == NONE)
     return np.where(stands, state.queue, NONE)
-
-
-def sent_to(instance: Instance, schedule: Schedule, waits: Ints) -> Ints:
-    """Return tasks by ingress and pool, including queued ones."""
-    stream = instance.stream
-    assert stream is not None
-    order = np.lexsort((schedule.start, schedule.task))
-    begun, first = np.unique(schedule.task[order], return_index=True)
-    pool = waits.copy()
-    pool[begun] = instance.modes.primary[schedule.mode[order][first]]
-    counts = np.zeros((len(stream.ingress_names), instance.num_pools), dtype=np.int64)
-    np.add.at(counts, (stream.ingress[pool != NONE], pool[pool != NONE]), 1)
-    return counts
 
 
 def _by_day(instance: Instance, state: State, schedule: Schedule) -> tuple[int, ...]:

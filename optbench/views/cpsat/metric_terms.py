@@ -24,7 +24,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optbench.model.instance import Floats, Tariffs
-from optbench.model.metrics import J_PER_KWH, integral, mean_rate, rate_at
+from optbench.model.metrics import integral, mean_rate, rate_at
+from optbench.units import J_PER_KWH
 from optbench.views.cpsat.draft import Draft, DraftSchedule, Expression, Literal
 
 Transfers = list[tuple[float, Literal, int, int]]

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import J_PER_KWH, requirements
+from optbench.model.metrics import requirements
 from optbench.model.windows import windows
+from optbench.units import J_PER_KWH
 from optbench.views.graph.feature_columns import AIMS, COLUMNS, EDGES, INSIDE, LINKED, NEED, PAIR, PRECEDES, RUNS_ON, EdgeType
 from optbench.views.graph.scales import Scales, scales_of
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.metrics import J_PER_KWH
 from optbench.model.objective import MAKESPANS
 from optbench.model.windows import Windows, latest_ends, time_horizon, windows
+from optbench.units import J_PER_KWH
 from optbench.views.milp.arrays import BlockCollector, ragged
 
 PRICED = frozenset({"cost_usd", "carbon_g"})

@@ -1,8 +1,8 @@
-"""Which GPUs a cluster's nodes have, as its user says.
+"""The GPUs of a cluster's nodes, as the user gives them.
 
     gpu[01-24]=a100          a node list as Slurm writes it
     gpu*=a100                a pattern; it holds for nodes that no list names
-    *=a100                   what nothing else tells: runs without a node, nodes of which no run
+    *=a100                   all others: runs without a node, and nodes of which no run
                              names a type
 
 A file has a line per node or node list, as ``sinfo -N -h -o "%N %G"`` prints it: ``gpu01
@@ -27,13 +27,13 @@ TABLE = ["sn", "gpu", "model"]
 
 @dataclass(frozen=True)
 class NodeMap:
-    """``gpus`` has (type, number) by node, the number None where only the type was said."""
+    """``gpus`` has (type, number) by node; the number is None where only the type was given."""
 
     gpus: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
     patterns: tuple[tuple[str, str], ...] = ()
 
     def types(self, node: str) -> frozenset[str]:
-        """The types of a node's GPUs as far as said by name or pattern."""
+        """The types of a node's GPUs that were given by name or pattern."""
         if node in self.gpus:
             return frozenset(kind for kind, _ in self.gpus[node] if kind != UNNAMED)
         found = {
@@ -45,34 +45,34 @@ class NodeMap:
 
     @property
     def otherwise(self) -> frozenset[str]:
-        """The type of what nothing else tells."""
+        """The type of all other nodes."""
         return frozenset(kind for pattern, kind in self.patterns if pattern == EVERY)
 
     def count(self, node: str, kind: str) -> int | None:
-        """GPUs of a type on a node as far as said; a number without a type is of any type."""
+        """The number of GPUs of a type on a node, if given; a number without a type counts for any type."""
         said = self.gpus.get(node, ())
         if len(said) == 1 and said[0][0] == UNNAMED:
             return said[0][1]
         return next((count for each, count in said if each == kind), None)
 
     def listed(self, kind: str) -> list[str]:
-        """Nodes that are named, not matched, as having GPUs of a type."""
+        """Nodes that are named, not matched by a pattern, with GPUs of a type."""
         return [node for node, said in self.gpus.items() if any(each == kind for each, _ in said)]
 
     def merged(self, other: NodeMap) -> NodeMap:
-        """This map with another, which decides where both name a node."""
+        """Merge with another map, which takes precedence."""
         return NodeMap({**self.gpus, **other.gpus}, (*self.patterns, *other.patterns))
 
 
 def map_of_pairs(pairs: Iterable[tuple[str, str]], flag: str = "node type") -> NodeMap:
-    """From ``NODES=TYPE`` pairs; two that contradict each other are an error."""
+    """Make a map from ``NODES=TYPE`` pairs; contradictions are an error."""
     gpus: dict[str, tuple[tuple[str, int | None], ...]] = {}
     patterns: dict[str, str] = {}
     for nodes, kind in ((nodes, kind.lower()) for nodes, kind in pairs):
         if not kind or any(letter in kind for letter in "=:,| "):
             raise ParameterError(
-                f"{flag} {nodes}={kind}: {kind!r} is no type of GPU; write NODES=TYPE, "
-                "as gpu[01-24]=a100"
+                f"{flag} {nodes}={kind}: {kind!r} is not a type of GPU; write NODES=TYPE, "
+                "such as gpu[01-24]=a100"
             )
         if any(letter in nodes for letter in "*?"):
             if patterns.setdefault(nodes, kind) != kind:
@@ -83,7 +83,7 @@ def map_of_pairs(pairs: Iterable[tuple[str, str]], flag: str = "node type") -> N
         names = nodes_of(nodes)
         if names is None:
             raise ParameterError(
-                f"{flag} {shorten(nodes)}: no list of nodes; write it as Slurm does, "
+                f"{flag} {shorten(nodes)}: not a list of nodes; write it as Slurm does, "
                 "gpu[01-24],dgx1, or as gpu*"
             )
         for name in names:
@@ -95,7 +95,7 @@ def map_of_pairs(pairs: Iterable[tuple[str, str]], flag: str = "node type") -> N
 
 
 def map_of_text(text: str, name: str) -> NodeMap:
-    """From a file of nodes."""
+    """Make a map from a file of nodes."""
     gpus: dict[str, tuple[tuple[str, int | None], ...]] = {}
     table = False
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
@@ -119,7 +119,7 @@ def map_of_text(text: str, name: str) -> NodeMap:
         for node in names:
             if (
                 gpus.setdefault(node, said) != said
-            ):  # sinfo repeats a node for each of its partitions
+            ):  # sinfo repeats a node for each of its partitions.
                 raise FileFormatError(
                     f"{name}: line {number}: node {node!r} stands twice, with other GPUs"
                 )
@@ -131,7 +131,7 @@ def map_of_text(text: str, name: str) -> NodeMap:
 
 
 def split_line(line: str) -> list[str]:
-    """Words between blanks, bars or, where there is neither, commas outside of brackets."""
+    """Split at blanks and bars or, if there are none, at commas outside of brackets."""
     words = line.replace("|", " ").replace("\t", " ").split()
     if len(words) == 1 and "[" not in line:
         words = [word.strip() for word in line.split(",")]

@@ -1,6 +1,7 @@
-"""Runs of a Slurm log as an instance in seconds, and the schedule on record.
+"""Runs of a Slurm log as an instance in seconds, and the recorded schedule.
 
-A pool stands for all devices of one type, or (``by_node``) for those on one node; sacct_layout.py says where a run may go then.
+A pool stands for all devices of one type or, with ``by_node``, for those of one node;
+sacct_layout.py then computes where a run may go.
 A task is a run: it holds n devices of its type (several types: of each) for
 u = End - Start seconds (without an End: Elapsed) at the top clock f₁ of the type's profile, and
 its release is Eligible. Tasks with the same types and numbers share a kind, with a mode per clock f
@@ -36,15 +37,16 @@ from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import segment_energy_j
 from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints
+from optbench.units import HOUR_S
 
-# J that a second of flow time is worth where energy is modelled: the idle power of a data-centre GPU.
+# Weight of a second of flow time in J where energy is modelled: the idle power of a data-centre GPU.
 FLOW_TIME_WEIGHT = 50.0
 # Time and energy per unit, power, clock.
 Point = tuple[float, float, float, float]
 
 
 def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
-    """The instance, schedule and report of a log."""
+    """Read the instance, schedule and report of a log."""
     options = options or ImportOptions()
     findings = Findings()
     runs = read_runs(text, findings)
@@ -77,7 +79,7 @@ def nothing_left(runs: Runs, findings: Findings) -> str:
 def instance_of(
     name: str, jobs: Sequence[str], release: Floats, length: Floats, layout: ClusterLayout, fleet: Fleet
 ) -> tuple[Instance, Ints]:
-    """The instance, and the mode on record of each task: its placement at the top clock."""
+    """The instance, and the recorded mode of each task: its placement at the top clock."""
     kind = layout.kind
     points = [operating_points(shape, fleet) for shape in layout.shapes]
     clocks = np.asarray([len(rows) for rows in points])
@@ -133,7 +135,7 @@ def pool_table(layout: ClusterLayout, fleet: Fleet) -> Pools:
 
 
 def operating_points(shape: Shape, fleet: Fleet) -> list[Point]:
-    """The clocks of one shape, ascending: the last is the one on record."""
+    """The clocks of one shape, ascending; the last is the recorded one."""
     work = fleet.work
     laws = [(fleet.profiles[kind], count) for kind, count in shape if kind in fleet.profiles]
     if not laws:
@@ -149,7 +151,7 @@ def operating_points(shape: Shape, fleet: Fleet) -> list[Point]:
 
 
 def mode_table(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Modes:
-    """Placements, and in each of them the clocks."""
+    """The modes: placements, and the clocks of each."""
     rows: list[Point] = []
     needs: list[Placement] = []
     ptr = [0]
@@ -176,7 +178,7 @@ def mode_table(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Mode
 def figures(
     runs: Runs, energies: Sequence[str], instance: Instance, schedule: Schedule, fleet: Fleet
 ) -> dict[str, int | float | str]:
-    """Totals of what was read; recorded energy beside what the model gives for the same runs."""
+    """Totals of what was read; recorded energy, and modelled energy of the same runs."""
     start, end = schedule.start, schedule.end
     devices = np.add.reduceat(instance.modes.req_count, instance.modes.req_ptr[:-1])[schedule.mode]
     recorded = np.asarray([energy_j(text) or 0.0 for text in energies])
@@ -190,7 +192,7 @@ def figures(
         "nodes": len(fleet.nodes),
         "kinds": len(instance.modes.kind_names),
         "span_s": float(end.max() - start.min()) * instance.tick_s,
-        "device_hours": float((devices * (end - start).astype(float)).sum()) * instance.tick_s / 3600,
+        "device_hours": float((devices * (end - start).astype(float)).sum()) * instance.tick_s / HOUR_S,
         "states": states,
     }
     if known.any():

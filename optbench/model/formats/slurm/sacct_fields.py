@@ -1,6 +1,6 @@
-"""The little languages inside Slurm's fields: times, durations, resources, node lists.
+"""Readers of Slurm's fields: times, durations, resources, node lists.
 
-A reader returns None for text that it does not understand, or that says nothing.
+A reader returns None for text that is empty or that it cannot parse.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import product
 
-# What sacct prints where there is nothing.
+# Texts that sacct prints for an empty field.
 NOTHING = frozenset({"", "unknown", "none", "none assigned", "(null)", "n/a", "invalid"})
 TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.\d+)?", re.ASCII)
 EPOCH = re.compile(r"\d{9,11}", re.ASCII)
@@ -21,7 +21,7 @@ TRES_CPU = re.compile(r"(?:^|,)cpu=(\d{1,9})(?:,|$)", re.ASCII)
 GRES_PLACE = re.compile(r"\([^)]*\)")
 NODE_PART = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
 UNNAMED = "gpu"
-# A list that names more nodes than any cluster has is a slip or an attack.
+# A list of more nodes than any cluster has is a mistake or an attack.
 MAX_NODES = 1 << 16
 SCALE = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 NUMBER = re.compile(r"(\d{1,20}(?:\.\d{1,12})?)([KMGT]?)", re.ASCII)
@@ -64,7 +64,7 @@ def duration_s(text: str) -> int | None:
 def gpus_of(text: str) -> tuple[tuple[str, int], ...]:
     """(type, GPUs) of TRES (``cpu=8,gres/gpu:a100=2,gres/gpu=2``) or GRES (``gpu:a100:2(IDX:0-1)``), types ascending.
 
-    TRES lists a total beside the types: what the types leave of it has none and is called ``gpu``.
+    TRES lists a total beside the types; the rest of it has no type and is called ``gpu``.
     """
     tres = "=" in text
     by_type: dict[str, int] = {}

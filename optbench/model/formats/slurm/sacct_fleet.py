@@ -1,4 +1,4 @@
-"""The devices behind a Slurm log: what each run held and where, how many devices of each type there are, and their profiles."""
+"""The devices in a Slurm log: those that each run held, numbers by type and node, and profiles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from optbench.power.profiles import Profile, profile, profile_names
 
 CORES = "cpu"
 MAX_DEVICES = 1 << 30
-# Names in all node lists together: beyond, they are not looked at.
+# The number of names in all node lists; later lists are not read.
 MAX_NODE_ROWS = 5_000_000
 
 # (type, devices) of one run.
@@ -26,8 +26,9 @@ Shape = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Held:
-    """What the kept runs held: shape and nodes by row of the log's runs. ``lost`` has the row and devices of runs that were left
-    out because their type is not known.
+    """Devices of the kept runs: shape and nodes by row of the log's runs.
+
+    ``lost`` has the row and devices of runs that were left out because their type is not known.
     """
 
     rows: Ints
@@ -42,7 +43,7 @@ Shares = tuple[Ints, Ints, Ints]
 
 @dataclass(frozen=True)
 class Fleet:
-    """Types of device, how many of each there are and on each of the nodes, and the profiles of those that have one.
+    """Types of device, their numbers in all and by node, and the profiles of those that have one.
 
     ``given`` are the types whose number the user gave.
     """
@@ -112,7 +113,7 @@ def core_shape(tres: str, column: str) -> Shape:
 def profiles_of(types: Sequence[str], options: ImportOptions, findings: Findings) -> dict[str, Profile]:
     """The profile of each type: as given, else a shipped one of exactly the type's name, else none.
 
-    ``a100`` alone has none: whether its boards draw 300 or 400 W is for the user to say.
+    ``a100`` alone has none: the user must say whether its boards draw 300 or 400 W.
     """
     out = {kind: shape for kind, shape in options.loaded(findings).items() if kind in types and kind != CORES}
     for kind in options.profiles:
@@ -138,7 +139,7 @@ def plain(name: str) -> str:
 
 
 def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: ImportOptions, findings: Findings) -> None:
-    """Fill in the devices of each type, and of each type on each node."""
+    """Compute the number of devices of each type, in all and on each node."""
     given = {kind.lower(): count for kind, count in options.counts.items()}
     per_node = {kind.lower(): count for kind, count in options.devices_per_node.items()}
     for kind in sorted((set(given) | set(per_node)) - set(fleet.types)):
@@ -164,7 +165,7 @@ def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: Impor
             at_once = busy_peaks(np.zeros(len(mine), dtype=np.int64), start[mine], end[mine], np.asarray(amount), 1)
             fleet.counts[kind] = int(max(said, at_once[0]))
             if all(options.node_map.count(name, kind) is not None for n, name in enumerate(fleet.nodes) if peaks[n]) and said:
-                continue  # the node map says how many
+                continue  # The node map gives the number.
             num_nodes = int((peaks > 0).sum())
             where = f" on each of {num_nodes:,} nodes" if num_nodes else ""
             findings.add("assumed", f"{fleet.counts[kind]:,} devices of type {kind!r}: the most that were busy at once{where}")
@@ -173,7 +174,7 @@ def counted(fleet: Fleet, held: Held, start: Floats, end: Floats, options: Impor
 def on_nodes_of(
     kind: str, nodes: Sequence[str], peaks: Ints, per_node: int | None, options: ImportOptions, findings: Findings
 ) -> Ints:
-    """Devices of a type on each node: as the node map says, else as many as each node has, else the most busy at once."""
+    """Devices of a type on each node: by the node map, else by node, else the most busy at once."""
     listed = set(options.node_map.listed(kind))
     counts = [options.node_map.count(name, kind) if name in listed or peaks[n] else None for n, name in enumerate(nodes)]
     out = peaks.copy()
@@ -200,7 +201,7 @@ def spread(
     kind: str,
     findings: Findings,
 ) -> Shares:
-    """A run's devices evenly on its nodes; the first nodes take what does not divide."""
+    """Distribute a run's devices evenly over its nodes; the first nodes take the remainder."""
     size = np.asarray([len(nodes[k]) for k in mine], dtype=np.int64)
     total = np.asarray(amount, dtype=np.int64)
     row = np.repeat(np.asarray(mine, dtype=np.int64), size)

@@ -1,8 +1,9 @@
-"""Pools of a Slurm log, one per type or one per node and type, and the placements that each kind of run can choose from.
+"""Pools of a Slurm log, by type or by node and type, and the placements of each kind of run.
 
-By type, a kind is a shape (types with their devices) and has one placement. By node, a kind is a pattern: what a run holds on
-each of its nodes. A run on one node may go to every node that has as much; one on several nodes to every set of nodes that a
-run of its pattern had in the log. Runs whose nodes are not known are left out.
+By type, a kind is a shape (types with their devices) and has one placement. By node, a kind is a
+pattern: the devices that a run holds on each of its nodes. A run on one node may go to every node
+that has enough devices; a run on several nodes may go to every set of nodes that a run of its
+pattern had in the log. Runs whose nodes are not known are left out.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.text import MAX_POOLS, MisfitError, shorten
 from optbench.model.instance import Ints
 
-# (pool, devices) of one way to run.
+# (pool, devices) of one placement.
 Placement = tuple[tuple[int, int], ...]
-# What a run holds, node by node.
+# The devices that a run holds on each of its nodes.
 Pattern = tuple[Shape, ...]
 MAX_PLACEMENTS, MAX_PAIRS = 250_000, 50_000_000
 
@@ -114,13 +115,13 @@ def by_node(held: Held, fleet: Fleet, runs: Runs, findings: Findings) -> Cluster
 def everywhere(
     shape: Shape, pools: Sequence[tuple[int, str]], index: dict[tuple[int, str], int], fleet: Fleet
 ) -> list[Placement]:
-    """Every node that has as many devices of each type."""
+    """All nodes that have at least as many devices of each type."""
     nodes = [n for n, kind in pools if kind == shape[0][0] and all(fleet.on_node[other][n] >= c for other, c in shape)]
     return [tuple((index[n, kind], c) for kind, c in shape) for n in nodes]
 
 
 def whole(pattern: Pattern) -> Shape:
-    """What a run holds on all its nodes together."""
+    """The devices that a run holds on all its nodes together."""
     total: dict[str, int] = {}
     for row in pattern:
         for kind, count in row:

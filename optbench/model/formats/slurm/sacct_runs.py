@@ -1,10 +1,10 @@
-"""Slurm's accounting log, as printed by ``sacct --parsable2`` (or ``--parsable``, or as CSV with quotes), into columns.
+"""Reads Slurm's accounting log, as ``sacct --parsable2`` (or ``--parsable``, or CSV) prints it.
 
     sacct -a -X -P -S 2024-03-01 -E 2024-04-01 \\
       -o JobID,Submit,Eligible,Start,End,Elapsed,State,AllocTRES,NodeList,ConsumedEnergyRaw
 
-A row is one run of one job: what counts is that devices were held for a known time, whatever the run ended in. Steps
-(``12.batch``) lie within their job. A requeued job (``--duplicates``) has a row per run. The components of a heterogeneous
+A row is one run of one job, which held devices for a known time, whatever its final state. Steps
+(``12.batch``) are parts of their job. A requeued job (``--duplicates``) has a row per run. The components of a heterogeneous
 job (``12+1``) and the elements of an array (``12_3``) are jobs; those of an array that never started share a row (``12_[4-7]``).
 """
 
@@ -22,7 +22,7 @@ from optbench.model.formats.slurm.sacct_fields import duration_s, is_nothing, ti
 from optbench.model.formats.text import MisfitError, shorten
 
 DELIMITERS = "|,;\t"
-# Column of sacct by lower-case name -> ours, the better source first.
+# Column of sacct by lower-case name -> our column, the better source first.
 ID_COLUMNS = ("jobid", "jobidraw")
 RELEASE_COLUMNS = ("eligible", "submit")
 RESOURCE_COLUMNS = ("alloctres", "allocgres", "reqtres", "reqgres")
@@ -30,7 +30,7 @@ CORE_COLUMNS = ("alloccpus", "ncpus")
 ENERGY_COLUMNS = ("consumedenergyraw", "consumedenergy")
 STEP = re.compile(r"\.[A-Za-z0-9_]+$")
 ADVICE = "print the log with sacct --parsable2, or put quotes around fields with commas"
-# How far a text has come whose header is sacct's.
+# The depth (MisfitError) of a text whose header is that of sacct.
 RECOGNISED = 1e6
 
 
@@ -38,9 +38,10 @@ RECOGNISED = 1e6
 class Runs:
     """One entry per kept row; times in seconds since 1970.
 
-    ``unread`` are the resources of rows that held them for a time that cannot be read ("" where these cannot be read either).
-    ``first_end`` and ``last_release`` are those of all jobs, also of those that never started: sacct lists what ended after its
-    ``-S`` and was eligible before its ``-E``, so that the log is complete between the two.
+    ``unread`` are the resources of rows whose times cannot be read ("" if the resources cannot be
+    read either). ``first_end`` and ``last_release`` are over all jobs, including those that never
+    started: sacct lists jobs that ended after its ``-S`` and were eligible before its ``-E``, so
+    that the log is complete between the two.
     """
 
     line: list[int] = field(default_factory=list)
@@ -61,7 +62,7 @@ class Runs:
 
 
 def looks_like_sacct(text: str) -> bool:
-    """Whether the first line with anything on it heads a table of jobs, be it one that cannot be read."""
+    """Whether the first non-empty line is the header of a table of jobs, even of an invalid one."""
     head = text.lstrip("\ufeff\r\n ")[:4096].partition("\n")[0]
     return delimiter_of(head) is not None or head.lower().split()[:1] in ([name] for name in ID_COLUMNS)
 
@@ -80,7 +81,7 @@ def names_of(head: str, delimiter: str) -> list[str]:
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Where the columns stand; -1 for one that is missing."""
+    """Positions of the columns; -1 for a missing one."""
 
     width: int
     job: int
@@ -96,7 +97,7 @@ class ColumnLayout:
 
 
 def layout_of(line: int, names: Sequence[str]) -> ColumnLayout:
-    """The columns by name; a MisfitError names what is missing."""
+    """The columns by name; a MisfitError names a missing one."""
 
     def find(*wanted: str) -> int:
         return next((names.index(name) for name in wanted if name in names), -1)
@@ -124,7 +125,7 @@ def layout_of(line: int, names: Sequence[str]) -> ColumnLayout:
 
 
 def read_runs(text: str, findings: Findings) -> Runs:
-    """The runs in a log; what is left out goes to the findings."""
+    """Read the runs of a log; findings report what is left out."""
     rows = table_rows(text)
     line, names = next(rows, (1, []))
     layout = layout_of(line, [name.strip().partition("%")[0].lower() for name in names])
@@ -174,7 +175,7 @@ def table_rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines, one at a time: a list of them would take several times the text."""
+    """Numbered lines, one at a time: a list of them would take several times the memory of the text."""
     begin, number = 0, 1
     while begin < len(text):
         end = text.find("\n", begin)
@@ -193,7 +194,7 @@ def add_run(
     times: Counter[str],
     findings: Findings,
 ) -> None:
-    """Keep one row of a job, or say why not."""
+    """Keep one row of a job, or add the reason to the findings."""
     runs.rows += 1
     state = (row[layout.state].split() or ["(none)"])[0].rstrip("+").upper() if layout.state >= 0 else "(none)"
     if state.replace("_", "").isalpha() or state == "(none)":
@@ -236,7 +237,7 @@ def note_edges(runs: Runs, layout: ColumnLayout, row: Sequence[str]) -> None:
 
 
 def span_of(layout: ColumnLayout, row: Sequence[str], where: str, findings: Findings) -> tuple[int | None, int | None, bool]:
-    """Start, end, and whether the times could be read; without an end a finding says why."""
+    """Start, end, and whether the times could be read; a finding states why there is no end."""
     if not row[layout.job].strip():
         findings.add("dropped", "rows without a JobID", where)
         return None, None, False
@@ -271,7 +272,7 @@ def span_of(layout: ColumnLayout, row: Sequence[str], where: str, findings: Find
 
 
 def release_of(layout: ColumnLayout, row: Sequence[str], begin: int, where: str, findings: Findings) -> int:
-    """When the job could have started: Eligible, else Submit, else its start; never after its start."""
+    """The release: Eligible, else Submit, else the start; never after the start."""
     known = [value for value in (time_s(row[at]) for at in layout.release) if value is not None]
     if not known:
         findings.add("assumed", "jobs without Eligible and Submit are released at their start", where)

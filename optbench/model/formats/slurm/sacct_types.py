@@ -1,5 +1,4 @@
-"""Types of GPU for runs whose row names none: from the node map that the user gives, else from the
-other runs of their nodes.
+"""Types of GPU for runs that name none: from the user's node map, else from other runs of their nodes.
 
 A row ``gres/gpu=4`` says how many GPUs a run held and not which. Taking such GPUs for a type of
 their own would count the devices of a node twice. A run therefore has the type that all of its
@@ -20,12 +19,12 @@ from optbench.model.formats.slurm.sacct_fleet import CORES, Held, Shape
 from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.text import shorten
 
-UNTYPED = "runs whose type of GPU neither their row nor their nodes tell"
-ADVICE = "say it with --node-type NODES=TYPE (*=TYPE for runs without a node) or --nodes FILE"
+UNTYPED = "runs whose type of GPU is known neither from their row nor from their nodes"
+ADVICE = "give it with --node-type NODES=TYPE (*=TYPE for runs without a node) or --nodes FILE"
 
 
 def typed(held: Held, runs: Runs, options: ImportOptions, findings: Findings) -> Held:
-    """The runs with the types of their nodes; those that stay without one are in ``lost``."""
+    """Give runs the types of their nodes; runs that remain without a type are in ``lost``."""
     untyped = [
         k for k, shape in enumerate(held.shapes) if any(kind == UNNAMED for kind, _ in shape)
     ]
@@ -86,7 +85,7 @@ def type_of(
 ) -> tuple[str | None, str]:
     """The one type of all these nodes, and its source; "several" where not all have the same.
 
-    The map's word for a node comes before that of other runs, and its ``*`` after it.
+    An entry of the map for a node takes precedence over other runs, which take precedence over ``*``.
     """
     given = [options.node_map.types(node) for node in nodes]
     found = [
@@ -110,7 +109,7 @@ def renamed(shape: Shape, kind: str) -> Shape:
 
 
 def check_map(seen: dict[str, set[str]], options: ImportOptions, findings: Findings) -> None:
-    """Nodes whose runs name another type than the map."""
+    """Add findings for nodes whose runs name another type than the map."""
     for node, kinds in sorted(seen.items()):
         said = options.node_map.types(node)
         if said and not kinds <= said:

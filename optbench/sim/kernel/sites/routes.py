@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.accounts import J_PER_KWH, period_of
+from optbench.sim.kernel.accounts import period_of
 from optbench.sim.kernel.plant import HAS_INGRESS, MODES, PERIODS, POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites.sites import (
@@ -47,6 +47,7 @@ from optbench.sim.kernel.sites.sites import (
     steering_at,
 )
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
+from optbench.units import J_PER_KWH
 
 # Entries of ``option``, of ``weight``, of ``memory``.
 LEVELS, KINDS, QUEUES, WHOLE, NUM_COMING = range(5)

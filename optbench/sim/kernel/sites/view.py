@@ -28,6 +28,7 @@ from optbench.sim.kernel.plant import HAS_INGRESS, PERIODS, POOLS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.sites.sites import Steering
 from optbench.sim.kernel.state import NOW, State
+from optbench.units import DAY_S
 
 GLOBAL_FEATURES = ("latency_price", "size", "kind", "day_sine", "day_cosine", "free", "waiting", "urgent")
 SITE_FEATURES = (
@@ -41,7 +42,7 @@ WIDEST, CLOCKS, AIM, CLOCK_BY, LEAVES, PLAIN = range(6)
 FOR_ENERGY, FOR_COST, FOR_CARBON = range(3)
 BALANCED, CHEAPEST = range(2)
 PRICE_W, LEAST_J, MEAN_UNITS, MEAN_TIME, MEAN_TARIFF, CALM_W = range(6)
-DAY_S, SOON_S, FEW, LIMIT = 86_400.0, 3_600.0, 8.0, 5.0
+SOON_S, FEW, LIMIT = 3_600.0, 8.0, 5.0
 
 
 class SiteView(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a report is made of: the results of a study, what must be said about how they came about, and what holds."""
+"""The content of a report: results of a study, caveats, verdicts of gates and claims."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from optbench.evaluate.summaries import Costs, Summary, compared, costs_of, rows
 from optbench.plugins.discovery import load_class
 from optbench.plugins.policy import RulePolicy
 from optbench.plugins.specs import parameters
-from optbench.report.words import counted, seconds
+from optbench.report.formatting import counted, seconds
 from optbench.run.repeat_command import study_argument
 from optbench.store.records import Record
 from optbench.store.run_store import STUDIES, Store
 from optbench.study.planning import Plan
 
-# What a record says of its machine that differs from cell to cell.
+# Properties of a machine that differ from cell to cell.
 PER_CELL = ("sandbox",)
-# The parameter that makes a solver a learned one.
+# A solver with this parameter is a learned one.
 LEARNED = "checkpoint"
-# Instances that could not be made and are named one by one.
+# At most so many instances that could not be made are named one by one.
 MOST_UNMADE = 3
 
 
 @dataclass(frozen=True)
 class Caveat:
-    """Something to know before believing a figure; ``grave`` where a figure may be wrong."""
+    """A warning about the figures; ``grave`` where a figure may be wrong."""
 
     words: str
     grave: bool = False
@@ -44,7 +44,7 @@ class Caveat:
 
 @dataclass(frozen=True)
 class StudyReport:
-    """A study as a report shows it."""
+    """The results of a study, joined and summarised; ``rules`` and ``learned`` are labels by kind."""
 
     plan: Plan
     store: Store
@@ -67,17 +67,17 @@ class StudyReport:
         return tuple(each for each in self.summaries if each.compared)
 
     def merit(self, row: Row) -> float | None:
-        """What a cell is ranked by: less is better."""
+        """The value by which a cell is ranked; less is better."""
         return row.counted_study_gap if self.score is None else self.score.of(row)
 
     @property
     def records(self) -> list[Record]:
-        """Everything of this plan that has been run."""
+        """The records of all cells of the plan that have run."""
         return [*self.bounding, *(row.record for row in self.table.rows if row.record is not None)]
 
     @cached_property
     def judged(self) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
-        """Gates and claims."""
+        """The verdicts of gates and of claims."""
         return evaluate_table(self.table)
 
     @property
@@ -85,8 +85,8 @@ class StudyReport:
         return [record for record in self.records if record.failed]
 
     @property
-    def word(self) -> str:
-        """What ``optbench run`` knows the study by."""
+    def target(self) -> str:
+        """The argument of ``optbench run`` that names the study."""
         return study_argument(self.plan.study)
 
     @property
@@ -95,7 +95,7 @@ class StudyReport:
 
 
 def gather(plan: Plan, store: Store) -> StudyReport:
-    """Join, check and sum up what the store holds of a plan."""
+    """Join, check and summarise the records that the store has of a plan."""
     records = store.records()
     joined = table(plan, records)
     score = score_of(joined)
@@ -118,7 +118,7 @@ def gather(plan: Plan, store: Store) -> StudyReport:
 
 
 def kind_of(solver: str) -> str:
-    """``rule``, ``learned`` or ``other``, by the plug-in as it is now."""
+    """``rule``, ``learned`` or ``other``, according to the plug-in as it is installed now."""
     try:
         cls = load_class("solver", solver)
     except OptbenchError:
@@ -129,7 +129,7 @@ def kind_of(solver: str) -> str:
 
 
 def caveats(report: StudyReport) -> list[Caveat]:
-    """What a reader must know, the gravest first."""
+    """Warnings about the figures, the gravest first."""
     found = _contradictions(report)
     found += _unmade(report)
     found += _incomplete(report)
@@ -144,7 +144,7 @@ def caveats(report: StudyReport) -> list[Caveat]:
 
 
 def _contradictions(report: StudyReport) -> list[Caveat]:
-    """One remark for each solver that is at fault, with one of its contradictions; published figures stand by themselves."""
+    """A caveat per solver at fault, and one per contradiction of published figures."""
     groups: dict[str, list[str]] = {}
     for each in report.table.contradictions:
         groups.setdefault("" if each.guilty is None else each.guilty.label, []).append(each.words)
@@ -170,7 +170,7 @@ def _incomplete(report: StudyReport) -> list[Caveat]:
     planned, ran = len(report.plan.cells), len(report.records)
     out = []
     if ran < planned:
-        out.append(Caveat(f"{ran:,} of {planned:,} cells have run; `optbench run {report.word}` runs the rest"))
+        out.append(Caveat(f"{ran:,} of {planned:,} cells have run; `optbench run {report.target}` runs the rest"))
     solvers = [each for each in report.summaries if each.ran]
     if solvers and not report.costs.columns:
         out.append(Caveat("there is no instance that all solvers have run: their figures are over different instances"))
@@ -188,7 +188,7 @@ def _few(report: StudyReport) -> list[Caveat]:
 
 
 def _overruns(records: Sequence[Record]) -> list[Caveat]:
-    """Cells that had more time than others were given."""
+    """A caveat on cells that ran past their time limit."""
     late = [record for record in records if record.overrun_s > 0]
     if not late:
         return []
@@ -206,7 +206,7 @@ def _several(what: str, names: Sequence[str]) -> list[Caveat]:
 
 
 def _machines(records: Sequence[Record]) -> list[str]:
-    """The machine of each record, by what is not the same in all of them."""
+    """The machine of each record, described by the properties that differ between records."""
     every = [fixed(record.machine) for record in records]
     keys = dict.fromkeys(key for machine in every for key in machine)
     differing = [key for key in keys if len({str(machine.get(key)) for machine in every}) > 1]
@@ -214,5 +214,5 @@ def _machines(records: Sequence[Record]) -> list[str]:
 
 
 def fixed(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a machine is the same for all cells that ran there."""
+    """The properties of a machine that are the same for all cells that ran there."""
     return {key: value for key, value in machine.items() if key not in PER_CELL}

@@ -1,11 +1,12 @@
-"""The summary table: what each method reached, what is proven, at what cost."""
+"""The summary table of a page: for each method its objective, bound, gap, metrics and time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
 
-from optbench.html.axis_scale import amount, clock, plain
+from optbench.html.page import gap_bar, row, table
+from optbench.html.quantities import amount, clock, plain
 from optbench.model.instance import Instance
 from optbench.model.result import OPTIMAL_GAP, Bound, Result
 
@@ -22,15 +23,13 @@ def summary(instance: Instance, results: Sequence[Result]) -> str:
     """One row per result."""
     columns = _columns(instance, results)
     heads = ["method", "objective", "lower bound", "gap", "bound from", *[name for _, name, _ in columns], "time", "threads"]
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join(_row(result, [(metric, unit) for metric, _, unit in columns]) for result in results)
+    rows = [_row(result, [(metric, unit) for metric, _, unit in columns]) for result in results]
     broken = "".join(_violations(result) for result in results)
-    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<section class="summary"><div class="scroll">{whole}</div>{broken}</section>'
+    return f'<section class="summary">{table(heads, rows, words=(0, 4))}{broken}</section>'
 
 
 def headline(instance: Instance, result: Result) -> str:
-    """What one schedule amounts to, in a line."""
+    """One line on a schedule: method, objective and gap."""
     parts = [f"<b>{escape(result.solver)}</b>"]
     if result.objective is None:
         return f'{parts[0]} <span class="bad">not feasible</span>'
@@ -64,16 +63,16 @@ def _columns(instance: Instance, results: Sequence[Result]) -> list[tuple[str, s
 def _row(result: Result, metrics: Sequence[tuple[str, str]]) -> str:
     sources = list(dict.fromkeys(f"{b.source} ({b.proof})" for b in _best_bounds(result)))
     cells = [
-        f'<th scope="row">{escape(result.solver)}<small>{escape(_state(result))}</small></th>',
-        _cell(_values(result.objective)),
-        _cell(_values(result.bound)),
-        f"<td>{_gap(result)}</td>",
-        f'<td class="words">{escape(", ".join(sources) or "-")}</td>',
-        *[_cell(_metric(result, metric, unit)) for metric, unit in metrics],
-        _cell(f"{result.wall_s:.1f} s" if result.wall_s >= 1 else f"{1000 * result.wall_s:.0f} ms"),
-        _cell(str(result.threads)),
+        _values(result.objective),
+        _values(result.bound),
+        _gap(result),
+        ", ".join(sources) or "-",
+        *[_metric(result, metric, unit) for metric, unit in metrics],
+        f"{result.wall_s:.1f} s" if result.wall_s >= 1 else f"{1000 * result.wall_s:.0f} ms",
+        str(result.threads),
     ]
-    return f"<tr>{''.join(cells)}</tr>"
+    head = f"{escape(result.solver)}<small>{escape(_state(result))}</small>"
+    return row(head, [cell if k == 2 else escape(cell) for k, cell in enumerate(cells)], words=(4,))
 
 
 def _best_bounds(result: Result) -> list[Bound]:
@@ -95,8 +94,7 @@ def _gap(result: Result) -> str:
     worst = max((g for g in gaps if g is not None), default=None)
     if worst is None:
         return "-"
-    bar = f'<i class="gap"><i style="width:{100 * (1 - min(1.0, worst)):.1f}%"></i></i>'
-    return f"{_percents(result.gap)}{bar}"
+    return _percents(result.gap) + gap_bar(worst)
 
 
 def _metric(result: Result, metric: str, unit: str) -> str:
@@ -115,10 +113,6 @@ def _values(value: object) -> str:
 def _percents(value: object) -> str:
     gaps = value if isinstance(value, tuple) else (value,)
     return ", ".join("-" if g is None else "0 %" if g <= OPTIMAL_GAP else f"{100 * g:.2g} %" for g in gaps)
-
-
-def _cell(words: str) -> str:
-    return f"<td>{escape(words)}</td>"
 
 
 def _violations(result: Result) -> str:

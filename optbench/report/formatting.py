@@ -1,4 +1,4 @@
-"""Numbers in words: percentages, intervals, times."""
+"""Percentages, intervals and times as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from optbench.evaluate.stats import Estimate
-from optbench.html.axis_scale import plain
+from optbench.html.quantities import plain
 from optbench.model.measures import Value
 from optbench.model.result import OPTIMAL_GAP
 from optbench.run.best_known import levels_of
@@ -61,12 +61,12 @@ def points(estimate: Estimate | None) -> str:
 
 
 def number(value: Value | None) -> str:
-    """An objective or a bound; levels in order with commas."""
+    """An objective or a bound; the levels of a lexicographic one are separated by commas."""
     return NONE if value is None else ", ".join(plain(each) for each in levels_of(value))
 
 
 def infeasible_words(claim: Mapping[str, Any]) -> str:
-    """Who says so, and how it is proved: ``windows (combinatorial): task a ends at 12 at the earliest ...``."""
+    """Source, proof and argument of a claim of infeasibility."""
     argument = f": {claim['argument']}" if claim.get("argument") else ""
     return f"{claim['source']} ({claim['proof']}){argument}"
 

@@ -121,9 +121,7 @@ class Highs(Solver):
         return run.best
 
     def _start(self, instance: Instance, run: Run) -> None:
-        """Report the warm start, or a quick schedule: a first incumbent, and a smaller end of time
-        where the makespan counts.
-        """
+        """Report a first incumbent; where the makespan counts, it makes the end of time smaller."""
         if run.warm_start is not None:
             run.report(run.warm_start)
         if run.best is None and self.first:
@@ -148,8 +146,8 @@ def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:
 
 
 def known_end(instance: Instance, objective: float | None) -> float | None:
-    """Return a time by which a schedule no worse than ``objective`` ends: all metrics are
-    non-negative, so weight · makespan <= objective.
+    """Return a time by which a schedule no worse than ``objective`` ends: weight · makespan <=
+    objective.
     """
     weights = dict(instance.objective.levels[0])
     weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.tick_s
@@ -188,9 +186,7 @@ class Scaled:
 
 
 def column_units(formulation: Formulation) -> Floats:
-    """Return the scale of each column for HiGHS: for times a power of two of ticks; the end is at
-    most LARGEST_TIME.
-    """
+    """Return the scale of each column: for times a power of two of ticks, up to LARGEST_TIME."""
     out = np.ones(formulation.arrays.num_columns)
     unit = float(np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1]))))
     for block in formulation.arrays.columns:
@@ -331,9 +327,7 @@ def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:
 
 
 def row_units(ptr: Any, value: Floats) -> Floats:
-    """Return the factor of each row: a power of two that brings its largest coefficient to [1/2,
-    1), where that is smaller.
-    """
+    """Return factors of rows: powers of two that bring small largest coefficients to [1/2, 1)."""
     largest = np.zeros(len(ptr) - 1)
     np.maximum.at(largest, np.repeat(np.arange(len(largest)), np.diff(ptr)), np.abs(value))
     exponent = np.frexp(largest)[1]

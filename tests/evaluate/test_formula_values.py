@@ -170,7 +170,7 @@ def test_the_unknown_decides_nothing_that_the_known_does_not(source: str, held: 
 def test_division_by_zero_is_unknown() -> None:
     free = {("b", "x-2"): lambda cell: made(cell, 0.0)}
     found = evaluate(number("rel(energy_j, a, b)", SCOPE), study(free))
-    assert found.value is None and "b has 0 on x-2" in found.why[0]
+    assert found.value is None and "b is 0 on x-2" in found.why[0]
     assert evaluate(number("ratio(energy_j, a, b)", SCOPE), study(free)).value == pytest.approx(30 / 31.25)
     found = evaluate(condition("energy_j / (energy_j - 30) < 1", SCOPE), study())
     assert found.value is None and "division by zero" in found.why[0]

@@ -124,7 +124,7 @@ def test_length_and_depth_are_bounded() -> None:
     with pytest.raises(FormulaError, match="at most 1,000"):
         parse("1" * (MAX_LENGTH + 1))
     for deep in ("(" * 300 + "1" + ")" * 300, "-" * 300 + "1", "not " * 200 + "a < 1", "1" + "+1" * 300, "f(" * 200 + ")" * 200):
-        with pytest.raises(FormulaError, match=f"more than {MAX_DEPTH} levels"):
+        with pytest.raises(FormulaError, match=f"more than {MAX_DEPTH} nested levels"):
             parse(deep)
     parse("(" * (MAX_DEPTH - 1) + "gap" + ")" * (MAX_DEPTH - 1))
 

@@ -105,10 +105,10 @@ import sys
 from optbench.study.code_version import code_hash
 from optbench.study.study_file import load_study
 from optbench.study.planning import plan
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 study = load_study(sys.argv[1])
 print(study.config_hash)
-for cell in plan(study, (Made("t", 0, "t-0", "h"),)).cells:
+for cell in plan(study, (MadeInstance("t", 0, "t-0", "h"),)).cells:
     print(cell.label, cell.key)
 """
 

@@ -195,8 +195,8 @@ def link(sol, first, i, machine, a):  # type: ignore[no-untyped-def]
 
 @inner()
 def offer(choice, state, value, is_tabu, kind, task, anchor, row):  # type: ignore[no-untyped-def]
-    """Keep the move of least estimate that is allowed, ties at random; a tabu move only if there is
-    no other.
+    """Keep the allowed move of least estimate, ties at random; a tabu move only if there is no
+    other.
     """
     if state[WILD] > 0:
         value, is_tabu = pick(state, 1 << 29), False
@@ -268,8 +268,7 @@ def offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice):  
 
 @inner()
 def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
-    """Whether v may be placed between two tasks of another machine: 0 yes, 1 not yet, 2 neither
-    here nor further behind.
+    """Whether v fits between two tasks of another machine: 0 yes, 1 not yet, 2 nor further behind.
     """
     if prev >= 0:
         for e in range(shop[2][v], shop[2][v + 1]):
@@ -348,9 +347,7 @@ def copy(source, source_first, target, target_first):  # type: ignore[no-untyped
 
 @inner()
 def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: ignore[no-untyped-def]
-    """Return to the best solution and take a few random steps from there, more after each return
-    without improvement.
-    """
+    """Return to the best solution and take random steps, more after each return in vain."""
     copy(best, best_first, sol, first)
     tabu[:, :] = 0
     tabu_machine[:, :] = 0
@@ -363,9 +360,7 @@ def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: igno
 def search(  # type: ignore[no-untyped-def]
     shop, rows, sol, first, best, best_first, old, old_first, work, tabu, tabu_machine, state, iterations, patience
 ):
-    """Run ``iterations`` iterations from ``sol``; ``best`` is improved in place, its starts in a
-    sixth column.
-    """
+    """Run ``iterations`` iterations; improve ``best`` in place, its starts in a sixth column."""
     r, q, order, degree, path = work[2], work[3], work[4], work[5], work[6]
     choice = np.zeros(8, np.int64)
     makespan = evaluate(shop, sol, r, q, order, degree)

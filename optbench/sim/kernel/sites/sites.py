@@ -1,5 +1,4 @@
-"""Arriving jobs and sites with a queue each: compiled policies choose the site, the number of
-devices and the clock of a job.
+"""Arriving jobs and sites: compiled policies choose the site, devices and clock of a job.
 
     a job arrives:    its pool is given (a record, a draw), or the caller decides (``next_choice``): ``send`` or ``hold``
     it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, and
@@ -111,7 +110,7 @@ def run_sites(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float
 
 @njit(cache=True)
 def open_sites(plant: Plant, state: State, steering: Steering) -> None:
-    """Start at time 0: no job has arrived, bandits have no data, every pool is at its top clock."""
+    """Start at time 0, with bandits without data and every pool at its top clock."""
     begin(plant, state)
     pools, clocks = plant.size[POOLS], steering.shape[CLOCKS]
     for queue in range(pools * steering.shape[CLASSES]):
@@ -131,9 +130,7 @@ def open_sites(plant: Plant, state: State, steering: Steering) -> None:
 
 @njit(cache=True)
 def run_until_choice(plant: Plant, state: State, steering: Steering, until: float) -> int:
-    """Simulate until a job must be sent to a pool; return that job, NONE at the end. Where pools
-    are given, no choice arises.
-    """
+    """Simulate until a job needs a pool; return it, NONE at the end or where pools are given."""
     n, tally, given = plant.size[TASKS], state.tally, steering.shape[ROUTE] == GIVEN
     while True:
         met = tally[RELEASED]
@@ -195,9 +192,7 @@ def rank_of(steering: Steering, of_class: int) -> int:
 
 @njit(cache=True)
 def handle_event(plant: Plant, state: State, steering: Steering) -> int:
-    """Handle the first event: an end, a job that reaches its pool, or one that was held; return a
-    held job, which is decided again.
-    """
+    """Handle the first event; return a held job that is decided again, else NONE."""
     n, time = plant.size[TASKS], state.event_time[0]
     code = pop_event(state)
     if not is_awaited(plant, state, time, code):
@@ -232,9 +227,7 @@ def after_end(plant: Plant, state: State, steering: Steering, pool: int) -> None
 
 @njit(cache=True)
 def requeue_stopped(plant: Plant, state: State, steering: Steering) -> None:
-    """Return tasks stopped by an outage to the heads of their queues, the one that began last
-    first.
-    """
+    """Return tasks stopped by an outage to the heads of their queues, last begun first."""
     for f in range(state.tally[NUM_FRESH]):
         task = state.fresh[f]
         join_queue(plant, state, steering, task, plant.primary[state.mode[task]], True)
@@ -245,9 +238,7 @@ def requeue_stopped(plant: Plant, state: State, steering: Steering) -> None:
 
 @njit(cache=True)
 def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int) -> None:
-    """Send a job to a pool; it wishes for ``devices`` devices there, and a clock (NONE: the
-    cheapest).
-    """
+    """Send a job to a pool with wishes for devices and a clock (NONE: the cheapest)."""
     row = (plant.kind[task] * plant.size[POOLS] + pool) * (steering.shape[WIDEST] + 1)
     devices = min(max(devices, 1), steering.shape[WIDEST])
     while steering.fit[row + devices] == 0 and devices < steering.shape[WIDEST]:
@@ -284,9 +275,7 @@ def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: 
 
 @njit(cache=True)
 def free_devices_for(plant: Plant, state: State, steering: Steering, pool: int, rank: int) -> None:
-    """Free devices for a job without any: other work shrinks, or is interrupted where it is less
-    urgent.
-    """
+    """Free devices for a job: shrink other work, or interrupt less urgent work."""
     if steering.moves[HOW] & ELASTIC and shrink(plant, state, steering, pool):
         return
     if steering.moves[HOW] & URGENT and rank == 0:
@@ -341,9 +330,7 @@ def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: i
 
 @njit(cache=True)
 def pick_mode(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> int:
-    """Return the mode in which a job begins on the free devices of a pool, NONE where they are too
-    few.
-    """
+    """Return the mode for a start on the free devices of a pool, NONE where they are too few."""
     widest, pick = steering.shape[WIDEST], steering.shape[PICK]
     at, free = plant.kind[task] * plant.size[POOLS] + pool, min(state.free[pool], widest)
     if pick == TABLE:
@@ -367,9 +354,7 @@ def pick_mode(plant: Plant, state: State, steering: Steering, task: int, pool: i
 
 @njit(cache=True)
 def select(steering: Steering, at: int) -> int:
-    """Return the clock by UCB1: the lowest clock without a completed job; else the best mean plus
-    √(2 ln t / N), the first on ties.
-    """
+    """Return UCB1's clock: the lowest untried one, else the best mean plus √(2 ln t / N)."""
     steering.shape[SELECTIONS] += 1
     best, value, first = 0, -math.inf, at * steering.shape[CLOCKS]
     for clock in range(steering.levels[at]):
@@ -393,9 +378,7 @@ def learn(plant: Plant, steering: Steering, task: int, mode: int) -> None:
 
 @njit(cache=True)
 def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float, first: bool) -> int:
-    """For Python: the next job that must be sent to a pool, NONE at the end; ``first`` starts the
-    run.
-    """
+    """For Python: the next job that needs a pool, NONE at the end; ``first`` starts the run."""
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     if first:
         open_sites(plant, state, steering)

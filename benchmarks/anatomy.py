@@ -30,7 +30,7 @@ from optbench.bounds.anatomy import PARTS, Anatomy
 from optbench.bounds.explain import Explanation
 from optbench.bounds.fluid.fluid_bound import FluidProof, fluid_bound
 from optbench.bounds.fluid.fluid_program import fluid_model
-from optbench.bounds.marginal import Change, changes, floor_by_duals, pool_duals
+from optbench.bounds.marginal import ResourceChange, changes, floor_by_duals, pool_duals
 from optbench.model.instance import Instance
 from optbench.plugins.discovery import load_problem
 
@@ -122,14 +122,14 @@ def marginal_table(spec: str, time_limit_s: float) -> list[str]:
     return [*lines, ""]
 
 
-def floor_of(change: Change, proof: FluidProof, instance: Instance) -> float:
+def floor_of(change: ResourceChange, proof: FluidProof, instance: Instance) -> float:
     value = floor_by_duals(change, fluid_model(instance, proof.keep_edges).program(), proof)
     if value is None:
         raise SystemExit(f"{change.resource}: other rows than before")
     return value.floor
 
 
-def marginal_row(change: Change, floor: float, proof: FluidProof, now: ob.Result, time_limit_s: float) -> str:
+def marginal_row(change: ResourceChange, floor: float, proof: FluidProof, now: ob.Result, time_limit_s: float) -> str:
     again = fluid_bound(change.instance, 60.0)
     then = ob.solve(change.instance, "cpsat", time_limit_s=time_limit_s, warm_start=None)
     if again is None or then.objective is None or not isinstance(now.objective, float) or not isinstance(then.objective, float):

@@ -31,7 +31,7 @@ import numpy as np  # noqa: E402
 
 from optbench.bounds.streams.stream_bound import path_metrics  # noqa: E402
 from optbench.learn.sites.checkpoints import read_checkpoint, write_checkpoint  # noqa: E402
-from optbench.learn.sites.pilot import random_pilot  # noqa: E402
+from optbench.learn.sites.pilot import random_network  # noqa: E402
 from optbench.learn.sites.training_settings import SiteTraining  # noqa: E402
 from optbench.model.task_progress import progress  # noqa: E402
 from optbench.model.verify import verify  # noqa: E402
@@ -115,7 +115,7 @@ def randomised(checkpoint: Path, output: Path) -> None:
     """The same file with weights that have learned nothing."""
     found = read_checkpoint(checkpoint)
     grid = grid_of(load_problem("geo_dc:days=0.01").instance(0))
-    pilot = random_pilot(grid, np.random.default_rng(0), found.pilot.kind, found.pilot.hidden)
+    pilot = random_network(grid, np.random.default_rng(0), found.pilot.kind, found.pilot.hidden)
     write_checkpoint(output, replace(found, pilot=pilot))
 
 

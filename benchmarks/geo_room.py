@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from optbench.bounds.streams.stream_bound import slotted_bound  # noqa: E402
-from optbench.learn.sites.prices import features, plans_by  # noqa: E402
+from optbench.learn.sites.prices import features, plans_from_parameters  # noqa: E402
 from optbench.model.verify import verify  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402
 from optbench.plugins.policy import Policy  # noqa: E402
@@ -74,18 +74,18 @@ def shown(given: dict[str, Any]) -> str:
 
 def write_table_file(settings: list[dict[str, Any]], path: Path) -> None:
     """Mean duals on training seeds for each setting, and no prices at all; what else there is is chosen on seeds 500 to 502."""
-    from optbench.learn.sites.mean_duals import DualTable, chosen, fitted, write_tables
-    from optbench.learn.sites.price_evolution import Day
+    from optbench.learn.sites.mean_duals import DualTable, mean_device_worth, with_best_extra, write_tables
+    from optbench.learn.sites.price_evolution import TrainingDay
     from solvers.learned_prices import learned
 
     tables = []
     for setting in settings:
         problem, name = load_problem(setting["problem"]), setting["problem"]
-        duals = fitted(name, [Day(problem.instance(seed)) for seed in TABLE_SEEDS], TABLE_SLOT_S)
-        days, others = [Day(problem.instance(seed)) for seed in CHOICE_SEEDS], learned()[-2:]
+        duals = mean_device_worth(name, [TrainingDay(problem.instance(seed)) for seed in TABLE_SEEDS], TABLE_SLOT_S)
+        days, others = [TrainingDay(problem.instance(seed)) for seed in CHOICE_SEEDS], learned()[-2:]
         pools = tuple(days[0].instance.pools.names)
         for kind, values in (("none", np.zeros_like(duals)), ("table", duals)):
-            tables.append(chosen(DualTable(kind, name, pools, values, np.zeros(3)), others, days))
+            tables.append(with_best_extra(DualTable(kind, name, pools, values, np.zeros(3)), others, days))
             print(f"{name}, {kind}: extra {tables[-1].extra.tolist()}", flush=True)
     about = "Means over training seeds 1000 to 1003 of the device duals of the slotted programme (hourly), in units of fees."
     write_tables(path, tables, {"about": about})
@@ -95,7 +95,7 @@ def played(player: Any, instance: Any) -> Any:
     if isinstance(player, Policy):
         return player.play(instance, np.random.default_rng(0)).schedule
     board = board_of(instance)
-    return play_plans(board, plans_by(player, board, *features(board))).schedule
+    return play_plans(board, plans_from_parameters(player, board, *features(board))).schedule
 
 
 def report(lines: list[str], wrong: list[str], setting: dict[str, Any], must: bool) -> None:

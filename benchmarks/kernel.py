@@ -40,7 +40,7 @@ from optbench.sim.kernel.plant import Plant, plant_at, plant_of  # noqa: E402
 from optbench.sim.kernel.pointers import addresses  # noqa: E402
 from optbench.sim.kernel.queues import take  # noqa: E402
 from optbench.sim.kernel.state import EVENT_COUNT, NUM_DONE, NUM_FRESH, NUM_TOUCHED, State, new_state, state_at  # noqa: E402
-from optbench.sim.rules import homes, list_rule  # noqa: E402
+from optbench.sim.rules import list_rule, queue_of_tasks  # noqa: E402
 
 COMMAND = "python benchmarks/kernel.py"
 FAMILIES = ("gpu_dag", "gpu_dag:tasks=200,gpus=40", "gpu_dag:tasks=1000,gpus=100,shape=random",
@@ -170,7 +170,7 @@ def week(by_rule: bool) -> dict[str, float]:
     )  # fmt: skip
     instance = replace(small, tasks=tasks)
     rule = list_rule(instance, base=rng.uniform(0.005, 0.2, n) / instance.tick_s, end_weight=1.0, strict=True)
-    rule = rule._replace(home=homes(instance))
+    rule = rule._replace(home=queue_of_tasks(instance))
     plant = plant_of(instance)
     state = new_state(plant)
     rows = addresses(plant), addresses(state), addresses(rule)

@@ -172,7 +172,7 @@ def _compiled_code() -> Check:
 
 def _landlock() -> Check:
     """Whether Landlock confines the cells of a study, and what this kernel's version cannot prevent."""
-    version = landlock.version()
+    version = landlock.landlock_version()
     if not version:
         detail = "not available: cells of a study can write outside their folders, and signal other processes"
         return Check("landlock", "note", detail, "use a Linux kernel from 5.13 on in which it is enabled (lsm=landlock,...)")

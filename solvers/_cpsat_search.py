@@ -1,4 +1,4 @@
-"""One CP-SAT search that reports to a run."""
+"""A CP-SAT search that reports to a run."""
 
 from __future__ import annotations
 
@@ -18,46 +18,51 @@ from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build
 from optbench.views.cpsat.scaling import FINER
 
-# How often a stop request is looked for while CP-SAT searches.
+# Seconds between two checks for a stop request while CP-SAT searches.
 POLL_S = 0.05
-# One thread with neither work limit nor heuristics of our own: CP-SAT as it is; then tasks that share nothing, for a bound; then
-# neighbourhoods interleaved with two that prove; then whichever bounds better, plain search or the tree from below. Shares of
-# what is left when each begins.
+# Stages of one thread without a work limit and without our heuristics: plain CP-SAT; then tasks
+# without shared resources, for a bound; then neighbourhoods interleaved with two proving
+# strategies; then whichever bounds better, plain search or the tree from below. These are the
+# shares of the remaining time at which each begins.
 PLAIN_SHARE, UNSHARED_SHARE, MIXED_SHARE = 0.4, 0.15, 0.65
-# Finer scales than the coarse one get this share of what is left, the finest all of it.
+# Finer scales than the coarse one get this share of the remaining time, the finest all of it.
 STAGE_SHARE = 0.3
-# A search of no more than this work (in CP-SAT's deterministic time) is repeated at once in the first scale that leaves no gap.
+# A search of no more than this work (in CP-SAT's deterministic time) is repeated at once in the
+# first scale that leaves no gap.
 QUICK_WORK = 0.5
 # Source of the bounds of the whole model.
 WHOLE = "cpsat"
 MIXED = ("default_lp", "lb_tree_search")
 FROM_BELOW = ("lb_tree_search",)
-# With less time than this the stages are not worth their starts.
+# With less time than this the stages are not worth their start-up.
 STAGED_S = 4.0
 
 
 def search_in_stages(view: CpsatView, run: Run) -> bool:
-    """What one thread does best one after the other; whether nothing is left to search."""
+    """Run the stages of one thread one after the other; return whether nothing is left to search.
+    """
     if search(view, run, seconds=PLAIN_SHARE * run.time_left()):
         return True
     plain = run.bound
     if bound_unshared(view.instance, run):
         return True
-    conflicts_matter = plain is not None and run.bound == plain  # plain search knows more than tasks that share nothing
+    conflicts_matter = plain is not None and run.bound == plain  # plain search bounds better than tasks without shared resources
     if search(view, run, seconds=MIXED_SHARE * run.time_left(), workers=MIXED, interleaved=True):
         return True
     return search(view, run, workers=() if conflicts_matter else FROM_BELOW)
 
 
 def bound_unshared(instance: Instance, run: Run) -> bool:
-    """The bound of the same tasks with nothing shared at any one time; whether it leaves nothing to search."""
+    """Report the bound of the same tasks without shared resources; return whether nothing is left
+    to search.
+    """
     view = build(instance, shared=False)
     relaxed = _Search(view, run, source="cpsat:unshared")
     status = relaxed.run(UNSHARED_SHARE * run.time_left())
     if status == cp_model.INFEASIBLE:
         run.report_infeasible(relaxed.source)
     if status == cp_model.OPTIMAL and run.best is not None:
-        run.report(view.schedule(relaxed.solver.value))  # its optimum may happen to share
+        run.report(view.schedule(relaxed.solver.value))  # its optimum may happen to be feasible
     return is_closed(instance, run.objective, run.bound) or status == cp_model.INFEASIBLE
 
 
@@ -70,7 +75,7 @@ def search(
     workers: Sequence[str] = (),
     interleaved: bool = False,
 ) -> bool:
-    """Search within what is left of the budget; whether nothing is left to search."""
+    """Search within the rest of the budget; return whether nothing is left to search."""
     searching = _Search(view, run, workers=workers, interleaved=interleaved)
     status = searching.run(seconds, work_share)
     if status == cp_model.INFEASIBLE:
@@ -78,7 +83,7 @@ def search(
         return True
     if status != cp_model.OPTIMAL:
         return False
-    if view.draft.coarse > 1:  # a relaxation has no finer scale, and none whose every solution holds
+    if view.draft.coarse > 1:  # a relaxation has no finer scale, and no inner approximation
         return True
     if run.best is None:  # rounding admitted schedules that the verifier rejects
         _Search(build(view.instance, inner=True), run, proves=False).run()
@@ -90,11 +95,13 @@ def search(
 def sharpen(
     instance: Instance, run: Run, error: float = math.inf, work_share: float = 1.0, quick: bool = False
 ) -> None:
-    """A finished search again in finer integers, while rounding leaves a gap; only what is no worse matters now.
+    """Repeat a finished search in finer integers while rounding leaves a gap; only schedules that
+    are no worse are searched.
 
-    ``error``: what the scale of that search may leave. Scales that may leave as much are passed over, and after a ``quick``
-    search all that may leave a gap, but for the last.
-    Where the last optimum still breaks a limit by less than the rounding, a search among schedules that surely keep it follows.
+    ``error`` is what the scale of that search may leave. Scales that may leave as much are skipped,
+    and after a ``quick`` search all that may leave a gap, except the last. Where the last optimum
+    still violates a limit by less than the rounding, a search among schedules that certainly keep
+    it follows.
     """
     for stage in range(1, len(FINER) + 1):
         if is_sharp(instance, run):
@@ -111,14 +118,16 @@ def sharpen(
 
 
 def is_sharp(instance: Instance, run: Run, error: float = 0.0) -> bool:
-    """Whether the bound meets the objective but for the rounding of floats, and what the scale's rounding explains."""
+    """Whether the bound meets the objective up to the rounding of floats and of the scale."""
     if run.objective is None or run.bound is None:
         return True
     return run.objective - run.bound <= error + level_tolerance(instance, run.objective)
 
 
 def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float) -> None:
-    """A first schedule where limits on metrics are hard to keep: what is limited, each by its limit, is minimised until it is."""
+    """Find a first schedule where limits on metrics are hard to keep: minimise the limited metrics,
+    each relative to its limit, until the limits hold.
+    """
     limits = instance.limits
     prices = {metric: 1.0 / limit for metric, limit in limits.metric_max.items() if limit > 0}
     if not prices:
@@ -128,7 +137,9 @@ def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float
 
 
 class _Search(cp_model.CpSolverSolutionCallback):
-    """``source`` names the bounds; schedules of any but the whole model are not reported."""
+    """A solver callback; ``source`` names the bounds. Only schedules of the whole model are
+    reported.
+    """
 
     def __init__(
         self,
@@ -160,7 +171,7 @@ class _Search(cp_model.CpSolverSolutionCallback):
             self.task.report_bound(self.view.bound(total), self.source)
 
     def run(self, seconds: float = math.inf, work_share: float = 1.0) -> Any:
-        """Search until done, out of budget or asked to stop; the status."""
+        """Search until done, out of budget or stopped; return the status."""
         run, parameters = self.task, self.solver.parameters
         self.prepare()
         parameters.random_seed = run.seed % 2**31
@@ -189,13 +200,14 @@ class _Search(cp_model.CpSolverSolutionCallback):
         return self.status
 
     def prepare(self) -> None:
-        """The incumbent as a hint, the bound as a floor."""
+        """Pass the incumbent as a hint and the bound as a floor."""
         view, run = self.view, self.task
         if not self.proves:
             return
         if run.best is not None:
             view.hint(run.best)
-        # In coarse ticks the sum of a schedule may lie below what is known of its objective: a floor would cut off the best.
+        # In coarse ticks the sum of a schedule may lie below the bound on its objective: a floor
+        # would cut off the best.
         if run.bound is not None and view.draft.coarse == 1:
             view.model.add(view.total >= view.floor(run.bound))
 
@@ -207,7 +219,7 @@ class _Search(cp_model.CpSolverSolutionCallback):
             run.report(self.view.schedule(self.solver.value))
         if self.status == cp_model.OPTIMAL and self.proves:
             run.report_bound(self.view.reached(self.solver.value), self.source)
-        elif self.status == cp_model.FEASIBLE:  # of UNKNOWN only what ``on_bound`` heard: CP-SAT's own field may be a default
+        elif self.status == cp_model.FEASIBLE:  # with UNKNOWN, CP-SAT's own field may be a default
             self.on_bound(self.solver.best_objective_bound)
         if self.status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
             by_work = run.work_limit is not None and run.time_left() > 0

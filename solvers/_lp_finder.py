@@ -1,4 +1,4 @@
-"""Points from the fluid programme, and the search that goes on from the best of them."""
+"""Points from the fluid LP, and the local search that starts from the best of them."""
 
 from __future__ import annotations
 
@@ -24,26 +24,30 @@ from optbench.units import J_PER_KWH
 from ._lp_guide import Guide
 from ._lp_search import BEST_VALUE, NOW_VALUE, SPREAD, TEMPERATURE, anneal, consider, new_search, settle_all, value_now
 
-# Chances of a mode in the search: by loss, by share, alike. Losses count relative to this share of the mean value of a task.
+# Weights of a mode in the search: by loss, by share, uniform. Losses are relative to this share of
+# the mean value of a task.
 BY_LOSS, BY_SHARE, ALIKE = 0.5, 0.3, 0.2
 LOSS_SCALE = 0.05
-# Temperatures at the start and at the end, in mean values of a task, of a search of LONG steps per task; a shorter one begins
-# cooler, by this power of its length: with ten steps per task there is no time to come back from 0.5.
+# Temperatures at the start and at the end, in mean values of a task, of a search of LONG steps per
+# task; a shorter one starts cooler, by this power of its length, because with ten steps per task it
+# cannot recover from 0.5.
 HOT, COLD, LONG, HEATING = 0.5, 3e-3, 1_000, 0.75
 # Keys move by up to this share of the makespan.
 REACH = 0.25
-# Before every key that a search reaches, in ticks.
+# A key before every key that a search reaches, in ticks.
 FIRST = -(2.0**60)
-# What time costs at least in a rule, per second: with no price at all, ends would not count among equals.
+# The least price of time in a rule, per second: without a price, ends would not break ties.
 LEAST_PRICE = 1e-9
-# What time costs in compromises, in mean watts of a task.
+# Prices of time in compromises, in mean watts of a task.
 COMPROMISES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
-# Price rules: what time and devices cost, in prices of the programme.
+# Price rules: prices of time and devices, relative to those of the LP.
 TIME_FACTORS, DEVICE_FACTORS = (0.1, 0.3, 1.0, 3.0), (0.0, 1.0)
 
 
 class Finder:
-    """The best point known, and the tables of the search for better ones; ``running`` tasks come first in every order."""
+    """The best known point, and the tables of the search for better ones; ``running`` tasks come
+    first in every order.
+    """
 
     def __init__(self, instance: Instance, known: Guide, seed: int, running: Ints | None = None) -> None:
         self.instance, self.guide = instance, known
@@ -60,7 +64,7 @@ class Finder:
         self.search.value[SPREAD] = REACH * max(known.makespan, 1.0)
 
     def first(self, roundings: int, time_left: Callable[[], float]) -> None:
-        """Try every point of the programme while there is time, at least one."""
+        """Evaluate every point of the LP while there is time, at least one."""
         for rule in self.plain_rules():
             self.consider_rule(rule)
             if time_left() <= 0:
@@ -76,30 +80,36 @@ class Finder:
 
     @cached_property
     def keys(self) -> tuple[Floats, ...]:
-        """Orders of the tasks: by start, by what must follow, by both, by the time left until dates."""
+        """Return orders of the tasks: by start, by remaining path, by both, by the time left until
+        dates.
+        """
         known = self.guide
         return known.start, -known.tail, known.start - known.tail, latest_start(self.instance)
 
     def plain_rules(self) -> Iterator[Rule]:
-        """List rules that end each task as early as can be."""
+        """Yield list rules that end each task as early as possible."""
         depth = min(DEEPEST, self.instance.num_tasks)
         for key in (*self.keys, windows(self.instance).shortest):
             for lookahead in (True, False):
                 yield list_rule(self.instance, base=key, depth=depth, lookahead=lookahead, end_weight=1.0)
 
     def points(self, roundings: int) -> Iterator[tuple[Ints, Floats]]:
-        """Modes and keys: by loss, by share, by shares at random; in order of starts, of what must follow, of both."""
+        """Yield modes and keys: modes by loss, by share, by shares at random; in order of starts,
+        of remaining paths, of both.
+        """
         known, pairs = self.guide, self.instance.pairs
         for key in self.keys:
             yield best_mode(self.instance, known.share), key
             yield best_mode(self.instance, -known.loss), key
             for _ in range(roundings):
-                # Of exponential clocks with these rates, each task's first to ring: a draw by share.
+                # The first of exponential clocks with these rates: a draw by share.
                 ring = self.rng.exponential(size=len(pairs.task)) / np.maximum(known.share, 1e-9)
                 yield best_mode(self.instance, -ring), key
 
     def compromises(self) -> Iterator[tuple[Ints, Floats]]:
-        """Every task in the mode of the best compromise between energy and time, or device-time, from thrifty to fast."""
+        """Yield points with every task in the mode of the best compromise between energy and time,
+        or device-time, from low energy to short time.
+        """
         pairs, modes = self.instance.pairs, self.instance.modes
         seconds = pairs.duration * self.instance.tick_s
         net_j = pairs.energy_j - self.instance.mode_rest_w[pairs.mode] * seconds
@@ -109,7 +119,7 @@ class Finder:
                 yield best_mode(self.instance, -(net_j + factor * watts * devices * seconds)), -self.guide.tail
 
     def price_rules(self) -> Iterator[Rule]:
-        """List rules that choose modes by the programme's prices as they go."""
+        """Yield list rules that choose modes by the LP's prices at dispatch time."""
         instance, known = self.instance, self.guide
         weights = dict(instance.objective.levels[0])
         late = weights.get("tardiness_s", 0.0) * instance.tick_s
@@ -125,13 +135,13 @@ class Finder:
                         )  # fmt: skip
 
     def consider(self, mode: Ints, key: Floats) -> None:
-        """Value of a point."""
+        """Evaluate a point."""
         self.rule.fixed[:], self.rule.base[:] = mode, key
         self.rule.base[self.running] = FIRST
         self.keep(consider(*self.rows))
 
     def consider_rule(self, rule: Rule) -> None:
-        """Value of a rule's schedule, and of the point it makes."""
+        """Evaluate a rule's schedule, and the point of its modes and starts."""
         rule.base[self.running] = FIRST
         rows = [self.rows[0], self.rows[1], addresses(rule), self.rows[3]]
         value = value_now(*rows)
@@ -145,12 +155,14 @@ class Finder:
         return bool(self.search.value[BEST_VALUE] < math.inf)
 
     def keep(self, value: float) -> None:
-        """Keep the schedule in the state where it is the best so far."""
+        """Keep the schedule in the state if it is the best so far."""
         if value < self.value:
             self.value, self.schedule = value, schedule_of(self.instance, self.plant, self.state)
 
     def anneal(self, steps: int, progress: float, whole: float) -> None:
-        """So many steps at the temperature of this progress, 0 to 1, of so many steps as a whole."""
+        """Take ``steps`` steps at the temperature of this progress, 0 to 1, in a search of
+        ``whole`` steps.
+        """
         value = self.search.value
         if value[TEMPERATURE] == 0.0:
             if value[BEST_VALUE] < math.inf:
@@ -174,7 +186,9 @@ class Finder:
 
 
 def latest_start(instance: Instance) -> Floats:
-    """When each task must start for every date, hard or soft, to be met at best; by the longest path where there is none."""
+    """Return when each task must start to meet every date, hard or soft; by the longest path where
+    there is none.
+    """
     known = windows(instance)
     dates = replace(instance.tasks, deadline_hard=np.ones(instance.num_tasks, dtype=bool))
     start = latest_ends(replace(instance, tasks=dates), known) - known.shortest
@@ -183,7 +197,7 @@ def latest_start(instance: Instance) -> Floats:
 
 
 def chances(instance: Instance, known: Guide) -> Floats:
-    """Chance of each (task, mode) in the search."""
+    """Return the weight of each (task, mode) in the search."""
     task, n = instance.pairs.task, instance.num_tasks
     likely = np.exp(-known.loss / max(1e-12, LOSS_SCALE * known.value / max(1, n)))
     out = ALIKE / np.diff(known.ptr)[task]
@@ -194,14 +208,14 @@ def chances(instance: Instance, known: Guide) -> Floats:
 
 
 def best_mode(instance: Instance, worth: Floats) -> Ints:
-    """Each task's mode of the highest worth; the first of equals."""
+    """Return each task's mode of the highest worth; the first of ties."""
     pairs = instance.pairs
     order = np.lexsort((-worth, pairs.task))
     return np.asarray(pairs.mode[order[pairs.ptr[:-1]]], dtype=np.int64)
 
 
 def joule_price(instance: Instance) -> float:
-    """What a joule costs in the objective, at mean tariffs."""
+    """Return the cost of a joule in the objective, at mean tariffs."""
     weights, tariffs = dict(instance.objective.levels[0]), instance.tariffs
     price = weights.get("energy_j", 0.0)
     if tariffs is not None:

@@ -1,8 +1,9 @@
-"""What the fluid programme says of each task: shares of its modes, what each costs at the programme's prices, when it starts.
+"""The solution of the fluid LP by task: shares of its modes, the cost of each at the LP's prices,
+its start.
 
-With rows A v ≥ b, duals y ≥ 0 and reduced costs r = c − Aᵀ y, a mode of r = 0 is one the programme would use and r > 0 is what a
-task in it loses, everything priced: device-time by the duals of capacity rows, watts by those of caps, a task's time by those of
-its start, completion and lateness rows.
+With rows A v ≥ b, duals y ≥ 0 and reduced costs r = c − Aᵀ y, a mode of r = 0 is one the LP would
+use and r > 0 is what a task in it loses, everything priced: device-time by the duals of capacity
+rows, watts by those of caps, a task's time by those of its start, completion and lateness rows.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.windows import Windows, windows
 
-# (task, mode) pairs solved in a second with and without edges, and how many are too many at any time.
+# Numbers of (task, mode) pairs solved in a second with and without edges, and the largest number
+# that is solved at all.
 PAIRS_PER_S, LARGE = {True: 12_500, False: 50_000}, {True: 60_000, False: 1_000_000}
-# A price must not hang on a floor that says a trifle more than the rows.
+# A price must not depend on a floor that is only slightly above the rows.
 GIVEN_WAY = 1e-6
 # Rows whose duals price device-time, by pool.
 PRICED = ("capacity", "room")
@@ -29,8 +31,9 @@ ENDS = ("completion", "deadline", "lateness")
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """Rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. ``loss`` is r above the task's least; ``pool_price`` and ``end_price`` are
-    per unit of device-time and of time; ``tail`` is the time that must pass after a task's end.
+    """Rows of task i are ``ptr[i]`` to ``ptr[i + 1]``. ``loss`` is r above the task's least;
+    ``pool_price`` and ``end_price`` are per unit of device-time and of time; ``tail`` is the time
+    that must pass after a task's end.
     """
 
     value: float
@@ -46,7 +49,8 @@ class Guide:
 
 
 def guide(instance: Instance, time_limit_s: float) -> Guide:
-    """Solve the programme of the objective's first level; without an answer in time, what windows alone say."""
+    """Solve the LP of the objective's first level; if it is not solved in time, use windows alone.
+    """
     known = windows(instance)
     pairs = len(instance.pairs.task)
     if instance.num_tasks and not instance.preemptive and np.isfinite(known.critical_path):
@@ -54,23 +58,25 @@ def guide(instance: Instance, time_limit_s: float) -> Guide:
             if pairs > min(LARGE[keep_edges], PAIRS_PER_S[keep_edges] * time_limit_s):
                 continue
             fluid = fluid_model(instance, keep_edges)
-            program = told_apart(fluid, fluid.program())
+            program = with_rows_for_floors(fluid, fluid.program())
             solution = solve_program(fluid, program, min(time_limit_s, 1e6))
             if solution.status == "Optimal" and solution.dual is not None:
                 return _read(instance, fluid, program, solution, solution.dual, known, keep_edges)
-    return blind(instance, known)
+    return guide_from_windows(instance, known)
 
 
-def told_apart(fluid: Fluid, program: LinearProgram) -> LinearProgram:
-    """Floors of the makespan and of metrics give way to rows that say the same: prices are those of rows."""
+def with_rows_for_floors(fluid: Fluid, program: LinearProgram) -> LinearProgram:
+    """Replace floors of the makespan and of metrics by equivalent rows, so that the prices are
+    those of rows.
+    """
     lower = program.lower.copy()
     floors = [fluid.makespan, *fluid.metric.values()]
     lower[floors] *= 1 - GIVEN_WAY
     return replace(program, lower=lower)
 
 
-def blind(instance: Instance, known: Windows) -> Guide:
-    """Any mode alike, tasks as early as can be."""
+def guide_from_windows(instance: Instance, known: Windows) -> Guide:
+    """Return a guide with uniform shares of modes and the earliest starts."""
     pairs, n = instance.pairs, instance.num_tasks
     alike = 1.0 / np.maximum(1, np.diff(pairs.ptr))[pairs.task]
     end = float((known.head + known.shortest).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""lp_guided as time goes on: the programme of what is known, solved again and again on what is left of it."""
+"""lp_guided online: the LP of the known work, solved repeatedly on its remaining part."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from optbench.sim.kernel.state import (
     new_state,
     schedule_of,
 )
-from optbench.sim.rules import Trace, TroubleError, list_rule
+from optbench.sim.rules import NoRoomError, Trace, list_rule
 
 from ._lp_finder import LEAST_PRICE, Finder, joule_price
 from ._lp_guide import guide
-from ._lp_rest import rest_of
+from ._remaining_instance import remaining_instance
 
-# However short the known work is, the time to the next solution grows with the time that has passed: over any stretch of
-# arrivals there are few solutions, and none of them depends on when the last task will come.
+# Even if the known work is short, the time to the next solution grows with the time that has
+# passed: a stretch of arrivals has few solutions, and none depends on when the last task arrives.
 SHARE_OF_PAST = 0.5
 
 
@@ -44,7 +44,8 @@ def play(
     roundings: int,
     steps: int,
 ) -> Trace:
-    """Run with a new solution after each ``resolve_every`` of the time that the known work takes."""
+    """Run with a new solution after each ``resolve_every`` of the time that the known work takes.
+    """
     plant = plant_of(instance, faults)
     state = new_state(plant)
     weights = dict(instance.objective.levels[0])
@@ -54,19 +55,21 @@ def play(
     )  # fmt: skip
     rows = addresses(plant), addresses(state), addresses(rule)
     until = last_moment(instance, until)
-    run(*rows, -1.0)  # nothing but the state at time 0
+    run(*rows, -1.0)  # only creates the state at time 0
     while state.tally[NUM_DONE] < instance.num_tasks and (soon := next_event(plant, state)) <= until and soon < math.inf:
         length = plan(instance, plant, state, rule, int(rng.integers(2**31)), roundings, steps)
         step = resolve_every * max(length, float(state.total[NOW]) * SHARE_OF_PAST)
         resume(*rows, min(until, max(soon, float(state.total[NOW]) + step)))
     if state.tally[TROUBLE]:
-        raise TroubleError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
+        raise NoRoomError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
     return Trace(plant, state, schedule_of(instance, plant, state))
 
 
 def plan(instance: Instance, plant: Plant, state: State, rule: Rule, seed: int, roundings: int, steps: int) -> float:
-    """Give every known task a mode and a key, and the others prices; returns how long the known work takes."""
-    rest = rest_of(instance, plant, state)
+    """Give every known task a mode and a key, and the others prices; return how long the known work
+    takes.
+    """
+    rest = remaining_instance(instance, plant, state)
     if len(rest.task) == 0:
         return 0.0
     known = guide(rest.instance, math.inf)
@@ -88,7 +91,7 @@ def plan(instance: Instance, plant: Plant, state: State, rule: Rule, seed: int, 
 
 
 def next_event(plant: Plant, state: State) -> float:
-    """Time of the next event, inf when there is none."""
+    """Return the time of the next event, inf when there is none."""
     tally, soon = state.tally, math.inf
     if tally[EVENTS]:
         soon = float(state.event_time[0])

@@ -1,9 +1,11 @@
-"""A compiled search around the fluid programme's answer: one mode and one key per task, decoded by the event kernel.
+"""A compiled search around the fluid LP's answer: one mode and one key per task, decoded by the
+event kernel.
 
-A point is (mode_i, key_i) for every task i; the list-rule dispatcher starts ready tasks by key, each in its mode, and the
-kernel's accounts give its value. Each step changes a few tasks: modes drawn from the programme's distribution or next to the
-old one, keys moved by an amount of random scale, swaps, neighbours brought together; simulated annealing decides whether to
-stay. All random numbers come from the seed.
+A point is (mode_i, key_i) for every task i; the list-rule dispatcher starts ready tasks by key,
+each in its mode, and the kernel's accounts give its value. Each step changes a few tasks: modes
+drawn from the LP's distribution or next to the old one, keys moved by an amount of random scale,
+swaps, neighbours brought together; simulated annealing decides whether to stay. All random numbers
+come from the seed.
 """
 
 from __future__ import annotations
@@ -32,17 +34,20 @@ from optbench.sim.primal.chance import MODULUS, RANDOM, pick, seeded
 # Entries of ``number`` after the generator, and of ``value``.
 CHANGED = 1
 NOW_VALUE, BEST_VALUE, TEMPERATURE, SPREAD, SCALE = range(5)
-# What a limit or a hard deadline overstepped by all of itself costs, in values of the first point.
+# The cost of exceeding a limit or a hard deadline by all of itself, in values of the first point.
 PENALTY = 10.0
-# A step may go on while it has changed fewer tasks than this, and each change concerns two at most.
+# A step continues while it has changed fewer tasks than this, and each change concerns at most two.
 MOST_CHANGES = 4
-# Of 100 changes, summed: a mode drawn anew, a key, both, two tasks' keys or modes swapped, a task brought to another pool with
-# some of its neighbours; the others take the next mode. After each, so many in 100 are followed by another.
+# Cumulative shares of 100 changes: a mode drawn again, a key, both, two tasks' keys or modes
+# swapped, a task moved to another pool with some of its neighbours; the others take the next mode.
+# After each, this many in 100 are followed by another.
 MODE_STEPS, KEY_STEPS, BOTH_STEPS, SWAP_STEPS, NEAR_STEPS, AGAIN = 20, 40, 46, 60, 80, 45
 
 
 class Search(NamedTuple):
-    """Where a search is. ``chance`` holds, per entry of ``mode``, the summed chances of a task's modes up to it."""
+    """The state of a search. ``chance`` holds, per entry of ``mode``, the cumulative weights of a
+    task's modes up to it.
+    """
 
     number: Ints
     value: Floats
@@ -62,7 +67,9 @@ search_at = table_at(Search)
 
 
 def new_search(instance: Instance, ptr: Ints, mode: Ints, chance: Floats, seed: int) -> Search:
-    """A search that has seen nothing; ``chance`` are the chances of each task's modes, at least one of them positive."""
+    """Return a new search; ``chance`` are the weights of each task's modes, at least one of them
+    positive.
+    """
     n = instance.num_tasks
     weights, limits = dict(instance.objective.levels[0]), instance.limits.metric_max
     task = np.repeat(np.arange(n), np.diff(ptr))
@@ -84,13 +91,15 @@ def new_search(instance: Instance, ptr: Ints, mode: Ints, chance: Floats, seed: 
 
 @inner()
 def fraction(number: Ints) -> float:
-    """A random number in [0, 1)."""
+    """Return a random number in [0, 1)."""
     return float(pick(number, MODULUS - 1)) / (MODULUS - 1)
 
 
 @njit(cache=True)
 def evaluate(plant: Plant, state: State, rule: Rule, search: Search) -> float:
-    """The value of a rule's schedule: the objective's first level, limits and hard deadlines as penalties; inf if unfinished."""
+    """Return the value of a rule's schedule: the objective's first level, with penalties for limits
+    and hard deadlines; inf if unfinished.
+    """
     if not make(plant, state, rule, math.inf) or state.tally[NUM_DONE] < plant.size[TASKS]:
         return math.inf
     total, horizon = state.total, plant.scalar[HORIZON]
@@ -114,7 +123,7 @@ def evaluate(plant: Plant, state: State, rule: Rule, search: Search) -> float:
 
 @njit(cache=True)
 def sampled_mode(search: Search, task: int) -> int:
-    """A mode of a task by its chances."""
+    """Draw a mode of a task by its weights."""
     low, high, at = search.ptr[task], search.ptr[task + 1] - 1, fraction(search.number)
     while low < high:
         middle = (low + high) // 2
@@ -127,7 +136,8 @@ def sampled_mode(search: Search, task: int) -> int:
 
 @njit(cache=True)
 def settle(plant: Plant, rule: Rule, task: int, mode: int) -> None:
-    """Fix a task's mode; it queues where that runs, unless more than one pool or a cap decides when it can."""
+    """Fix a task's mode and its queue: that of its pool, unless several pools or a cap affect it.
+    """
     rule.fixed[task] = mode
     alone = plant.size[CAPS] == 0 and plant.req_ptr[mode + 1] - plant.req_ptr[mode] == 1
     rule.home[task] = plant.primary[mode] if alone else plant.size[POOLS]
@@ -135,7 +145,7 @@ def settle(plant: Plant, rule: Rule, task: int, mode: int) -> None:
 
 @njit(cache=True)
 def remember(rule: Rule, search: Search, task: int) -> None:
-    """Note a task's mode and key before they change."""
+    """Save a task's mode and key before they change."""
     c = search.number[CHANGED]
     search.old_task[c], search.old_mode[c], search.old_key[c] = task, rule.fixed[task], rule.base[task]
     search.number[CHANGED] = c + 1
@@ -143,7 +153,7 @@ def remember(rule: Rule, search: Search, task: int) -> None:
 
 @njit(cache=True)
 def change(plant: Plant, rule: Rule, search: Search) -> None:
-    """One change, often more than one, with what was before remembered."""
+    """Make one change, often more than one, and save the previous values."""
     number = search.number
     number[CHANGED] = 0
     while number[CHANGED] < MOST_CHANGES:
@@ -177,7 +187,7 @@ def shift(rule: Rule, search: Search, task: int) -> None:
 
 @njit(cache=True)
 def swap(plant: Plant, rule: Rule, search: Search, task: int, other: int) -> None:
-    """Two tasks change keys, or modes where each fits the other's."""
+    """Swap the keys of two tasks, or their modes where each fits the other's."""
     one, two = rule.fixed[task], rule.fixed[other]
     remember(rule, search, other)
     if pick(search.number, 2) == 0:
@@ -189,7 +199,7 @@ def swap(plant: Plant, rule: Rule, search: Search, task: int, other: int) -> Non
 
 @njit(cache=True)
 def step_mode(plant: Plant, rule: Rule, search: Search, task: int) -> None:
-    """To a mode beside a task's own: mostly the next clock."""
+    """Change to a mode next to a task's own: mostly the next clock."""
     mode, kind = rule.fixed[task] + 1 - 2 * pick(search.number, 2), plant.kind[task]
     if plant.kind_ptr[kind] <= mode < plant.kind_ptr[kind + 1] and fits(plant, task, mode):
         settle(plant, rule, task, mode)
@@ -197,7 +207,8 @@ def step_mode(plant: Plant, rule: Rule, search: Search, task: int) -> None:
 
 @njit(cache=True)
 def move_near(plant: Plant, rule: Rule, search: Search, task: int, pool: int) -> None:
-    """Bring a neighbour to the pool, where a few draws give it a mode there; perhaps its neighbour too."""
+    """Move a neighbour to the pool, if a few draws give it a mode there; perhaps its neighbour too.
+    """
     while search.number[CHANGED] < MOST_CHANGES:
         before, after = plant.pred_ptr[task], plant.succ_ptr[task]
         many, more = plant.pred_ptr[task + 1] - before, plant.succ_ptr[task + 1] - after
@@ -232,14 +243,14 @@ def keep_best(plant: Plant, rule: Rule, search: Search) -> None:
 
 @njit(cache=True)
 def value_now(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints) -> float:
-    """Value of a rule's schedule, which is left in the state."""
+    """Return the value of a rule's schedule, which is left in the state."""
     plant, state, rule, search = plant_at(plant_row), state_at(state_row), rule_at(rule_row), search_at(search_row)
     return float(evaluate(plant, state, rule, search))
 
 
 @njit(cache=True)
 def settle_all(plant_row: Ints, rule_row: Ints) -> None:
-    """Put every task where its fixed mode runs."""
+    """Put every task into the queue of its fixed mode."""
     plant, rule = plant_at(plant_row), rule_at(rule_row)
     for task in range(plant.size[TASKS]):
         settle(plant, rule, task, rule.fixed[task])
@@ -247,7 +258,7 @@ def settle_all(plant_row: Ints, rule_row: Ints) -> None:
 
 @njit(cache=True)
 def consider(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints) -> float:
-    """Value of the rule's point, which the search keeps when it is the best."""
+    """Return the value of the rule's point, which the search keeps when it is the best."""
     plant, state, rule, search = plant_at(plant_row), state_at(state_row), rule_at(rule_row), search_at(search_row)
     for task in range(plant.size[TASKS]):
         settle(plant, rule, task, rule.fixed[task])
@@ -260,7 +271,7 @@ def consider(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints)
 
 @njit(cache=True)
 def anneal(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints, steps: int) -> None:
-    """So many steps from the rule's point, whose value the search knows."""
+    """Take ``steps`` steps from the rule's point, whose value the search holds."""
     plant, state, rule, search = plant_at(plant_row), state_at(state_row), rule_at(rule_row), search_at(search_row)
     value = search.value
     for _ in range(steps):

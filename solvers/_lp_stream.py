@@ -1,11 +1,14 @@
-"""lp_guided on arriving work: prices of the fluid programme of the traffic seen so far, and an index router that goes by them.
+"""lp_guided on arriving work: prices of the fluid LP of the traffic so far, and an index router
+that uses them.
 
-With λ_k units of kind k and N jobs a second, x_m units a second in mode m (n devices, T seconds, e joules above rest each):
+With λ_k units of kind k and N jobs a second, x_m units a second in mode m (n devices, T seconds, e
+joules above rest each):
 
-    min Σ e r x    Σ_{m of k} x_m ≥ λ_k    Σ_{m of p} n T x ≤ devices of p    Σ T x ≤ N (budget − way)
+    min Σ e r x    Σ_{m of k} x_m ≥ λ_k    Σ_{m of p} n T x ≤ devices of p    Σ T x ≤ N (budget − ingress latency)
 
-The dual of a pool is what a device-second there is worth, in watts, and that of the budget what a second in the system is.
-The router charges both; what the estimate of the second misses, its virtual queue makes up for. Solved again as time goes on.
+The dual of a pool is what a device-second there is worth, in watts, and that of the budget what a
+second in the system is. The router charges both; what the estimate of the second misses, its
+virtual queue makes up for. Solved again as time goes on.
 """
 
 from __future__ import annotations
@@ -20,13 +23,14 @@ from optbench.sim.kernel.state import State
 from optbench.sim.sites.routes import Update
 from optbench.units import J_PER_KWH
 
-# Not serving a unit costs so many times the dearest mode: it is left out only where capacity or the budget forces it.
+# The cost of not serving a unit, as a multiple of the dearest mode: a unit is left out only where
+# capacity or the budget forces it.
 LEFT_OUT = 20.0
 
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Watts of a device by pool, and of a second in the system."""
+    """The price of a device by pool, and of a second in the system, in watts."""
 
     device_w: Floats
     time_w: float
@@ -35,7 +39,7 @@ class Prices:
 def prices(
     instance: Instance, units_per_s: Floats, jobs_per_s: float, devices: Floats, rate: Floats, budget_s: float | None
 ) -> Prices:
-    """Solve the programme for this traffic; ``rate`` weighs joules by pool."""
+    """Solve the LP for this traffic; ``rate`` weighs joules by pool."""
     from scipy.optimize import linprog
 
     modes, n = instance.modes, instance.num_modes
@@ -59,10 +63,11 @@ def prices(
 
 
 def follow(instance: Instance, price_share: float, budget_s: float | None) -> Update:
-    """Solve for the traffic seen so far, and charge a share of what devices are worth.
+    """Return a callback that solves for the traffic so far and charges a share of the price of
+    devices.
 
-    With the whole of it the sites of the programme's mixture cost the same, and which one is taken is left to chance; a little
-    less prefers the better one while it has room.
+    At the full price the sites of the LP's mixture cost the same, and the choice among them is
+    arbitrary; slightly less prefers the better one while it has room.
     """
 
     def update(now: float, state: State, routes: Routes) -> None:
@@ -80,7 +85,7 @@ def follow(instance: Instance, price_share: float, budget_s: float | None) -> Up
 
 
 def mean_rates(instance: Instance, routes: Routes) -> Floats:
-    """What a joule costs at each pool, on the average over time."""
+    """Return the mean cost of a joule at each pool over time."""
     weight, tariffs = routes.weight, instance.tariffs
     if tariffs is None:
         return np.full(instance.num_pools, weight[ENERGY])

@@ -1,4 +1,4 @@
-"""What the index routers share: the weights of an objective, and running in the kernel."""
+"""Common parts of the index routers: the weights of an objective, and running in the kernel."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.sites.routes import Routes
 from optbench.sim.rules import Trace
 from optbench.sim.sites.routes import play_routes, routes_of
-from optbench.sim.sites.sites import Grid, grid_of, why_no_grid
+from optbench.sim.sites.sites import ModeGrid, grid_of, why_unsupported
 from optbench.units import J_PER_KWH
 
 from ._sites import SITES, SitePolicy
 
 
 class Router(SitePolicy):
-    """Routes by an index; ``routes`` gives its numbers."""
+    """Routes by an index; ``routes`` returns its parameters."""
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"routes"})
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         raise NotImplementedError
 
     @property
     def how(self) -> int:
-        """What may change while it runs: bits of ``kernel.site_moves``."""
+        """Return what may change while it runs: bits of ``sim.kernel.sites.moves``."""
         return 0
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
@@ -46,7 +46,7 @@ class CappedRouter(Router):
     supports: ClassVar[frozenset[str] | set[str]] = SITES | {"power_cap"}
 
     def refuse(self, instance: Instance) -> str | None:
-        return why_no_grid(instance, capped=True)
+        return why_unsupported(instance, capped=True)
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         grid = grid_of(instance, capped=True)
@@ -56,7 +56,8 @@ class CappedRouter(Router):
 
 
 def rates(instance: Instance) -> tuple[float, float, float]:
-    """Weights of joules, dollars and grams as the objective has them, scaled so that a joule costs 1 on the average.
+    """Return weights of joules, dollars and grams as in the objective, scaled so that a joule costs
+    1 on average.
 
     An objective without any of them counts joules.
     """
@@ -66,7 +67,9 @@ def rates(instance: Instance) -> tuple[float, float, float]:
 
 
 def scaled_rates(instance: Instance, energy: float, usd: float, carbon: float) -> tuple[float, float, float]:
-    """These weights, so that a joule costs 1 on the average over sites and time; of joules alone where that is nothing."""
+    """Scale these weights so that a joule costs 1 on average over sites and time; joules alone
+    count where that is 0.
+    """
     tariffs = instance.tariffs
     if tariffs is None:
         return 1.0, 0.0, 0.0
@@ -76,28 +79,32 @@ def scaled_rates(instance: Instance, energy: float, usd: float, carbon: float) -
 
 
 def on_devices(instance: Instance, gpus: int | None) -> Bools:
-    """Modes on so many devices, or all of them."""
+    """Return the modes on this many devices, or all of them."""
     devices = instance.modes.devices
     return np.asarray(devices > 0 if gpus is None else devices == gpus, dtype=bool)
 
 
 def require_at_least(solver: str, field: str, value: float | None, least: float, why: str = "") -> None:
-    """A ParameterError unless the value is None, or a number not below ``least``."""
+    """Raise a ParameterError unless the value is None or at least ``least``."""
     if value is not None and not (least <= value < math.inf):
         raise ParameterError(f"{solver}: {field} is {value!r}; it must be at least {least:g}{why}")
 
 
 def budget_of(instance: Instance, budget_s: float | None) -> float | None:
-    """A mean time in the system: the one given, else that of the instance's limit on flow time."""
+    """Return a mean time in the system: the given one, else that of the instance's limit on flow
+    time.
+    """
     limit = instance.limits.metric_max.get("flow_time_s")
     if budget_s is not None or limit is None:
         return budget_s
     return limit / max(1, instance.num_tasks)
 
 
-def index(grid: Grid, **more: Any) -> Routes:
-    """Numbers of a router whose cost is what the devices of a mode draw in all, rest included, at the rates of the objective.
+def index(grid: ModeGrid, **more: Any) -> Routes:
+    """Return parameters of a router whose cost is the full power of a mode's devices, rest
+    included, at the rates of the objective.
 
-    Rest is paid anyway; charging it, as the price of a device, makes work hurry a little that keeps others from good devices.
+    Rest is paid in any case; charging it, as the price of a device, slightly speeds up work that
+    keeps others from good devices.
     """
     return routes_of(grid, **{"rates": rates(grid.instance), "device_w": grid.instance.pools.rest_w, **more})

@@ -1,4 +1,6 @@
-"""What the policies for sites share: a grid of modes, and where jobs go that nobody routes."""
+"""Common parts of the policies for sites: a grid of modes, and destinations of jobs without
+routing.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +15,22 @@ from optbench.plugins.policy import CARRIED_OUT, Policy
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.sites.sites import Steering
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import Grid, grid_of, play_sites, why_no_grid
+from optbench.sim.sites.sites import ModeGrid, grid_of, play_sites, why_unsupported
 
-# Outages stop work that goes on later; a job that nothing stops runs to its end.
+# Outages stop work that continues later; a job that is not stopped runs to its end.
 SITES = CARRIED_OUT - {"precedence", "transfers", "multi_resource", "power_cap"} | {"preemption", "outages"}
 
 
 class SitePolicy(Policy):
-    """Decides by compiled rules; ``steer`` gives their numbers."""
+    """Decides by compiled rules; ``steer`` returns their parameters."""
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"sites"})
 
     def refuse(self, instance: Instance) -> str | None:
-        return why_no_grid(instance)
+        return why_unsupported(instance)
 
-    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+    def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         raise NotImplementedError
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
@@ -36,14 +38,16 @@ class SitePolicy(Policy):
 
 
 def sent_or_uniform(instance: Instance, rng: np.random.Generator) -> Ints:
-    """The pool a record sends each job to, else one of those it can reach, all equally likely."""
+    """Return the pool that a record gives for each job, else one of those it can reach, uniformly
+    at random.
+    """
     stream, tasks = instance.stream, instance.tasks
     if stream is not None and (stream.sent_to >= 0).all():
         return stream.sent_to
     served = np.zeros((len(instance.modes.kind_names), instance.num_pools), dtype=bool)
     served[instance.modes.kind, instance.modes.primary] = True
     way = np.ones((1, instance.num_pools), dtype=bool) if stream is None else np.isfinite(stream.latency_s)
-    # One row per (kind, ingress): the pools that are open to it, then the others.
+    # One row per (kind, ingress): the pools that it can reach, then the others.
     opened = (served[:, None, :] & way[None, :, :]).reshape(-1, instance.num_pools)
     listed, count = np.argsort(~opened, axis=1, kind="stable"), opened.sum(axis=1)
     row = tasks.kind if stream is None else tasks.kind * len(way) + stream.ingress

@@ -1,11 +1,12 @@
-"""Clocks come down job by job under a power cap, the job whose next step saves most first.
+"""Lower clocks job by job under a power cap, the job whose next step saves most first.
 
-The cap is kept at every moment, as instances demand it. ``cap_greedy`` of the CHSAC-AF paper's simulator looks every few seconds
-instead, lets the cap be exceeded in between, and begins with the step that saves least for the speed it costs; jobs are sent to
-sites at random there.
+The cap is kept at every moment, as instances require. ``cap_greedy`` of the CHSAC-AF paper's
+simulator checks every few seconds instead, lets the cap be exceeded in between, and begins with the
+step that saves least for the speed it costs; jobs are sent to sites at random there.
 
-What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what begins. What does not fit waits;
-so does what would fit only at a clock below ``floor`` (a share of the top clock).
+What runs is slowed down only where an instance is preemptive; elsewhere the cap acts on what
+begins. What does not fit waits; so does work that would fit only at a clock below ``floor`` (a
+share of the top clock).
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from dataclasses import dataclass
 from optbench.errors import ParameterError
 from optbench.sim.kernel.sites.moves import SINGLY
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 
 from ._routers import CappedRouter, index, on_devices, require_at_least
 
 
 @dataclass(frozen=True)
 class CapByJob(CappedRouter):
-    """Energy and time as drift_penalty; single jobs are slowed down while the cap asks for it."""
+    """Energy and time as in drift_penalty; single jobs are slowed down while the cap requires it.
+    """
 
     time_w: float = 20.0
     gpus: int | None = None
@@ -39,5 +41,5 @@ class CapByJob(CappedRouter):
     def how(self) -> int:
         return SINGLY
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         return index(grid, time_w=self.time_w, allowed=on_devices(grid.instance, self.gpus))

@@ -1,9 +1,11 @@
-"""Work that can wait waits for cheap hours: an index router that compares starting now with starting in a later period.
+"""Delay work to cheap hours: an index router that compares starting now with starting in a later
+period.
 
-Within its patience of ``hold_h`` hours a job begins only where it costs at most 1 + ``reserve`` times the least of all sites and
-hours within patience, so that cheap hours are not spent on wasteful sites. With a ``margin`` below 1 it is also held until the
-cheapest of those hours wherever that saves more than this share of its cost now, and more than ``time_w`` for the time. Work with
-a deadline is not held beyond it. Tariffs are known beforehand.
+Within its patience of ``hold_h`` hours a job begins only where it costs at most 1 + ``reserve``
+times the least of all sites and hours within patience, so that cheap hours are not spent on
+wasteful sites. With a ``margin`` below 1 it is also held until the cheapest of those hours wherever
+that saves more than this share of its cost now, and more than ``time_w`` for the time. Work with a
+deadline is not held beyond it. Tariffs are known in advance.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optbench.sim.kernel.sites.routes import Routes
-from optbench.sim.sites.sites import Grid
+from optbench.sim.sites.sites import ModeGrid
 from optbench.units import HOUR_S
 
 from ._routers import Router, budget_of, index, require_at_least
@@ -19,7 +21,9 @@ from ._routers import Router, budget_of, index, require_at_least
 
 @dataclass(frozen=True)
 class CheapHours(Router):
-    """Hold jobs up to ``hold_h`` hours for lower prices; devices and site by the least of cost and time."""
+    """Hold jobs up to ``hold_h`` hours for lower prices; devices and site by the least of cost and
+    time.
+    """
 
     hold_h: float = 15.0
     margin: float = 1.0
@@ -34,7 +38,7 @@ class CheapHours(Router):
         for field in ("hold_h", "margin", "time_w", "gain", "reserve"):
             require_at_least("cheap_hours", field, getattr(self, field), 0)
 
-    def routes(self, grid: Grid) -> Routes:
+    def routes(self, grid: ModeGrid) -> Routes:
         return index(
             grid, time_w=self.time_w, budget_s=budget_of(grid.instance, self.latency_budget_s), gain=self.gain,
             hold_s=HOUR_S * self.hold_h, margin=self.margin, reserve=self.reserve, queues=self.queues,

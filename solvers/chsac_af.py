@@ -1,10 +1,12 @@
-"""A learned router after CHSAC-AF: constrained soft actor-critic on sites and devices; one network for all latency budgets.
+"""A learned router after CHSAC-AF: constrained soft actor-critic on sites and devices; one network
+for all latency budgets.
 
-The network sees the sites, the job, and the price of latency μ that keeps the budget (a dual, learned with it and
-stored beside it); it draws a site and a number of devices from those that are legal. The clock is the oracle's,
-argmin over f of energy + μ time (in the paper's way argmin of energy), raised to the lowest that meets a deadline.
-``optbench.learn.sites.training_settings`` lists what was corrected in the paper's algorithm; ``optbench train
-chsac_af --on geo_dc -p mode=paper`` trains it as printed.
+The network sees the sites, the job, and the price of latency μ that keeps the budget (a dual,
+learned with it and stored beside it); it draws a site and a number of devices from those that are
+legal. The clock is the oracle's, argmin over f of energy + μ time (in the paper's way argmin of
+energy), raised to the lowest that meets a deadline. ``optbench.learn.sites.training_settings``
+lists what was corrected in the paper's algorithm; ``optbench train chsac_af --on geo_dc -p
+mode=paper`` trains it as printed.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ import numpy as np
 from optbench import __version__
 from optbench.errors import ParameterError
 from optbench.learn.sites.checkpoints import SiteCheckpoint, read_checkpoint, write_checkpoint
-from optbench.learn.sites.pilot import fly
+from optbench.learn.sites.pilot import run_network
 from optbench.learn.sites.training_settings import SiteTraining
 from optbench.model.instance import Instance
 from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import grid_of, why_no_grid
+from optbench.sim.sites.sites import grid_of, why_unsupported
 
 from ._routers import budget_of
 from ._sites import SITES, SitePolicy
@@ -41,15 +43,18 @@ MOST_CALIBRATED = 12
 
 @dataclass(frozen=True)
 class ChsacAf(SitePolicy, Trainable):
-    """Constrained hybrid soft actor-critic, trained: site and devices by one network for all latency budgets, clock by an oracle.
+    """Constrained hybrid soft actor-critic, trained: site and devices by one network for all
+    latency budgets, clock by an oracle.
 
-    ``latency_budget_s`` is the mean time in the system to keep (default: that of the instance's limit on flow time, else 1490 s);
-    ``gain`` is by how much the logarithm of the price of latency follows each job's error, so that the budget is kept under other
-    loads than that of the training (0: the stored price, fixed); ``price_w``, where it is given, is that price itself, fixed.
-    ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of drawing one;
-    ``network=no`` takes the option of least energy + price · time, which the network is told, at the same prices and the same
-    dual: what the inputs do without the network. ``inf_priority`` serves waiting inference work before any other, as in the
-    simulator of the paper's authors.
+    ``latency_budget_s`` is the mean time in the system to keep (default: that of the instance's
+    limit on flow time, else 1490 s); ``gain`` is by how much the logarithm of the price of latency
+    follows each job's error, so that the budget is kept under other loads than that of the training
+    (0: the stored price, fixed); ``price_w``, where it is given, is that price itself, fixed.
+    ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of
+    drawing one; ``network=no`` takes the option of least energy + price · time, which the network
+    is told, at the same prices and the same dual, which shows what the inputs achieve without the
+    network. ``inf_priority`` serves waiting inference work before any other, as in the simulator of
+    the paper's authors.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = SITES
@@ -76,7 +81,7 @@ class ChsacAf(SitePolicy, Trainable):
             raise ParameterError(f"chsac_af: price_w is {self.price_w!r} beside latency_budget_s; give one of them")
 
     def refuse(self, instance: Instance) -> str | None:
-        reason = why_no_grid(instance)
+        reason = why_unsupported(instance)
         if reason is not None:
             return reason
         found, grid = self._network(), grid_of(instance)
@@ -95,13 +100,13 @@ class ChsacAf(SitePolicy, Trainable):
             pilot = pilot.inputs_alone()
         known: dict[str, Any] = {"mean_units": found.mean_units, "inf_priority": self.inf_priority}
         if self.price_w is not None:
-            return fly(instance, pilot, self.price_w, rng, faults, until, **known)[0]
+            return run_network(instance, pilot, self.price_w, rng, faults, until, **known)[0]
         budget_s = budget_of(instance, self.latency_budget_s) or DEFAULT_BUDGET_S
         if self.latency_budget_s is not None:
             found.check_budget("chsac_af", self.latency_budget_s)
         range_w = (0.5 * float(found.prices_w.min()), 2.0 * float(found.prices_w.max()))
         price_w = found.price_w(budget_s)
-        return fly(
+        return run_network(
             instance, pilot, price_w, rng, faults, until, budget_s=budget_s, gain=self.gain, range_w=range_w, **known
         )[0]  # fmt: skip
 
@@ -110,7 +115,9 @@ class ChsacAf(SitePolicy, Trainable):
         return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
 
     def train(self, run: TrainingRun) -> TrainingResult:
-        """Environments take the problems in turn, each with a seed of its own; prices of budgets are those of the first."""
+        """Use the problems in turn for the environments, each with its own seed; prices of budgets
+        are those of the first.
+        """
         from optbench.learn.sites.actor_training import train_sites
 
         settings: SiteTraining = run.settings
@@ -118,7 +125,7 @@ class ChsacAf(SitePolicy, Trainable):
         seeds = range(FIRST_SEED + 100 * run.seed, FIRST_SEED + 100 * run.seed + settings.envs)
         instances = [run.problems[k % len(run.problems)].instance(seed) for k, seed in enumerate(seeds)]
         for instance in instances:
-            grid_of(instance)  # refuses what no policy for sites can run
+            grid_of(instance)  # raises if no policy for sites can run the instance
         if run.fresh:
             run.kept.unlink(missing_ok=True)
         first = instances[:: len(run.problems)][:MOST_CALIBRATED]
@@ -138,7 +145,8 @@ class ChsacAf(SitePolicy, Trainable):
 
 
 def _spare_finished(run: TrainingRun) -> None:
-    """A finished network, or a file of something else, is replaced only when that is asked for."""
+    """Refuse to replace a finished network, or a file of something else, unless that is requested.
+    """
     if run.fresh or run.kept.exists() or not run.output.exists():
         return
     if read_checkpoint(run.output).provenance.get("complete", True):

@@ -1,4 +1,4 @@
-"""OR-Tools CP-SAT on the CP view: exact, anytime, with bounds at every moment."""
+"""OR-Tools CP-SAT on the CP view: exact and anytime, with bounds throughout."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ from optbench.model.measures import is_closed as proves
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
 
-from ._first import KERNELS, first_schedules
+from ._first_schedules import KERNELS, first_schedules
 
 if TYPE_CHECKING:
     from optbench.sim.primal import Improver
     from optbench.views.cpsat import CpsatView
 
-# The first schedule and the fluid programme take at most this share of what is left, each.
+# The first schedule and the fluid LP take at most this share of the remaining time, each.
 FIRST_SHARE = 0.1
-# Where limits on metrics leave none, keeping them comes first, for at most this share.
+# Where limits on metrics exclude every first schedule, reaching them comes first, for at most this
+# share.
 LIMITS_SHARE = 0.25
 # A first search of this length, or share of the budget, comes before the compiled heuristics.
 PROBE_S = 1.0
 PROBE_SHARE = 0.05
-# Then they run for this long, or this share of what is left (the long one for projects); with a work limit, for so many chunks.
+# Then the heuristics run for this long, or this share of the remaining time (the longer one for
+# projects); with a work limit, for this many chunks.
 POLISH_S = 30.0
-# What they close within this time needs no deeper bounds.
+# What they solve within this time needs no deeper bounds.
 ALONE_S = 0.4
 POLISH_SHARE = 0.22
 LONG_POLISH_SHARE = 0.4
 POLISH_CHUNKS = 20
-# And for this share of the rest in shops where CP-SAT is not likely to prove anything.
+# The share of the remaining time in shops where CP-SAT is not likely to prove anything.
 REST_SHARE = 0.75
-# With two threads CP-SAT gives one to improving schedules; where that has been done, both prove instead.
+# With two threads CP-SAT uses one to improve schedules; after the heuristics, both prove instead.
 PROVERS = ("no_lp", "lb_tree_search")
 SMALL_TASKS = 150
 PROVABLE_TASKS, PROVABLE_GAP = 300, 0.06
 TIGHT_GAP = 0.03
-# Where CP-SAT is likely to prove, the heuristics give way to it after this long without a better schedule.
+# Where CP-SAT is likely to prove, the heuristics stop after this long without a better schedule.
 PATIENCE_S = 1.0
 
 
@@ -81,7 +83,7 @@ class CpSat(Solver):
         return run.best
 
     def open(self, instance: Instance, run: Run) -> None:
-        """A first schedule where there is none, and the bound of the fluid programme."""
+        """Find a first schedule where there is none, and the bound of the fluid LP."""
         from ._cpsat_search import reach_limits
 
         if run.best is None:
@@ -93,13 +95,15 @@ class CpSat(Solver):
             report_bounds(run, min(POLISH_S, FIRST_SHARE * run.time_left()))
 
     def probe(self, view: CpsatView, run: Run) -> bool:
-        """A short search: what it closes needs no heuristic. Whether it did."""
+        """Search briefly: what it solves needs no heuristic. Return whether it did."""
         from ._cpsat_search import search
 
         return search(view, run, seconds=min(PROBE_S, PROBE_SHARE * run.time_left()), work_share=PROBE_SHARE)
 
     def polish(self, instance: Instance, run: Run) -> None:
-        """The compiled heuristics from the best schedule so far, at first with bounds beside them."""
+        """Run the compiled heuristics from the best schedule so far, at first with bounds beside
+        them.
+        """
         from optbench.sim.primal import Improver
         from optbench.sim.primal.shop import is_shop
 
@@ -123,7 +127,7 @@ class CpSat(Solver):
             improve(improver, run, min(2 * POLISH_S, REST_SHARE * run.time_left()))
 
     def search(self, view: CpsatView, run: Run) -> None:
-        """CP-SAT with all that is left of the budget."""
+        """Run CP-SAT with the rest of the budget."""
         from optbench.sim.primal import is_searchable
 
         from ._cpsat_search import STAGED_S, search, search_in_stages
@@ -137,7 +141,7 @@ class CpSat(Solver):
 
 
 def report_bounds(run: Run, seconds: float) -> None:
-    """Everything the bounds say within this time: the fluid programme, and what propagation refutes."""
+    """Report the bounds found within this time: the fluid LP, and what propagation refutes."""
     run.prove_bounds(seconds)
 
 
@@ -149,8 +153,9 @@ def improve(
     spared: int = 0,
     patience: float = math.inf,
 ) -> None:
-    """Some time of the compiled heuristics, unless they meet the bound or find nothing better for as long
-    as ``patience``, on all threads but those spared."""
+    """Run the compiled heuristics for some time, unless they meet the bound or find nothing better
+    for ``patience`` seconds, on all threads but those spared.
+    """
     metric, weight = run.instance.objective.levels[0][0]
     unit = weight * (run.instance.tick_s if metric == "makespan_s" else 1.0)
 
@@ -171,9 +176,11 @@ def improve(
 
 
 def is_provable(instance: Instance, run: Run) -> bool:
-    """Whether CP-SAT should rather prove than improve: projects, and small shops whose gap is not the schedule's fault.
+    """Whether CP-SAT should prove rather than improve: for projects, and small shops whose gap is
+    due to the bound.
 
-    It is the schedule's when the gap is small and the bound one of loads, which nothing deeper could raise.
+    The gap is due to the schedule when it is small and the bound is one of loads, which nothing
+    deeper could raise.
     """
     from optbench.sim.primal import is_searchable
     from optbench.sim.primal.shop import is_shop
@@ -189,5 +196,5 @@ def is_provable(instance: Instance, run: Run) -> bool:
 
 
 def is_closed(run: Run) -> bool:
-    """Whether the incumbent is as good as the bound."""
+    """Whether the incumbent meets the bound."""
     return proves(run.instance, run.objective, run.bound)

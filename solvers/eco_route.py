@@ -1,9 +1,11 @@
-"""``eco_route`` of the CHSAC-AF paper's simulator: to the site whose best mode takes least, started as the default policy does.
+"""``eco_route`` of the CHSAC-AF paper's simulator: to the site of the least best mode, started as
+by the default policy.
 
     score(job, site) = u · min over (n, f) of P(n, f) T(n, f)   [· carbon or price of the site at the hour of arrival]
 
-How many devices are free is not looked at, nor is (n, f) kept: what arrives takes all free devices at a lowered clock, or waits.
-Jobs of a kind therefore go to one site while rates stand still. Routing that minds what is free is ``carbon_route``.
+It ignores how many devices are free, and (n, f) is not kept: a job takes all free devices at a
+lowered clock, or waits. Jobs of a kind therefore go to one site while rates do not change.
+``carbon_route`` considers free devices.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.sites.sites import STICKY, Steering
-from optbench.sim.sites.sites import Grid, inference_first, steering_of
+from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy
 from .default_policy import lowered
@@ -26,9 +28,11 @@ OBJECTIVES = ("energy", "carbon", "cost")
 
 @dataclass(frozen=True)
 class EcoRoute(SitePolicy):
-    """To the site of least energy per unit (or carbon, or cost), however full, as the paper's authors coded it.
+    """To the site of least energy per unit (or carbon, or cost), however full, as the paper's
+    authors coded it.
 
-    ``low`` is the clock of ``default_policy``; ``inf_priority`` serves waiting inference work before any other.
+    ``low`` is the clock of ``default_policy``; ``inf_priority`` serves waiting inference work
+    before any other.
     """
 
     objective: Literal["energy", "carbon", "cost"] = "energy"
@@ -50,15 +54,15 @@ class EcoRoute(SitePolicy):
             return f"objective={self.objective} needs tariffs (geo_dc:drain=yes,minimize=cost); -p objective=energy needs none"
         return super().refuse(instance)
 
-    def steer(self, grid: Grid, rng: np.random.Generator) -> Steering:
+    def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         classes = inference_first(grid.instance).tolist() if self.inf_priority else None
         low = lowered(grid, self.low)
         return steering_of(
             grid, pick_by=STICKY, low_clock=low, pools=self.best_pools(grid), class_of=classes
         )
 
-    def best_pools(self, grid: Grid) -> Ints:
-        """The pool of each job, by its kind, the door it came in by and the hour; of equal ones the first."""
+    def best_pools(self, grid: ModeGrid) -> Ints:
+        """Return the pool of each job, by its kind, ingress and hour; the first of ties."""
         instance, stream = grid.instance, grid.instance.stream
         kinds, pools = grid.mode_at.shape[:2]
         least = grid.energy_j.reshape(kinds, pools, -1).min(axis=2)
@@ -68,7 +72,7 @@ class EcoRoute(SitePolicy):
         return np.asarray(score.argmin(axis=1), dtype=np.int64)
 
     def rates(self, instance: Instance) -> Floats:
-        """What a joule counts, by job and pool, when the job comes."""
+        """Return the cost of a joule, by job and pool, when the job arrives."""
         tariffs = instance.tariffs
         if self.objective == "energy" or tariffs is None:
             return np.ones((1, instance.num_pools))

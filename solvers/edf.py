@@ -1,9 +1,9 @@
-"""Earliest deadline first. What others wait for inherits their urgency:
+"""Earliest deadline first. A task inherits the urgency of its successors:
 
     due_i = min(deadline_i, min_j due_j − p_j − l_ij)
 
-over the successors j, p_j the shortest duration and l_ij the shortest transfer. Tasks without a date come last, longest
-remaining path first.
+over the successors j, p_j the shortest duration and l_ij the shortest transfer. Tasks without a
+date come last, longest remaining path first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from optbench.sim.rules import list_rule
 
 @dataclass(frozen=True)
 class Edf(RulePolicy):
-    """Earliest deadline first, hard and soft ones alike; each task in the mode that ends first of those free now."""
+    """Earliest deadline first, hard and soft ones alike; each task in the mode that ends first of
+    those free now.
+    """
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         known = windows(instance)

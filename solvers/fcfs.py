@@ -1,4 +1,6 @@
-"""First come, first served: tasks in the order in which they become ready, each in the mode that ends first of those free now."""
+"""First come, first served: tasks in the order in which they become ready, each in the mode that
+ends first of those free now.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from optbench.sim.rules import list_rule
 
 @dataclass(frozen=True)
 class Fcfs(RulePolicy):
-    """First come, first served: nobody overtakes the task that has been ready longest."""
+    """First come, first served: no task overtakes the one that has been ready longest."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         return list_rule(instance, ready_weight=1.0, end_weight=1.0, strict=True)

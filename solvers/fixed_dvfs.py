@@ -1,9 +1,9 @@
 """Two clocks and a threshold: low while there is little to do, high while tasks queue.
 
 The cluster is *pressed* while  ready tasks / (ready tasks + free devices) > load. Per kind, pools and numbers of devices, the
-mode whose clock is nearest to ``high_clock`` is allowed then, nearest to ``low_clock`` otherwise; modes without a clock are
-always allowed. Tasks come in the order in which they become ready, each in the allowed mode that ends first; what does not fit
-is passed.
+mode whose clock is nearest to ``high_clock`` is allowed then, nearest to ``low_clock`` otherwise;
+modes without a clock are always allowed. Tasks come in the order in which they become ready, each
+in the allowed mode that ends first; a task that does not fit is skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from optbench.sim.rules import list_rule, within_caps
 
 @dataclass(frozen=True)
 class FixedDvfs(RulePolicy):
-    """Low clock, high clock (fractions of the top clock) and the load from which on the high one is used; all in [0, 1]."""
+    """Low clock, high clock (fractions of the top clock) and the load from which on the high one is
+    used; all in [0, 1].
+    """
 
     low_clock: float = 0.6
     high_clock: float = 1.0
@@ -40,7 +42,9 @@ class FixedDvfs(RulePolicy):
 
 
 def nearest_clock(instance: Instance, clock: float) -> Bools:
-    """Modes whose clock is nearest, the lower of two, among those that differ in nothing else and that caps allow."""
+    """Return modes whose clock is nearest, the lower of two, among those that differ in nothing
+    else and that caps allow.
+    """
     modes = instance.modes
     distance = np.where(np.isnan(modes.clock), 0.0, np.abs(modes.clock - clock))
     distance = np.where(within_caps(instance), distance, math.inf)

@@ -1,12 +1,15 @@
-"""Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu 2002) as a list rule, blind to energy.
+"""Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu 2002) as a list rule, blind to
+energy.
 
     rank_i = mean_k p_ik + max_j (l_ij + rank_j)
 
-over the modes k that fit and the successors j, l_ij halfway between the shortest and the longest transfer. The largest rank goes
-first, to the mode that ends first; a task that ends earlier on a busy device waits for it.
+over the modes k that fit and the successors j, l_ij halfway between the shortest and the longest
+transfer. The largest rank goes first, in the mode that ends first; a task that ends earlier on a
+busy device waits for it.
 
-What differs from the publication: tasks are placed as time goes on, once they are ready, not by one list made in advance; and
-nothing is inserted into a gap before what is already placed. A mode is a pool, a number of devices and a clock.
+Differences from the publication: tasks are placed online, once they are ready, not by one list made
+in advance; and no task is inserted into a gap before placed ones. A mode is a pool, a number of
+devices and a clock.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ class Heft(RulePolicy):
 
 
 def upward_rank(instance: Instance) -> Floats:
-    """Mean length of the longest path from the start of a task to the end of everything."""
+    """Return the mean length of the longest path from the start of a task to the end of everything.
+    """
     pairs, edges, n = instance.pairs, instance.edges, instance.num_tasks
     mean = np.bincount(pairs.task, weights=pairs.duration, minlength=n) / np.maximum(1, np.diff(pairs.ptr))
     shortest = edge_lags(instance)

@@ -17,29 +17,34 @@ from optbench.plugins.protocol import Run, Solver
 from optbench.units import SUM_MARGIN
 from optbench.views.milp import BuildStoppedError, Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
 
-from ._first import KERNELS, first_schedules
+from ._first_schedules import KERNELS, first_schedules
 
-# Share of the time that a first schedule may take.
+# Share of the time for a first schedule.
 FIRST_SHARE = 0.1
 ROUTES = ("array", "pyomo")
-# Absolute gap, in units of the scaled objective, and feasibility tolerance (its default is 1e-6) that HiGHS is given. At 1e-9
-# HiGHS 1.14.0 drops a node whose whole solution misses the tolerance by rounding, and its bound then exceeds the optimum.
+# Absolute gap, in units of the scaled objective, and feasibility tolerance (its default is 1e-6)
+# for HiGHS. At 1e-9 HiGHS 1.14.0 drops a node whose whole solution misses the tolerance by
+# rounding, and its bound then exceeds the optimum.
 ABS_GAP = 1e-3
 FEASIBILITY = 1e-7
-# HiGHS whose MIP presolve calls too dear a solution optimal: singleton columns are stuffed against row activities that were
-# computed for other columns (HiGHS issues 2957, 3043, 3073, 3094; not in 1.13.1, mended in 1.15).
+# Versions of HiGHS whose MIP presolve reports a suboptimal solution as optimal: singleton columns
+# are stuffed against row activities that were computed for other columns (HiGHS issues 2957, 3043,
+# 3073, 3094; not in 1.13.1, corrected in 1.15).
 WRONG_PRESOLVE = ("1.14.0",)
-# With more coefficients than this HiGHS 1.14.0 goes without its heuristic "feasibility jump", which takes a second per million
-# of them and looks at no clock: 10 s of 11.2 million, at a limit of 4 s.
+# With more coefficients than this HiGHS 1.14.0 runs without its heuristic "feasibility jump", which
+# takes a second per million of them and ignores the clock: 10 s for 11.2 million, at a limit of 4
+# s.
 MOST_JUMP_NONZEROS = 1_000_000
-# The largest coefficient of the scaled objective lies between half of this and this: the tolerances are then small beside it.
+# The largest coefficient of the scaled objective lies between half of this and this: the tolerances
+# are then small beside it.
 LARGEST_COST = 2.0**20
 
-# Columns that are times, and the largest time and coefficient that HiGHS is given.
+# Columns that are times, and the largest time and coefficient for HiGHS.
 TIMES = ("start", "makespan", "tardy")
 LARGEST_TIME = 2.0**12
 
-# Every HiGHS status that leaves neither an optimum nor a proof: why it stopped. What is absent here is a failure of HiGHS.
+# The reason for every HiGHS status without optimum or proof. A status that is absent here is a
+# failure of HiGHS.
 STOPPED: dict[str, Termination] = {
     "kTimeLimit": "time_limit", "kIterationLimit": "work_limit", "kSolutionLimit": "work_limit", "kMemoryLimit": "memory_limit",
     "kInterrupt": "interrupted", "kHighsInterrupt": "interrupted",
@@ -48,7 +53,7 @@ SOLVED = ("kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty")
 
 
 class Matrix(Protocol):
-    """What HiGHS takes of a model: the array form and the compiled Pyomo model both have it."""
+    """The parts of a model for HiGHS, which the array form and the compiled Pyomo model share."""
 
     @property
     def cost(self) -> Floats: ...
@@ -70,7 +75,8 @@ class Matrix(Protocol):
 class Highs(Solver):
     """Branch and cut; exact for everything but preemption and work that may be left undone.
 
-    ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo; ``first``: begin with a quick list schedule.
+    ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo; ``first``: begin with a
+    quick list schedule.
     """
 
     form: str = "auto"
@@ -115,7 +121,7 @@ class Highs(Solver):
         return run.best
 
     def _start(self, instance: Instance, run: Run) -> None:
-        """The warm start, or a quick schedule: a first incumbent, and a smaller end of time where the makespan counts."""
+        """Report a first incumbent; where the makespan counts, it makes the end of time smaller."""
         if run.warm_start is not None:
             run.report(run.warm_start)
         if run.best is None and self.first:
@@ -124,9 +130,10 @@ class Highs(Solver):
 
 
 def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:
-    """The model compiled by Pyomo, and which column of the arrays each of its columns is.
+    """Return the model compiled by Pyomo, and the column of the arrays of each of its columns.
 
-    Pyomo compiles no row that is broken without any variable, and knows no tolerance there: HiGHS then judges the arrays.
+    Pyomo refuses a row without variables that is violated, without any tolerance: HiGHS then solves
+    the arrays.
     """
     from pyomo.common.errors import InfeasibleConstraintException
 
@@ -139,7 +146,9 @@ def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:
 
 
 def known_end(instance: Instance, objective: float | None) -> float | None:
-    """A schedule no worse than ``objective`` ends by this: all metrics are non-negative, so weight · makespan <= objective."""
+    """Return a time by which a schedule no worse than ``objective`` ends: weight · makespan <=
+    objective.
+    """
     weights = dict(instance.objective.levels[0])
     weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.tick_s
     return None if objective is None or weight == 0 else objective / weight * (1 + SUM_MARGIN)
@@ -147,10 +156,11 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Scaled:
-    """A model with its columns in other units, and its rows divided by powers of two: nothing is rounded.
+    """A model with its columns in other units, and its rows divided by powers of two: nothing is
+    rounded.
 
-    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch rows on and off are 1e9 and
-    more: with those HiGHS 1.14.0 proved bounds above the optimum.
+    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch
+    rows on and off are 1e9 and more: with those HiGHS 1.14.0 proved bounds above the optimum.
     """
 
     cost: Floats
@@ -176,7 +186,7 @@ class Scaled:
 
 
 def column_units(formulation: Formulation) -> Floats:
-    """What one unit of each column is passed on as: for times a power of two of ticks; the end is at most LARGEST_TIME."""
+    """Return the scale of each column: for times a power of two of ticks, up to LARGEST_TIME."""
     out = np.ones(formulation.arrays.num_columns)
     unit = float(np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1]))))
     for block in formulation.arrays.columns:
@@ -187,7 +197,7 @@ def column_units(formulation: Formulation) -> Floats:
 
 @dataclass
 class Session:
-    """One HiGHS at work. Column c of ``model`` is column ``order[c]`` of the formulation."""
+    """One solve by HiGHS. Column c of ``model`` is column ``order[c]`` of the formulation."""
 
     run: Run
     formulation: Formulation
@@ -224,7 +234,8 @@ class Session:
         self._settle(highs)
 
     def _prepared(self) -> Any:
-        # HiGHS keeps one pool of threads per process and refuses another number of them later: start afresh.
+        # HiGHS keeps one pool of threads per process and refuses another number of them later:
+        # start afresh.
         self.api.Highs.resetGlobalScheduler(True)
         highs = self.api.Highs()
         options: dict[str, Any] = {
@@ -247,7 +258,7 @@ class Session:
         """Translate the model status: solution, bound, proof or reason for stopping."""
         run, info = self.run, highs.getInfo()
         status = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-        if status == "kUnboundedOrInfeasible":  # told apart without an objective, whose bounds must not be reported
+        if status == "kUnboundedOrInfeasible":  # solved again without an objective, whose bounds must not be reported
             highs.disableCallbacks()
             self.bounding = False
             highs.changeColsCost(len(self.order), np.arange(len(self.order), dtype=np.int32), np.zeros(len(self.order)))
@@ -260,13 +271,13 @@ class Session:
             self._report(np.asarray(highs.getSolution().col_value))
         if status in SOLVED:
             self._report_bound(info.mip_dual_bound if len(self.order) else 0.0)
-        elif status == "kInfeasible":  # against a verified schedule, the core says so loudly
+        elif status == "kInfeasible":  # if there is a verified schedule, the core raises an error
             run.report_infeasible("highs")
         elif status == "kUnbounded":
             run.report_unbounded()
         elif status in STOPPED:
             self._report_bound(info.mip_dual_bound)
-            ours = STOPPED[status] in ("time_limit", "interrupted")  # both are how a spent budget and a wish to stop end
+            ours = STOPPED[status] in ("time_limit", "interrupted")  # a spent budget and a stop request end with either
             run.report_termination(("interrupted" if run.stop_requested.is_set() else "time_limit") if ours else STOPPED[status])
         else:  # an error of HiGHS: the status is in run.info
             run.report_termination("crashed")
@@ -295,15 +306,16 @@ class Session:
         self._guarded(event, lambda: self._report(values))
 
     def _on_interrupt(self, event: Any) -> None:
-        # No bound is taken here: nothing is lost by waiting, and in these events HiGHS may be between two nodes.
+        # No bound is read here: it can wait, and in these events HiGHS may be between two nodes.
         self._guarded(event, lambda: None)
 
 
 def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:
-    """Hand over the arrays, the objective times ``scale`` and without its constant, rows of small numbers in larger units.
+    """Pass the arrays, the objective times ``scale`` and without its constant, rows of small
+    numbers scaled up.
 
-    HiGHS's tolerances are absolute, and it drops coefficients below 1e-9: a limit of 6e-9 g on carbon would hold of everything,
-    or of nothing.
+    HiGHS's tolerances are absolute, and it drops coefficients below 1e-9: a limit of 6e-9 g on
+    carbon would always hold, or never.
     """
     ptr, col, value = model.matrix
     unit = row_units(ptr, value)
@@ -315,7 +327,7 @@ def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:
 
 
 def row_units(ptr: Any, value: Floats) -> Floats:
-    """What each row is multiplied by: a power of two that brings its largest coefficient to [1/2, 1), where that is smaller."""
+    """Return factors of rows: powers of two that bring small largest coefficients to [1/2, 1)."""
     largest = np.zeros(len(ptr) - 1)
     np.maximum.at(largest, np.repeat(np.arange(len(largest)), np.diff(ptr)), np.abs(value))
     exponent = np.frexp(largest)[1]
@@ -323,20 +335,25 @@ def row_units(ptr: Any, value: Floats) -> Floats:
 
 
 def dual_slack(formulation: Formulation, scale: float) -> float:
-    """How far HiGHS's dual bound may lie above the optimum, in units of the unscaled objective (before a relative part).
+    """How far HiGHS's dual bound may lie above the optimum, in units of the unscaled objective
+    (before a relative part).
 
-    HiGHS minimises scale · cost x in floating point. Its final bound is the least of the bounds of the nodes it closed, so that
+    HiGHS minimises scale · cost x in floating point. Its final bound is the least of the bounds of
+    the nodes it closed, so that
 
-    - a node is closed once its bound is within mip_abs_gap of the incumbent, and an exhausted tree reports the incumbent: that
+    - a node is closed once its bound is within mip_abs_gap of the incumbent, and an exhausted tree
+    reports the incumbent: that
       may exceed the optimum by ABS_GAP (mip_rel_gap is 0);
-    - a node's bound is the value of a basis whose reduced costs may have the wrong sign by the dual feasibility tolerance δ.
+    - a node's bound is the value of a basis whose reduced costs may have the wrong sign by the dual
+    feasibility tolerance δ.
       Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; in a MIP, HiGHS uses δ = 0.1 · mip_feasibility_tolerance
       and checks it on the LP without its scaling;
-    - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is harmless.
+    - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is
+    harmless.
 
-    Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they sum to one per task), the
-    number of edges over ``send``, and the sum of the ranges otherwise, in the units that HiGHS is given
-    (``column_units``). Rounding in sums is covered by ``safe_bound``.
+    Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they
+    sum to one per task), the number of edges over ``send``, and the sum of the ranges otherwise, in
+    the units that HiGHS is given (``column_units``). Rounding in sums is covered by ``safe_bound``.
     """
     reach, instance, units = 0.0, formulation.instance, column_units(formulation)
     for block in formulation.arrays.columns:
@@ -350,7 +367,9 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
 
 
 def safe_bound(dual: float, slack: float, grain: float | None) -> float:
-    """The dual bound less the slack and a relative 1e-9; raised to the next value an objective can have, where that is known."""
+    """Return the dual bound less the slack and a relative 1e-9; raised to the next possible value
+    of the objective, where that is known.
+    """
     value = dual - slack - SUM_MARGIN * abs(dual)
     if grain is None or grain < 8 * (dual - value):
         return value
@@ -358,7 +377,9 @@ def safe_bound(dual: float, slack: float, grain: float | None) -> float:
 
 
 def grain_of(formulation: Formulation) -> float | None:
-    """Some optimum is the constant plus a multiple of this: every variable with a cost is whole there."""
+    """Return a number of which some optimum is a multiple, plus the constant: every variable with a
+    cost is whole there.
+    """
     costs = np.unique(np.abs(formulation.arrays.cost))
     out = Fraction(0)
     for cost in costs[costs > 0].tolist():
@@ -369,6 +390,6 @@ def grain_of(formulation: Formulation) -> float | None:
 
 
 def _common(a: Fraction, b: Fraction) -> tuple[int, int]:
-    """Two dyadic fractions over their common denominator (floats are dyadic)."""
+    """Return two dyadic fractions over their common denominator (floats are dyadic)."""
     top = max(a.denominator, b.denominator)
     return a.numerator * (top // a.denominator), b.numerator * (top // b.denominator)

@@ -1,12 +1,14 @@
-"""Routing and clocks by the fluid programme: prices, shares and starts first, then a search around them; online, solved again.
+"""Routing and clocks by the fluid LP: first its prices, shares and starts, then a search around
+them; online it is solved again.
 
-The linear programme behind the certified bound (``optbench.bounds.fluid.fluid_program``) knows what a device-second
-of each pool, a watt of each cap and a second of each task are worth, and shares tasks among modes. As a solver:
-points are made of its shares (rounded at random), of its least losses, and of list rules that weigh its prices; the
-best is improved by simulated annealing whose modes are drawn from the programme. As a policy: the same for the
-tasks known so far, again and again on what is left.
+The linear programme behind the certified bound (``optbench.bounds.fluid.fluid_program``) prices a
+device-second of each pool, a watt of each cap and a second of each task, and shares tasks among
+modes. As a solver: points are made of its shares (rounded at random), of its least losses, and of
+list rules that weigh its prices; the best is improved by simulated annealing whose modes are drawn
+from the LP. As a policy it does the same for the tasks known so far, repeatedly on their remaining
+part.
 
-Open streams, and those too long to search, are routed by an index that charges the programme's prices
+Open streams, and those too long to search, are routed by an index that charges the LP's prices
 (``_lp_stream``).
 """
 
@@ -29,22 +31,23 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
 from optbench.sim.sites.plans import expected_end_s
 from optbench.sim.sites.routes import play_routes
-from optbench.sim.sites.sites import grid_of, why_no_grid
+from optbench.sim.sites.sites import grid_of, why_unsupported
 from optbench.units import DAY_S
 
 from ._lp_finder import Finder
-from ._lp_guide import Guide, blind, guide
+from ._lp_guide import Guide, guide, guide_from_windows
 from ._lp_online import play
 from ._lp_stream import follow
 from ._routers import budget_of, index, require_at_least
 
-# Steps in a unit of work, and units of work where nothing limits a run.
+# Steps per unit of work, and units of work where nothing limits a run.
 STEPS, DEFAULT_WORK = 1_000, 20.0
-# Shares of the time: the programme at most, between two looks at the clock, between two reports.
+# Shares of the time: the LP at most, between two checks of the clock, between two reports.
 LP_SHARE, LOOK_SHARE, REPORT_SHARE = 0.4, 0.005, 0.1
-# Steps per task after which nothing more is expected: a search of hours is better spent on several seeds.
+# Steps per task after which no more improvement is expected: hours of search are better spent on
+# several seeds.
 ENOUGH = 20_000
-# With a work limit the temperature changes as often as this.
+# With a work limit the temperature changes this many times.
 LOOKS = 200
 # With more pairs of task and mode than this a stream is routed, not searched.
 MOST_PAIRS = 2_000_000
@@ -52,14 +55,17 @@ MOST_PAIRS = 2_000_000
 
 @dataclass(frozen=True)
 class LpGuided(Policy):
-    """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved again as time goes on.
+    """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved
+    again as time goes on.
 
-    ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after the first points, and
-    ``prices=false`` solves no programme: what is left is the search, for comparison. Online,
-    ``resolve_every`` is the share of the time that the known work takes between two solutions, each with ``steps`` of search.
+    ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after
+    the first points, and ``prices=false`` solves no LP and only searches, for comparison. Online,
+    ``resolve_every`` is the share of the time that the known work takes between two solutions, each
+    with ``steps`` of search.
 
-    Open streams are routed: at a mean time in the system of ``latency_budget_s``, charging ``price_share`` of what devices are
-    worth; ``gain`` is watts per second by which the budget was exceeded.
+    Open streams are routed: at a mean time in the system of ``latency_budget_s``, charging
+    ``price_share`` of what devices are worth; ``gain`` is watts per second by which the budget was
+    exceeded.
     """
 
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT | {"preemption", "outages"}
@@ -89,7 +95,7 @@ class LpGuided(Policy):
 
     def refuse(self, instance: Instance) -> str | None:
         if is_routed(instance):
-            return why_no_grid(instance)
+            return why_unsupported(instance)
         if instance.preemptive:
             return "its search starts each task once, in one mode; -s drift_penalty routes work that outages interrupt"
         return None
@@ -116,7 +122,7 @@ class LpGuided(Policy):
         return run.best if run.best is not None else report_decision(instance, run, finder.best_schedule())
 
     def known(self, instance: Instance, time_limit_s: float) -> Guide:
-        return guide(instance, time_limit_s) if self.prices else blind(instance, windows(instance))
+        return guide(instance, time_limit_s) if self.prices else guide_from_windows(instance, windows(instance))
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
         if not is_routed(instance):
@@ -128,7 +134,9 @@ class LpGuided(Policy):
 
 
 def is_routed(instance: Instance) -> bool:
-    """Whether arriving work is sent to sites one by one, not put in an order: it is open, has outages, or is too much."""
+    """Whether arriving work is sent to sites job by job instead of being ordered: the instance is
+    open, has outages, or is too large.
+    """
     stream = instance.stream
     if stream is None:
         return False
@@ -137,7 +145,7 @@ def is_routed(instance: Instance) -> bool:
 
 
 def length_of(instance: Instance) -> float:
-    """The time over which work is expected to arrive."""
+    """Return the time over which work is expected to arrive."""
     if instance.horizon is not None:
         return float(instance.horizon)
     return (expected_end_s(instance) or DAY_S) / instance.tick_s
@@ -150,7 +158,8 @@ def report(finder: Finder, run: Run) -> None:
 
 
 def search_for_a_time(finder: Finder, run: Run) -> None:
-    """Anneal until the time is over or the search long enough, cooling with whichever is nearer."""
+    """Anneal until the time is over or the search long enough; the nearer end sets the temperature.
+    """
     whole, steps, reported, done, enough = run.time_left(), 1, 1.0, 0, ENOUGH * finder.instance.num_tasks
     expected = 1.0
     while (left := run.time_left()) > 0 and done < enough:
@@ -165,7 +174,7 @@ def search_for_a_time(finder: Finder, run: Run) -> None:
 
 
 def search_for_work(finder: Finder, run: Run, work: float) -> None:
-    """Anneal for an amount of work: the same seed, the same schedule."""
+    """Anneal for an amount of work: the same seed gives the same schedule."""
     total = max(1, round(work * STEPS))
     done = 0
     while done < total and run.time_left() > 0:

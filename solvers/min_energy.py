@@ -1,13 +1,15 @@
-"""Every task in its mode of least energy, longest remaining path first; a task may wait for the devices of that mode.
+"""Every task in its mode of least energy, longest remaining path first; a task may wait for the
+devices of that mode.
 
-Where the horizon is fixed, devices draw their rest whatever is done: a mode is charged with its energy less the rest of the
-devices it takes, and of equal ones that which ends first is taken. Where rest is paid until everything has ended, time costs:
+Where the horizon is fixed, devices draw their rest in any case: a mode is charged with its energy
+less the rest of the devices it takes, and the first to end of equal ones is taken. Where rest is
+paid until everything has ended, time costs:
 
     energy_ik + hold · R · end,      R the resting power of all devices
 
-with the whole energy (on a full cluster device-time taken is time added) and a part ``hold`` of R, because not every task is
-the last. Without it tasks queue for the thriftiest pool while the rest idles: a third more energy on gpu_dag.
-Transfers, tariffs and deadlines are not looked at.
+with the whole energy (on a full cluster device-time taken is time added) and a part ``hold`` of R,
+because not every task is the last. Without it tasks queue for the most efficient pool while the
+others idle: a third more energy on gpu_dag. Transfers, tariffs and deadlines are ignored.
 """
 
 from __future__ import annotations
@@ -23,13 +25,15 @@ from optbench.plugins.policy import RulePolicy
 from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.rules import has_choice, list_rule
 
-# What all the time there is weighs, against the energy of the average task: it breaks ties only.
+# The weight of the whole horizon against the energy of the average task: it only breaks ties.
 TIE = 1e-6
 
 
 @dataclass(frozen=True)
 class MinEnergy(RulePolicy):
-    """The mode of least energy; ``hold`` is the share of all resting power that the end of a task is charged with."""
+    """The mode of least energy; ``hold`` is the share of all resting power that the end of a task
+    is charged with.
+    """
 
     hold: float = 0.3
 

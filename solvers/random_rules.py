@@ -1,7 +1,9 @@
-"""Best of many randomised dispatching rules: a sample is one run of the list dispatcher by numbers that are drawn.
+"""Best of many randomised dispatching rules: a sample is one run of the list dispatcher with random
+parameters.
 
-Sampling is adaptive: weights of features are drawn around those of the best sample, keys around the start times of the
-current one, refined by a run backwards in time. No schedule is repaired; the maths is in ``kernel.sampling``.
+Sampling is adaptive: weights of features are drawn around those of the best sample, keys around the
+start times of the current one, refined by a run backwards in time. No schedule is repaired; the
+maths is in ``kernel.sampling``.
 """
 
 from __future__ import annotations
@@ -23,23 +25,26 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace, run_rule
 from optbench.sim.sampling import Sampler
 
-# Samples where neither k nor a budget says how many.
+# Samples where neither k nor a budget sets a number.
 DEFAULT_SAMPLES = 1000
-# Seconds of sampling between two looks at the clock.
+# Seconds of sampling between two checks of the clock.
 PORTION_S = 0.02
 
 
 @dataclass(frozen=True)
 class RandomRules(Policy):
-    """Best of k randomised dispatching rules; k = 0: until the time or work limit, which counts samples.
+    """Best of k randomised dispatching rules; k = 0: until the time or work limit, which counts
+    samples.
 
-    Rules are tried on the whole instance, jobs that are still to come included: in ``simulate`` it is a yardstick, no policy.
+    Rules are tried on the whole instance, including future jobs: in ``simulate`` it is a
+    clairvoyant reference, not a policy.
     """
 
     k: int = 0
 
     clairvoyant: ClassVar[bool] = True
-    # What an open instance is worth per unit of work done is no sum over its tasks, by which samples are compared.
+    # The value per unit of work of an open instance is not a sum over its tasks, by which samples
+    # are compared.
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT - {"open_end", "per_unit"}
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"sampling"})
 
@@ -48,7 +53,7 @@ class RandomRules(Policy):
             raise ParameterError(f"random_rules: k is {self.k!r}; it must be at least 0 (0: until the budget is spent)")
 
     def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
-        """Choose the rule on the instance as it is known beforehand, then run it."""
+        """Choose the rule on the instance as it is known in advance, then run it."""
         sampler = Sampler(instance, int(rng.integers(2**31)))
         sampler.sample(self.k or DEFAULT_SAMPLES)
         return run_rule(instance, sampler.rule(), faults, until)
@@ -65,7 +70,7 @@ class RandomRules(Policy):
                 best = sampler.schedule()
                 if best is not None:
                     run.report(best)
-            if sampler.made > 1:  # the first one may have waited for the compiler
+            if sampler.made > 1:  # the first one may include compiling
                 per_s = count / max(time.perf_counter() - began, 1e-6)
         if run.time_left() <= 0:
             run.report_termination("time_limit")
@@ -75,7 +80,7 @@ class RandomRules(Policy):
         return run.best if run.best is not None else report_decision(instance, run, best)
 
     def _most(self, run: Run) -> float:
-        """How many samples at most."""
+        """Return the largest number of samples."""
         limits = [limit for limit in (self.k or None, run.work_limit) if limit is not None]
         if limits:
             return max(1.0, min(limits))

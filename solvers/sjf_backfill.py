@@ -1,4 +1,4 @@
-"""Shortest job first with backfilling: whatever is free goes to the shortest ready task that fits."""
+"""Shortest job first with backfilling: free devices go to the shortest ready task that fits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from optbench.sim.rules import list_rule
 
 @dataclass(frozen=True)
 class SjfBackfill(RulePolicy):
-    """Shortest job first; where it does not fit, shorter or longer ones pass it (no reservation: a wide task may wait long)."""
+    """Shortest job first; where it does not fit, others overtake it (there is no reservation: a
+    wide task may wait long).
+    """
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         return list_rule(instance, base=windows(instance).shortest, end_weight=1.0)

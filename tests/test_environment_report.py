@@ -84,6 +84,6 @@ def test_a_data_folder_without_manifest_is_a_problem(tmp_path: Path, monkeypatch
     ],
 )
 def test_what_landlock_leaves_open_is_said(monkeypatch: pytest.MonkeyPatch, version: int, status: str, says: str) -> None:
-    monkeypatch.setattr(landlock, "version", lambda: version)
+    monkeypatch.setattr(landlock, "landlock_version", lambda: version)
     found = check("landlock")
     assert found.status == status and says in found.detail

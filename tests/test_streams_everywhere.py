@@ -26,7 +26,7 @@ from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Run
 from optbench.plugins.solvers._cpsat_search import reach_limits
-from optbench.plugins.solvers._first import first_schedules
+from optbench.plugins.solvers._first_schedules import first_schedules
 from tests.reference.brute_force import brute_force
 
 THREE = "only=[us-west,eu-central,us-east],shrink=0.06,max_gpus=2,days=0.02,drain=yes"
@@ -195,5 +195,5 @@ def test_what_takes_all_work_to_be_done_says_nothing_of_an_open_instance(metric:
     assert combinatorial_bounds(instance) == [] and fluid_bound(instance) is None
     schedule = ob.solve(made("geo_dc:days=0.02,jobs=8"), "joint_nf", bound=False).schedule
     assert schedule is not None
-    with pytest.raises(ob.OptbenchError, match=r"'geo_dc-8-0' may leave work undone.*drain it"):
+    with pytest.raises(ob.OptbenchError, match=r"'geo_dc-8-0' may leave work undone.*require all work completed"):
         explain(instance, schedule)

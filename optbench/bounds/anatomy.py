@@ -1,28 +1,31 @@
-"""Where a schedule's gap comes from: its objective above the certified bound, split among its decisions.
+"""The anatomy of a gap: a schedule's objective above the certified bound, split among its
+decisions.
 
-The fluid programme (``fluid``) is min c·v, A v ≥ b, with rational duals y that prove the bound B (``exact_check``) and reduced
-costs r = c − Aᵀ y. A schedule is a point v of it (``fluid_point``), and with s_j the side of column j that r_j is paid with,
+The fluid LP (``fluid``) is min c·v, A v ≥ b, with rational duals y that prove the bound B
+(``exact_check``) and reduced costs r = c − Aᵀ y. A schedule is a point v of it (``fluid_point``),
+and with s_j the side of column j that r_j is paid with,
 
     objective − B = (objective − c·v) + Σ_j r_j (v_j − s_j) + Σ_i y_i (A v − b)_i + (c·v's proven bound − B)
 
-is an identity, whatever v and y are; complementary slackness says that every term would be 0 at an optimum of the programme.
-The terms are summed in rational numbers and each goes to one part:
+is an identity, whatever v and y are; complementary slackness says that every term would be 0 at an
+optimum of the LP. The terms are summed in rational numbers and each goes to one part:
 
     clock       r of the mode used − least r with the same pools and counts
     count       that − least r in the same pools, any count of devices
     placement   that − least r of the task; transfers beyond what each mode's pool cannot avoid, and the time they take
-    idle        y · slack of capacity rows: devices free while the programme would use them; makespan beyond its floor
+    idle        y · slack of capacity rows: devices free while the LP would use them; makespan beyond its floor
     waiting     y · slack of start and completion rows, r of starts and of lateness: later than predecessors,
                 transfers, heads and due dates ask for
     tariff      work in dear periods, and free devices in cheap ones
-    unused      caps, limits, budgets and deadlines that the programme would use up
-    relaxation  metrics above a combinatorial floor that the programme does not explain
-    proof       roundings: of duals, of rows outward, of whole ticks, and what the verifier forgives in seconds
+    unused      caps, limits, budgets and deadlines that the LP would use up
+    relaxation  metrics above a combinatorial floor that the LP does not explain
+    proof       roundings: of duals, of rows outward, of whole ticks, and the verifier's tolerance in seconds
 
-The first three telescope to r less the least r of the task and are never negative: each step is a minimum over more modes. Their
-order (clock, count, placement) is the order in which a decision is cheaply undone. A part is no saving one can have: the
-programme shares tasks among modes and starts, so that some of every part may be unavoidable. How much is proved to be so is the
-difference between the best bound known and B.
+The first three telescope to r less the least r of the task and are never negative: each step is a
+minimum over more modes. Their order (clock, count, placement) is the order of increasing effort to
+change a decision. A part is not an achievable saving: the LP shares tasks among modes and starts,
+so that some of every part may be unavoidable. How much is proved to be so is the difference between
+the best bound known and B.
 """
 
 from __future__ import annotations
@@ -44,9 +47,10 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 
 PARTS = ("clock", "count", "placement", "idle", "waiting", "tariff", "unused", "relaxation", "proof")
-# Decisions that cost less than this part of the objective are rounding.
+# Decisions that cost less than this part of the objective are within rounding.
 WORTH_NAMING = 1e-9
-# Rows by family: the part their slack goes to. What is in no list is an equation, or equals its terms up to rounding.
+# Rows by family: the part their slack belongs to. Families in no list are equations, or equal their
+# terms up to rounding.
 ROW_PART = {
     "capacity": "idle", "rest": "idle",
     "start": "waiting", "completion": "waiting",
@@ -57,7 +61,9 @@ ROW_PART = {
 
 @dataclass(frozen=True)
 class Decision:
-    """What one task costs above what the programme would pay for it, and the mode it would take; in units of the objective."""
+    """What one task costs above its cost in the LP, and the mode it would have there; in units of
+    the objective.
+    """
 
     task: int
     mode: int
@@ -74,7 +80,9 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """The exact parts of objective − bound; idle parts by pool too, and the decisions that cost most."""
+    """The exact parts of objective − bound, idle parts also by pool, and the decisions that cost
+    most.
+    """
 
     objective: float
     bound: float
@@ -93,7 +101,9 @@ class Anatomy:
 
     @property
     def parts(self) -> dict[str, float]:
-        """As floats whose ``math.fsum`` is the excess: the proof's part takes their rounding, then smaller parts."""
+        """The parts as floats whose ``math.fsum`` is the excess: the proof's part absorbs their
+        rounding, then smaller parts.
+        """
         out = {name: float(value) for name, value in self.exact.items()}
         smaller = sorted((name for name in out if name != "proof" and out[name] != 0), key=lambda name: -abs(out[name]))
         for name in ("proof", *smaller):
@@ -110,7 +120,7 @@ def anatomy(instance: Instance, schedule: Schedule, proof: FluidProof, top: int 
     objective = verify(instance, schedule).objectives[0]
     point = point_of(fluid, schedule)
     terms = excess(lp, proof.certificate, point)
-    split = _Split(fluid, lp, terms, point, schedule)
+    split = _ExcessSplit(fluid, lp, terms, point, schedule)
     split.modes()
     split.columns()
     split.rows()
@@ -122,8 +132,8 @@ def anatomy(instance: Instance, schedule: Schedule, proof: FluidProof, top: int 
     return Anatomy(objective, proof.bound.value, proof.bound.source, parts, split.idle_by_pool(), split.decisions(top, objective))
 
 
-class _Split:
-    """The terms of one schedule as they are given to the parts."""
+class _ExcessSplit:
+    """Assigns the terms of one schedule to the parts."""
 
     def __init__(self, fluid: Fluid, lp: LinearProgram, terms: Excess, point: Floats, schedule: Schedule) -> None:
         self.fluid, self.lp, self.terms, self.point, self.schedule = fluid, lp, terms, point, schedule
@@ -139,7 +149,7 @@ class _Split:
         self.steps: dict[str, Objects] = {}
 
     def modes(self) -> None:
-        """Re-pricing in steps: the same pools and counts, the same pools, any mode of the task."""
+        """Re-price in steps: the same pools and counts, the same pools, any mode of the task."""
         fluid, terms = self.fluid, self.terms
         reduced = terms.reduced[fluid.share]
         place, count = mode_classes(fluid.instance)
@@ -156,7 +166,9 @@ class _Split:
         self.parts["proof"] += terms.of(terms.column[fluid.share])
 
     def columns(self) -> None:
-        """What is not a share: starts, lateness, makespan, metrics, tariff slots and rest."""
+        """Assign the columns that are not shares: starts, lateness, makespan, metrics, tariff slots
+        and rest.
+        """
         fluid, terms = self.fluid, self.terms
         metrics = [column for name, column in fluid.metric.items() if name != "energy_j"]
         blocks = (
@@ -167,7 +179,8 @@ class _Split:
         for part, where in blocks:
             low = np.asarray([r >= 0 for r in terms.reduced[where].tolist()], dtype=bool)
             self.parts[part] += terms.of(terms.column[where[low]])
-            # A negative reduced cost is paid with an upper limit: a cheap period, a budget, a latest makespan.
+            # A negative reduced cost is charged at an upper limit: a cheap period, a budget, a
+            # latest makespan.
             self.parts[part if part == "tariff" else "unused"] += terms.of(terms.column[where[~low]])
         for block in (fluid.start, fluid.late):
             if len(block):
@@ -188,7 +201,9 @@ class _Split:
         np.add.at(self.waits, self.lp.of[here], waits)
 
     def _transfer_time(self) -> None:
-        """Of the slack of start rows, what data takes longer than it must is placement, not waiting."""
+        """Count the slack of start rows due to data that takes longer than it must as placement,
+        not waiting.
+        """
         here = np.flatnonzero((self.family == "start") & np.asarray([t != 0 for t in self.terms.dual.tolist()], dtype=bool))
         instance, fluid = self.fluid.instance, self.fluid
         edges, groups = instance.edges, fluid.groups
@@ -209,13 +224,15 @@ class _Split:
             self.waits[groups.group[target]] += float(waited)
 
     def _coefficient(self, row: int, column: int) -> float:
-        """Time in a start row: minus the coefficient of a share."""
+        """Return the time in a start row: minus the coefficient of a share."""
         first, last = self.lp.row_ptr[row : row + 2]
         at = int(first + np.searchsorted(self.lp.column[first:last], column))
         return -float(self.lp.value[at]) if at < last and self.lp.column[at] == column else 0.0
 
     def _transfer_energy(self) -> None:
-        """Slack of the energy and tariff rows, up to rounding: transfers beyond what is charged to the modes."""
+        """Assign slack of the energy and tariff rows, up to rounding: transfers beyond what the
+        modes are charged.
+        """
         instance, fluid = self.fluid.instance, self.fluid
         sender, sent_at, sent_j = transfers(instance, self.schedule)
         charged = float(fluid.sent_j[self.entry].sum()) + fluid.sent_least_j
@@ -233,7 +250,7 @@ class _Split:
                 self.parts["proof" if name == "energy_j" else "tariff"] -= sent
 
     def idle_by_pool(self) -> dict[str, float]:
-        """Idle parts of the capacity rows."""
+        """Return the idle parts of the capacity rows."""
         out: dict[str, Fraction] = {}
         for row in np.flatnonzero(self.family == "capacity").tolist():
             name = self.fluid.instance.pools.names[int(self.lp.of[row])]
@@ -241,7 +258,9 @@ class _Split:
         return {name: float(value) for name, value in out.items()}
 
     def decisions(self, top: int, objective: float) -> tuple[Decision, ...]:
-        """The tasks that cost most; what several alike tasks share is divided evenly among them."""
+        """Return the tasks that cost most; a cost shared by equal tasks is divided evenly among
+        them.
+        """
         fluid, terms = self.fluid, self.terms
         best = first_least(fluid.groups.of, terms.reduced[fluid.share])
         size = fluid.groups.size
@@ -263,7 +282,7 @@ class _Split:
 
 
 def mode_classes(instance: Instance) -> tuple[Ints, Ints]:
-    """Number of each mode's set of pools, and of its pools with their counts."""
+    """Return the number of each mode's set of pools, and of its pools with their counts."""
     modes = instance.modes
     places: dict[tuple[int, ...], int] = {}
     counts: dict[tuple[tuple[int, int], ...], int] = {}
@@ -277,7 +296,7 @@ def mode_classes(instance: Instance) -> tuple[Ints, Ints]:
 
 
 def least_by(key: Ints, values: Objects) -> Objects:
-    """For each entry the least value among those of its key."""
+    """Return for each entry the least value among those of its key."""
     if len(key) == 0:
         return values
     _, which = np.unique(key, return_inverse=True)
@@ -287,7 +306,7 @@ def least_by(key: Ints, values: Objects) -> Objects:
 
 
 def first_least(of: Ints, values: Objects) -> Ints:
-    """Per group the first entry with the least value."""
+    """Return per group the first entry with the least value."""
     least = least_by(of, values) == values
     entries = np.flatnonzero(least.astype(bool))
     out = np.zeros(int(of.max(initial=-1)) + 1, dtype=np.int64)

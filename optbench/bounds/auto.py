@@ -1,4 +1,4 @@
-"""Lower bounds by name: what ``optbench bound``, ``ob.bound`` and solvers ask for."""
+"""Lower bounds by method name: the entry point of ``optbench bound``, ``ob.bound`` and solvers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from optbench.model.result import Bound
 from optbench.model.timegrid import grid_up
 
 METHODS = {
-    "cheap": "the combinatorial bounds that take no search",
-    "auto": "combinatorial bounds, the fluid programme, and destructive bounds with what is left of the time",
+    "cheap": "the combinatorial bounds that need no search",
+    "auto": "combinatorial bounds, the fluid LP, and destructive bounds in the remaining time",
     "combinatorial": "critical paths, pool loads, cheapest choices, destructive bounds",
     "fluid": "the precedence-fluid linear programme, proved again in exact arithmetic",
     "stream": "the linear programme over arriving work, as a whole and slot by slot, proved again in exact arithmetic",
@@ -29,9 +29,11 @@ METHODS = {
 def lower_bounds(
     instance: Instance, method: str = "auto", time_limit_s: float = 10.0, upper: float = math.inf
 ) -> list[Bound]:
-    """Certified bounds on the first level of the objective, best first; empty when nothing finite can be said.
+    """Return certified bounds on the first level of the objective, best first; empty where no
+    finite bound is known.
 
-    ``upper``: the makespan of a known feasible schedule, in ticks; no makespan from it on is tried.
+    ``upper`` is the makespan of a known feasible schedule, in ticks; no makespan from it on is
+    tried.
     """
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, METHODS)
@@ -41,7 +43,7 @@ def lower_bounds(
 
 
 def _found(instance: Instance, method: str, time_limit_s: float, upper: float) -> list[Bound]:
-    """The bounds of a method, in any order."""
+    """Return the bounds of a method, in any order."""
     if method == "cheap":
         return combinatorial_bounds(instance)
     began = time.perf_counter()
@@ -60,7 +62,7 @@ def _found(instance: Instance, method: str, time_limit_s: float, upper: float) -
 
 
 def bound_kernels(instance: Instance, method: str = "auto") -> frozenset[str]:
-    """What of the kernel table bounding this instance runs, on any level of its objective."""
+    """Return the kernels for bounding this instance, on any level of its objective."""
     levels = range(instance.objective.num_levels)
     if not is_deducible(instance) or _is_alone(instance, method):
         return frozenset()
@@ -69,7 +71,7 @@ def bound_kernels(instance: Instance, method: str = "auto") -> frozenset[str]:
 
 
 def _is_alone(instance: Instance, method: str) -> bool:
-    """Whether the stream's linear programme is all that there is."""
+    """Whether the stream LP is the only available bound."""
     large = instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive)
     return large or method == "stream"
 
@@ -77,14 +79,17 @@ def _is_alone(instance: Instance, method: str) -> bool:
 def _deduces(instance: Instance, method: str) -> bool:
     """Whether destructive bounds are worth their time.
 
-    In a mixed objective the fluid programme, which trades metrics against each other, says more than a longer makespan.
+    In a mixed objective the fluid LP, which trades metrics against each other, is stronger than a
+    longer makespan.
     """
     only_makespan = {metric for metric, _ in instance.objective.levels[0]} <= set(MAKESPANS)
     return method == "combinatorial" or (method == "auto" and only_makespan)
 
 
 def makespan_of(instance: Instance, value: float) -> float:
-    """The makespan that a bound on the objective stands for, where the objective is nothing else; otherwise 0."""
+    """Return the makespan that a bound on the objective implies, if the objective is the makespan
+    alone; otherwise 0.
+    """
     level = instance.objective.levels[0]
     if len(level) != 1 or level[0][0] not in MAKESPANS:
         return 0.0

@@ -1,4 +1,5 @@
-"""Why a schedule costs what it costs: the anatomy of its gap, and what one more of each resource would be worth."""
+"""Explain the cost of a schedule: the anatomy of its gap, and the marginal value of each resource.
+"""
 
 from __future__ import annotations
 
@@ -17,26 +18,27 @@ from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 
-# Shares of the time for the programme itself, and for that of the energy alone.
+# Shares of the time for the LP itself, and for that of the energy alone.
 MAIN_SHARE, ENERGY_SHARE = 0.6, 0.5
 PART_WORDS = {
-    "clock": "higher or lower clocks than pay",
-    "count": "more or fewer devices per task than pay",
-    "placement": "dearer pools, and transfers that need not be",
-    "idle": "devices at rest that could work",
-    "waiting": "starts and ends later than predecessors, data and due dates ask for",
+    "clock": "clocks higher or lower than optimal",
+    "count": "more or fewer devices per task than optimal",
+    "placement": "dearer pools, and avoidable transfers",
+    "idle": "idle devices that could work",
+    "waiting": "starts and ends later than predecessors, data and due dates require",
     "tariff": "work in dear periods, rest in cheap ones",
-    "unused": "caps, limits and deadlines not used up",
-    "relaxation": "metrics above a floor that the programme does not explain",
+    "unused": "caps, limits and deadlines that are not fully used",
+    "relaxation": "metrics above a floor that the LP does not explain",
     "proof": "rounding in the proof",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The anatomy of the objective's first level, that of the energy where the objective mixes it with more, and prices.
+    """The anatomy of the objective's first level, that of the energy where the objective mixes it
+    with other metrics, and prices.
 
-    ``unavoidable`` is how much of the excess the best bound known proves to be in every schedule.
+    ``unavoidable`` is the part of the excess that every schedule has, by the best known bound.
     """
 
     instance: Instance
@@ -63,7 +65,9 @@ class Explanation:
         }
 
     def saves_at_most(self, value: MarginalValue) -> float:
-        """What a schedule with one unit more can be better than this one; below 0 each of them is worse."""
+        """Return how much better than this schedule one with one more unit can be; if negative,
+        each of them is worse.
+        """
         return self.objective.objective - value.floor
 
 
@@ -77,13 +81,15 @@ def explain(
 ) -> Explanation:
     """Explain a feasible schedule: ``ob.explain(instance, result.schedule).objective.parts``.
 
-    The first level of the objective is split, or one ``metric`` alone (``energy_j``: joules). ``best_bound`` is the best bound
-    known of it, from a solver say: what it proves beyond the fluid bound is unavoidable.
+    The first level of the objective is split, or one ``metric`` alone (``energy_j``: joules).
+    ``best_bound`` is the best known bound on it, for example from a solver: what it proves beyond
+    the fluid bound is unavoidable.
     """
     began = time.perf_counter()
     if instance.is_open:
         raise UnsupportedError(
-            f"{instance.name!r} may leave work undone, so that no bound on a sum explains it; drain it (geo_dc:drain=yes), or "
+            f"{instance.name!r} may leave work undone, so that no bound on a sum explains it; "
+            "require all work completed (geo_dc:drain=yes), or "
             "compare gap_offered and gap_own of its metrics"
         )
     verdict = verify(instance, schedule)
@@ -97,7 +103,7 @@ def explain(
     proof = fluid_bound(level, MAIN_SHARE * time_limit_s)
     if proof is None:
         why = "it is preemptive" if instance.preemptive else f"nothing was proved in {time_limit_s:g} s"
-        raise UnsupportedError(f"{instance.name!r} has no fluid bound to explain its gap by: {why}")
+        raise UnsupportedError(f"{instance.name!r} has no fluid bound to explain its gap: {why}")
     found = of_original(anatomy(level, schedule, proof), value)
     metrics = level.objective.metrics
     energy = None
@@ -110,14 +116,16 @@ def explain(
 
 
 def of_original(found: Anatomy, objective: float) -> Anatomy:
-    """The anatomy of a merged instance's schedule as that of the original: transfers among alike pools are placement."""
+    """Convert the anatomy of a merged instance's schedule to that of the original: transfers among
+    alike pools are placement.
+    """
     more = Fraction(objective) - Fraction(found.objective)
     exact = {**found.exact, "placement": found.exact["placement"] + more}
     return replace(found, objective=objective, exact=exact)
 
 
 def _energy(instance: Instance, schedule: Schedule, time_limit_s: float, main: FluidProof) -> Anatomy | None:
-    """The energy alone, in joules, where there is time for its programme."""
+    """Return the anatomy of the energy alone, in joules, where there is time for its LP."""
     if time_limit_s < sum(main.timings_s.values()):
         return None
     alone = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
@@ -126,7 +134,7 @@ def _energy(instance: Instance, schedule: Schedule, time_limit_s: float, main: F
 
 
 def mode_words(instance: Instance, mode: int) -> str:
-    """``2 × a100, clock 60 %``."""
+    """Describe a mode: ``2 × a100, clock 60 %``."""
     modes = instance.modes
     needs = range(int(modes.req_ptr[mode]), int(modes.req_ptr[mode + 1]))
     where = " + ".join(f"{modes.req_count[r]} × {instance.pools.names[modes.req_pool[r]]}" for r in needs) or "no device"

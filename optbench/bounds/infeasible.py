@@ -42,13 +42,13 @@ from optbench.model.windows import latest_ends
 
 
 def certify_infeasible(instance: Instance, time_limit_s: float = 10.0) -> Infeasibility | None:
-    """A certified proof that no schedule exists; None where none was found."""
+    """Return a certified proof that no schedule exists; None where none was found."""
     found = refutation(instance)
     return found if found is not None else farkas(instance, time_limit_s)
 
 
 def refutation(instance: Instance) -> Infeasibility | None:
-    """The combinatorial arguments, computed from the instance."""
+    """Return a proof by the combinatorial arguments, computed from the instance."""
     if instance.num_tasks == 0 or instance.is_open or instance.preemptive:
         return None
     relaxation = relax(merge_pools(instance).instance)
@@ -60,7 +60,7 @@ def refutation(instance: Instance) -> Infeasibility | None:
 
 
 def _contradictions(relaxation: Relaxation) -> Iterator[tuple[str, str]]:
-    """(source, argument) of everything that no schedule can keep."""
+    """Yield (source, argument) of every requirement that no schedule can meet."""
     instance, w = relaxation.instance, relaxation.windows
     unreachable = np.flatnonzero(~np.isfinite(w.head + w.shortest + w.tail))
     if len(unreachable):
@@ -86,9 +86,9 @@ def _contradictions(relaxation: Relaxation) -> Iterator[tuple[str, str]]:
 
 
 def _overloads(relaxation: Relaxation, latest: Floats) -> Iterator[tuple[str, str]]:
-    """Pools whose tasks cannot all end by their latest ends: the bounds on the makespan with the
-    time from a task's latest end
-    to the last one as its tail."""
+    """Find pools whose tasks cannot all end by their latest ends: the makespan bounds, with the
+    time from a task's latest end to the last one as its tail.
+    """
     for pools in relaxation.sets:
         due = latest[pools.task]
         some = np.isfinite(due)
@@ -104,8 +104,8 @@ def _overloads(relaxation: Relaxation, latest: Floats) -> Iterator[tuple[str, st
 
 
 def farkas(instance: Instance, time_limit_s: float) -> Infeasibility | None:
-    """Duals that prove the rows of the fluid LP to contradict each other; None where there are
-    none, or too many rows.
+    """Return duals that prove that the rows of the fluid LP contradict each other; None where there
+    are none, or too many rows.
     """
     merged = merge_pools(instance).instance
     if not is_bounded(merged) or len(merged.pairs.task) > LARGE:
@@ -116,7 +116,7 @@ def farkas(instance: Instance, time_limit_s: float) -> Infeasibility | None:
 
 
 def recheck_farkas(instance: Instance, data: Mapping[str, Any]) -> Infeasibility | None:
-    """What the duals of a certificate prove of this instance, its LP compiled afresh."""
+    """Return what the duals of a certificate prove for this instance, with its LP built again."""
     merged = merge_pools(instance).instance
     if not is_bounded(merged):
         return None
@@ -141,8 +141,8 @@ def _without_costs(instance: Instance) -> LinearProgram:
 
 
 def _violations(lp: LinearProgram) -> LinearProgram:
-    """The LP of the least violation: every row may miss its right-hand side, for a price of 1 per
-    largest entry of the row.
+    """Return the LP of the least violation: every row may miss its right-hand side, at a price of 1
+    per largest entry of the row.
     """
     rows, columns = np.arange(lp.num_rows), lp.num_columns
     largest = np.ones(lp.num_rows)

@@ -1,8 +1,8 @@
-"""The one place that says ``exact-lp`` or ``combinatorial``: a certificate is proved again from the
-instance.
+"""Prove certificates from the instance; only this module gives the labels ``exact-lp`` and
+``combinatorial``.
 
-What a certificate proves does not depend on who made it. A proof that this process has made already
-is not repeated: its outcome is remembered under a hash of instance, objective and certificate.
+What a certificate proves does not depend on its origin. A proof that this process has already made
+is not repeated: its outcome is stored under a hash of instance, objective and certificate.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Infeasibility
 
-# A destructive bound is refuted again for this long.
+# Seconds within which a destructive bound is refuted again.
 RECHECK_S = 60.0
 MOST_REMEMBERED = 2048
-# (task, mode) pairs of which the fluid LP is built and checked within about two seconds.
+# Number of (task, mode) pairs whose fluid LP is built and checked within about two seconds.
 MOST_PAIRS = 100_000
 
 
 @dataclass
 class Proofs:
-    """Outcomes of proofs, the latest ones; safe between threads."""
+    """Outcomes of the latest proofs; thread-safe."""
 
     known: OrderedDict[str, Bound | Infeasibility] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -64,38 +64,39 @@ _PROOFS = Proofs()
 def prove(
     instance: Instance, certificate: str, *, costly: bool = True, again: bool = False
 ) -> Bound:
-    """The bound that a certificate proves on the first level of the objective; CertificateError
-    says why it proves none.
+    """Return the bound that a certificate proves on the first level of the objective; otherwise
+    raise CertificateError with the reason.
 
-    Without ``costly``, what may take more than a few seconds is refused: certificates come from
-    anywhere. With ``again`` the proof is repeated even if this process has made it before.
+    Without ``costly``, a proof that may take more than a few seconds is refused, because
+    certificates may come from untrusted sources. With ``again`` the proof is repeated even if this
+    process has made it before.
     """
     found = _outcome(instance, certificate, costly, again)
     if not isinstance(found, Bound):
-        raise CertificateError("the certificate is one of infeasibility; it proves no bound")
+        raise CertificateError("the certificate is of infeasibility; it proves no bound")
     return found
 
 
 def prove_infeasible(instance: Instance, certificate: str) -> Infeasibility:
-    """The proof that no schedule exists, repeated; CertificateError says why the certificate is
-    none.
+    """Repeat the proof that no schedule exists; raise CertificateError with the reason if the
+    certificate proves nothing.
     """
     found = _outcome(instance, certificate, costly=False)
     if not isinstance(found, Infeasibility):
-        raise CertificateError("the certificate is one of a bound; it proves no infeasibility")
+        raise CertificateError("the certificate is of a bound; it does not prove infeasibility")
     return found
 
 
 def remember(instance: Instance, bounds: Iterable[Bound]) -> None:
-    """Take note of what the core has just proved of this instance."""
+    """Store what the core has just proved for this instance."""
     for bound in bounds:
         if bound.certificate is not None:
             _PROOFS.put(_key(instance, bound.certificate), replace(bound, level=0))
 
 
 def labelled(instance: Instance, bound: Bound, *, costly: bool = True) -> Bound:
-    """A bound under the label that it deserves: what its certificate proves of this instance, or
-    ``solver``.
+    """Return a bound with the label that it deserves: what its certificate proves for this
+    instance, or ``solver``.
     """
     plain = replace(bound, proof="solver", certificate=None)
     if bound.proof == "solver" or bound.certificate is None:
@@ -104,7 +105,7 @@ def labelled(instance: Instance, bound: Bound, *, costly: bool = True) -> Bound:
         proven = prove(instance, bound.certificate, costly=costly)
     except CertificateError:
         return plain
-    value = max(proven.value, 0.0)  # as a run takes it: no objective is negative
+    value = max(proven.value, 0.0)  # as in a run: no objective is negative
     return replace(proven, value=value, level=bound.level) if value >= bound.value else plain
 
 
@@ -115,7 +116,7 @@ def _outcome(
     if not costly:
         _refuse_costly(
             instance, data
-        )  # whether it is known or not: a label must not depend on what came before
+        )  # known proofs too: a label must not depend on earlier calls
     key = _key(instance, certificate)
     known = None if again else _PROOFS.get(key)
     if known is not None:
@@ -128,10 +129,10 @@ def _outcome(
         OptbenchError,
         ArithmeticError,
         ValueError,
-    ) as error:  # foreign numbers that no relaxation takes
+    ) as error:  # untrusted numbers that no relaxation accepts
         raise CertificateError(f"the certificate does not fit this instance ({error})") from error
     if found is None:
-        raise CertificateError("the certificate proves nothing of this instance")
+        raise CertificateError("the certificate proves nothing for this instance")
     _PROOFS.put(key, found)
     return found
 
@@ -151,7 +152,7 @@ def _refuse_costly(instance: Instance, data: Mapping[str, Any]) -> None:
         and slot_s is not None
         and (instance.stream is None or slot_s != usual_slot_s(instance))
     ):
-        raise CertificateError("the slots are not those that the core takes")
+        raise CertificateError("the slots are not those that the core uses")
 
 
 def _proved(instance: Instance, data: Mapping[str, Any]) -> Bound | Infeasibility | None:
@@ -176,7 +177,7 @@ def _proved(instance: Instance, data: Mapping[str, Any]) -> Bound | Infeasibilit
 
 
 def num_pairs(instance: Instance) -> int:
-    """About how many (task, mode) pairs there are: no more than these, and none is built."""
+    """Return an upper estimate of the number of (task, mode) pairs, without building any."""
     return int(np.diff(instance.modes.kind_ptr)[instance.tasks.kind].sum())
 
 

@@ -16,7 +16,7 @@ from optbench import __version__
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import emit, emit_json
 from optbench.cli.terminal.parser import Parser, UsageError, add_json
-from optbench.compiling.compile_meter import announcing, say_nothing, to_stderr
+from optbench.compiling.compile_meter import announcing, no_announcement, to_stderr
 from optbench.errors import ContradictionError, OptbenchError
 from optbench.workspace import activate
 
@@ -112,7 +112,7 @@ def run(words: Sequence[str]) -> int:
     if args.verb is None:
         parser.error("which verb?")
     activate()
-    with announcing(say_nothing if getattr(args, "quiet", False) else to_stderr):
+    with announcing(no_announcement if getattr(args, "quiet", False) else to_stderr):
         code: int = VERBS[args.verb].module.run(args)
     return code
 

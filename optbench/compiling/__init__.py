@@ -1,1 +1,3 @@
-"""Compilation of kernels: decorators, the cache folder, the table of kernels to warm up and the clock of compiling."""
+"""Compilation of kernels: decorators, the cache folder, the table of kernels to warm up and the
+clock of compiling.
+"""

@@ -1,6 +1,8 @@
-"""Seconds that this process has spent compiling, and who is told when compiling begins and ends; numba is not imported here.
+"""Measure the seconds that this process spends compiling, and announce when compiling begins and
+ends. numba is not imported here.
 
-Compiling is never charged to a budget: ``kernel_table.prepare`` does it before a clock starts, and what it took is shown.
+Compiling is never charged to a budget: ``kernel_table.prepare`` runs before a clock starts, and its
+time is shown.
 """
 
 from __future__ import annotations
@@ -18,19 +20,19 @@ _depth = threading.local()
 
 
 def to_stderr(words: str) -> None:
-    """One line of progress."""
+    """Print one line of progress."""
     try:
         sys.stderr.write(f"optbench: {words}\n")
         sys.stderr.flush()
-    except (BrokenPipeError, ValueError):  # nobody reads it any more
+    except (BrokenPipeError, ValueError):  # standard error is closed
         return
 
 
-def say_nothing(words: str) -> None:
-    """For those who asked for quiet."""
+def no_announcement(words: str) -> None:
+    """No-op announcement."""
 
 
-_told: Announce = to_stderr
+_announcer: Announce = to_stderr
 
 
 def compiled_s() -> float:
@@ -40,22 +42,24 @@ def compiled_s() -> float:
 
 @contextmanager
 def announcing(announce: Announce) -> Iterator[None]:
-    """What is compiled meanwhile, in whatever thread, is told to ``announce``."""
-    global _told
-    before, _told = _told, announce
+    """Pass announcements of compiling in any thread to ``announce`` meanwhile."""
+    global _announcer
+    before, _announcer = _announcer, announce
     try:
         yield
     finally:
-        _told = before
+        _announcer = before
 
 
 def announce(words: str) -> None:
-    _told(words)
+    _announcer(words)
 
 
 @contextmanager
 def metered(what: str | None) -> Iterator[None]:
-    """Count the time; the outermost of nested uses alone, which says ``what`` is compiled where that is given."""
+    """Measure the time of the outermost of nested uses, and announce that ``what`` is compiled if
+    it is given.
+    """
     global _total_s
     level = getattr(_depth, "level", 0)
     _depth.level = level + 1

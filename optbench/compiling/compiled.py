@@ -1,12 +1,14 @@
 """``njit`` with a cache that several processes may fill: import it from here, never from numba.
 
-numba names the inner functions of its library (those of sort and argsort, say) by a number counted from 1 in each process,
-and two processes that compile different code can give one name to two of them. A third process that loads both from the
-cache links whichever comes first into both: argsort then sorts by the wrong comparison, silently, or reads out of bounds.
-Counting from a random number makes the names unique; tests/compiling/test_compiled.py shows both sides.
+numba names the inner functions of its library (those of sort and argsort, for example) by a number
+counted from 1 in each process, so that two processes that compile different code can give one name
+to two functions. A third process that loads both from the cache links whichever comes first into
+both: argsort then sorts by the wrong comparison, silently, or reads out of bounds. Counting from a
+random number makes the names unique; tests/compiling/test_compiled.py shows both cases.
 
-numba's cache also looks at a function's own file only, so that a change in a function it calls, elsewhere, leaves old code in
-use. Here a function is as old as its folder and optbench's compiled code. Where the code is kept is said in ``kernel_cache``.
+numba's cache also checks a function's own file only, so that a change in a function of another file
+leaves old code in use. Here the cache depends on the function's folder and on optbench's compiled
+code. ``kernel_cache`` describes where the code is stored.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ __all__ = ["inner", "is_compiled", "njit", "write_caches_beneath"]
 
 
 PACKAGE = Path(__file__).parents[1]
-# What compiled code anywhere may call, or take constants from.
+# Packages whose functions and constants compiled code may use.
 SHARED = (
     *(PACKAGE / "sim" / "kernel", PACKAGE / "sim" / "kernel" / "sites", PACKAGE / "sim" / "primal"),
     *(PACKAGE / "model" / "objective.py", PACKAGE / "units.py", Path(__file__), Path(__file__).with_name("inner_code.py")),
@@ -42,12 +44,14 @@ SHARED = (
 UNLITERAL: Any = types.unliteral
 NORMALIZED: Any = sigutils.normalize_signature
 # Tables of pointers, as annotations name them: of ``kernel`` and of lp_guided's search.
-TABLES = ("Plant", "State", "Rule", "Search", "Steering", "Routes", "SiteView", "Plans", "Lookup", "Desk", "View")
+TABLES = ("Plant", "State", "Rule", "Search", "Steering", "Routes", "SiteView", "Plans", "Lookup", "DecisionTable", "View")
 WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def njit(*, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
-    """``numba.njit`` with a cache that notices changes in the folder of the function, and in optbench's own compiled code."""
+    """Decorate like ``numba.njit``, with a cache that depends on the folder of the function and on
+    optbench's compiled code.
+    """
 
     def decorate(function: Any) -> Any:
         dispatcher = numba.njit(**{**_unwrapped(function), **options})(function)
@@ -59,18 +63,24 @@ def njit(*, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
 
 
 def inner(**options: Any) -> Callable[[Any], Any]:
-    """``njit`` for what only compiled code calls: without wrappers for Python, which are a quarter of compiling."""
+    """Decorate a function that only compiled code calls, without wrappers for Python, which take a
+    quarter of the compile time.
+    """
     return njit(**WITHOUT_WRAPPERS, **options)
 
 
 def _unwrapped(function: Any) -> dict[str, Any]:
-    """No wrappers for what takes tables of pointers, which only compiled code has."""
+    """Return options without wrappers for functions of tables of pointers, which only compiled code
+    has.
+    """
     first = next(iter(function.__annotations__.values()), None)
     return WITHOUT_WRAPPERS if first in TABLES else {}
 
 
 def _metered(dispatcher: Any) -> Any:
-    """Compiling is timed and, of optbench's own code, announced; constant arguments are no reason to compile again."""
+    """Measure compiling and announce it for optbench's own code; constant arguments do not cause
+    compiling again.
+    """
     compile_anew, own = dispatcher.compile, Path(dispatcher.py_func.__code__.co_filename).is_relative_to(PACKAGE)
     is_inner = bool(dispatcher.targetoptions.get("no_cpython_wrapper"))
     takes_tables = bool(_unwrapped(dispatcher.py_func))
@@ -95,16 +105,16 @@ def _metered(dispatcher: Any) -> Any:
 
 @remembered
 def stamp_of(folder: Path) -> str:
-    """Of the source that a function of this folder is compiled from."""
+    """Return a hash of the source from which a function of this folder is compiled."""
     parts = [source_hash(each) for each in (folder, *SHARED)]
-    # Two workspaces may have the same file here and call different ones elsewhere.
+    # Two workspaces may have the same file here with different callees elsewhere.
     parts.append("" if folder.is_relative_to(PACKAGE) else str(folder))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 @remembered
 def source_hash(place: Path) -> str:
-    """Hash of a Python file, or of those of a folder."""
+    """Return the hash of a Python file, or of those of a folder."""
     digest = hashlib.sha256()
     for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
         digest.update(path.read_bytes())
@@ -112,10 +122,10 @@ def source_hash(place: Path) -> str:
 
 
 def write_caches_beneath(folder: Path) -> None:
-    """From now on this process only reads numba's caches where they are, and writes, and reads too, beneath ``folder``.
+    """From now on, only read numba's caches in their places, and read and write beneath ``folder``.
 
-    For processes that must not write beside the source. Without this numba would not look there at all, and one that
-    compiles a new signature would fail.
+    This is for processes that must not write beside the source. Without it numba would not read
+    those caches at all, and a process that compiles a new signature would fail.
     """
     CodeFiles.extra = folder
     index: Any = caching.IndexDataCacheFile
@@ -143,7 +153,9 @@ def write_caches_beneath(folder: Path) -> None:
 
 
 def _require_permission(locator: Any) -> None:
-    """What numba asks by writing a file there: whether the folder, or where it would be, is this user's to write."""
+    """Check whether the user may write the folder, or where it would be created. numba checks this
+    by writing a file.
+    """
     path = locator.get_cache_path()
     while not os.path.exists(path):
         path = os.path.dirname(path)
@@ -152,12 +164,12 @@ def _require_permission(locator: Any) -> None:
 
 
 def count_from_anywhere() -> None:
-    """Begin numba's numbering at a number that no other process is near."""
+    """Start numba's numbering at a random number."""
     FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
 
 
 def is_compiled(function: Any, signature: Any) -> bool:
-    """Whether a function is loaded, or lies in the cache, compiled for this signature from this very source."""
+    """Whether a function is loaded or cached for this signature and the current source."""
     if signature in function.overloads:
         return True
     kept = function._cache
@@ -165,5 +177,5 @@ def is_compiled(function: Any, signature: Any) -> bool:
 
 
 count_from_anywhere()
-# A forked child would go on counting like its siblings.
+# A forked child would otherwise use the same numbers as its siblings.
 os.register_at_fork(after_in_child=count_from_anywhere)

@@ -1,11 +1,14 @@
-"""Code that only other compiled code calls is optimised once, inside of what calls it, and not translated by itself.
+"""Optimise code that only compiled code calls once, inside its caller, and do not translate it
+separately.
 
-numba links each function with all that it calls, optimises the whole fully and makes machine code of it. Of functions that call
-each other thirty deep nearly all of that is thrown away: a caller has a copy of its own. Here the library of an inner function
-stays LLVM code; the function that Python calls is optimised fully, as before, with all that it calls in it.
+numba links each function with everything that it calls, optimises the whole fully and makes machine
+code of it. Of functions nested thirty deep nearly all of that is discarded, because a caller has
+its own copy. Here the library of an inner function stays LLVM code; the function that Python calls
+is optimised fully, as before, with its callees.
 
-What works on tables of pointers is optimised only a little before it is linked, which halves the time of compiling and makes
-the event kernel 5 to 15 % faster. Loops over arrays are optimised fully first: without, the genetic search took a third longer.
+Functions of tables of pointers are optimised only lightly before linking, which halves the compile
+time and makes the event kernel 5 to 15 % faster. Loops over arrays are optimised fully first:
+without that the genetic search took a third longer.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ _making = threading.local()
 
 @contextmanager
 def making_inner_code(lightly: bool) -> Iterator[None]:
-    """Libraries that this thread makes meanwhile are linked into others only; ``lightly`` optimised until then."""
+    """Libraries that this thread makes meanwhile are only linked into others; with ``lightly`` they
+    are optimised little before.
+    """
     before = _kind()
     _making.kind = LIGHT if lightly else FULL
     try:
@@ -41,7 +46,9 @@ def _kind() -> str:
 
 
 def set_environments(compiled: Any) -> None:
-    """What numba does for each function that has machine code: for those that are part of this one only here."""
+    """Set environments, as numba does for each function with machine code, for those that are
+    linked into this one.
+    """
     for environment in compiled._find_referenced_environments():
         compiled.library.codegen.set_env(environment.env_name, environment)
 

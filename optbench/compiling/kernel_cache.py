@@ -1,13 +1,16 @@
-"""Compiled code on disk: in the user's cache folder, one file per function, signature and state of the source.
+"""Compiled code on disk: in the user's cache folder, one file per function, signature and state of
+the source.
 
-numba keeps an index and numbered files per function, beside the source. Two processes that add different signatures at the same
-time can leave an index that names the other's file, and an installation that cannot be written has no place for either. Here
-the name of a file says what is in it, it appears whole or not at all, and nothing is written elsewhere:
+numba keeps an index and numbered files per function, beside the source. Two processes that add
+different signatures at the same time can leave an index that names the other's file, and an
+installation that cannot be written has no place for either. Here the name of a file says what is in
+it, it appears whole or not at all, and nothing is written elsewhere:
 
     FOLDER/kernels/PLATFORM/SOURCE/function-signature.nbc
 
-FOLDER is $OPTBENCH_CACHE, else the platform's cache folder for optbench; PLATFORM a digest of the versions of Python, numba,
-llvmlite and numpy, and of the CPU; SOURCE a digest of the source that the function is compiled from.
+FOLDER is $OPTBENCH_CACHE, else the platform's cache folder for optbench; PLATFORM a digest of the
+versions of Python, numba, llvmlite and numpy, and of the CPU; SOURCE a digest of the source that
+the function is compiled from.
 """
 
 from __future__ import annotations
@@ -39,12 +42,13 @@ DUMPS: Any = serialize.dumps
 CPU_FEATURES: Any = codegen.get_host_cpu_features
 VARIABLE = "OPTBENCH_CACHE"
 SUFFIX = ".nbc"
-# A state of the source that no process has used for so long is removed when another one is compiled.
+# A version of the source that no process has used for this long is removed when another one is
+# compiled.
 UNUSED_S = 90 * DAY_S
 
 
 def cache_root() -> Path:
-    """The folder for everything that optbench can make again."""
+    """Return the folder for everything that optbench can produce again."""
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser().absolute()
@@ -56,7 +60,7 @@ def cache_root() -> Path:
 
 
 def kernels_folder() -> Path:
-    """Where compiled code lies; numba's own variable is heeded where ours is not set."""
+    """Return the folder of compiled code; numba's own variable is used if ours is not set."""
     numbas = CONFIG.CACHE_DIR
     root = Path(numbas) / "optbench" if numbas and VARIABLE not in os.environ else cache_root()
     return root / "kernels" / platform_digest()
@@ -64,7 +68,7 @@ def kernels_folder() -> Path:
 
 @remembered
 def platform_digest() -> str:
-    """Of what machine code depends on beside its source."""
+    """Return a digest of what machine code depends on beside its source."""
     versions = (platform.python_implementation(), sys.version_info[:2], numba.__version__, llvmlite.__version__, np.__version__)
     machine = (sys.platform, platform.machine(), binding.get_host_cpu_name(), CPU_FEATURES())
     options = (CONFIG.OPT, CONFIG.BOUNDSCHECK, CONFIG.DEBUGINFO_DEFAULT)
@@ -72,7 +76,9 @@ def platform_digest() -> str:
 
 
 class CodeFiles:
-    """The files of one function. Those beneath ``extra``, where that is set, are read too, and alone written."""
+    """The files of one function. If ``extra`` is set, files beneath it are read too, and only there
+    are files written.
+    """
 
     extra: Path | None = None
 
@@ -96,7 +102,7 @@ class CodeFiles:
         return any(self.file(key, root).is_file() for root in self._places())
 
     def save(self, key: Any, data: Any) -> None:
-        """Whole or not at all; where nothing can be written, the next process compiles again."""
+        """Write a file atomically; where it cannot be written, the next process compiles again."""
         with contextlib.suppress(OSError):
             write_whole(self.file(key, self._places()[-1]), DUMPS(data))
 
@@ -108,7 +114,7 @@ class KernelCache(caching.FunctionCache):
     """numba's cache of a function, with our files in place of its own."""
 
     def __init__(self, function: Any, stamp: str) -> None:
-        # The super class looks for a folder that it can write to; nothing of it is used but how a result is made storable.
+        # The super class looks for a writable folder; only its conversion of a result is used.
         self._name, self._py_func = repr(function), function
         self._impl = _Storable(function)
         name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
@@ -128,14 +134,14 @@ class KernelCache(caching.FunctionCache):
             self.files.save(self.key(sig), self._impl.reduce(data))
 
     def key(self, sig: Any) -> Any:
-        """Of one signature; the byte code also tells closures of one function apart."""
+        """Return the key of one signature; the byte code distinguishes closures of one function."""
         cells = tuple(cell.cell_contents for cell in self._py_func.__closure__ or ())
         closed = hashlib.sha256(DUMPS(cells)).hexdigest() if cells else ""
         return str(sig), hashlib.sha256(self._py_func.__code__.co_code).hexdigest(), closed
 
 
 class _Storable(caching.CompileResultCacheImpl):
-    """How a result becomes bytes; where they go is not its business."""
+    """Converts a result to bytes."""
 
     def __init__(self, function: Any) -> None:
         self._locator = _Place(function)
@@ -143,21 +149,21 @@ class _Storable(caching.CompileResultCacheImpl):
 
 
 class _Place:
-    """What numba's warning about code that cannot be stored names."""
+    """The location that numba names in its warning about code that cannot be stored."""
 
     def __init__(self, function: Any) -> None:
         self._py_file = function.__code__.co_filename
 
 
 def _mark_as_used(folder: Path) -> None:
-    """Once a day is enough."""
+    """Touch the folder, at most once a day."""
     with contextlib.suppress(OSError):
         if time.time() - folder.stat().st_mtime > DAY_S:
             os.utime(folder)
 
 
 def remove_unused() -> None:
-    """States of the source, and platforms, that nobody has used for a long time."""
+    """Remove versions of the source and platforms that were not used for a long time."""
     with contextlib.suppress(OSError):
         for place in kernels_folder().parent.glob("*/*"):
             with contextlib.suppress(OSError):

@@ -1,7 +1,9 @@
-"""Every function that Python calls and numba compiles, with its one signature: what a solver, policy or bound needs, by name.
+"""Table of the compiled functions that Python calls, each with its one signature; solvers, policies
+and bounds name what they need.
 
-``prepare`` loads what is named, and compiles what no process of this user has compiled before. It is called before a clock
-starts: by ``solve``, ``simulate``, ``bound``, ``pareto``, ``train``, the audit, and the process from which a study's cells fork.
+``prepare`` loads what is named and compiles what is not cached. It runs before a clock starts: in
+``solve``, ``simulate``, ``bound``, ``pareto``, ``train``, the audit, and the process from which a
+study's cells are forked.
 """
 
 from __future__ import annotations
@@ -16,21 +18,22 @@ from functools import cache as remembered
 from pathlib import Path
 from typing import Any
 
-from optbench.compiling.compile_meter import announce, announcing, compiled_s, metered, say_nothing
+from optbench.compiling.compile_meter import announce, announcing, compiled_s, metered, no_announcement
 from optbench.errors import UnknownNameError
 
-# How long a process waits for another that compiles, and between two looks at its lock.
+# Seconds that a process waits for another that compiles, and between two checks of its lock.
 MOST_WAITING_S, LOOK_S = 180.0, 0.1
-# Threads of one process.
+# A lock for the threads of one process.
 _LOCK = threading.Lock()
-# Tables of pointers cross from Python as rows of addresses; tables of many environments as a matrix.
+# Tables of pointers are passed from Python as rows of addresses; tables of many environments as a
+# matrix.
 ROW, ROWS, FLAGS = "int64[::1]", "int64[:,::1]", "boolean[::1]"
 FLOATS, SINGLES = "float64[::1]", "float32[::1]"
 
 
 @dataclass(frozen=True)
 class CompiledEntry:
-    """One function, where it is and what it takes; it is imported when it is needed."""
+    """One function, its module and its argument types; it is imported when it is needed."""
 
     module: str
     name: str
@@ -45,7 +48,7 @@ class CompiledEntry:
         return _types(self.arguments)
 
     def is_compiled(self) -> bool:
-        """Whether it is loaded, or lies in the cache."""
+        """Whether it is loaded or cached."""
         from optbench.compiling.compiled import is_compiled
 
         return is_compiled(self.function, self.signature)
@@ -56,7 +59,9 @@ class CompiledEntry:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What is compiled together; ``users`` are the modules that call it, by which a plug-in that declares nothing is known."""
+    """Functions that are compiled together; ``users`` are the modules that call them, by which the
+    kernels of an undeclared plug-in are found.
+    """
 
     what: str
     entries: tuple[CompiledEntry, ...]
@@ -86,8 +91,8 @@ KERNELS = {
     "decisions": Kernel(
         "decisions in Python",
         (
-            _entry(f"{PARTS}.moments", "open_desk", *[ROW] * 3, "float64"),
-            _entry(f"{PARTS}.moments", "take_up", *[ROW] * 3, "int64", "int64", "float64"),
+            _entry(f"{PARTS}.moments", "first_moment", *[ROW] * 3, "float64"),
+            _entry(f"{PARTS}.moments", "start_option", *[ROW] * 3, "int64", "int64", "float64"),
             _entry(f"{PARTS}.moments", "wait", *[ROW] * 3, "float64"),
             _entry(f"{PARTS}.moments", "will_happen", *[ROW] * 2),
             _entry(f"{PARTS}.moments", "end_run", *[ROW] * 2, "float64"),
@@ -209,7 +214,7 @@ POLICIES = frozenset({"rules", "decisions"})
 
 
 def kernels_named(names: Iterable[str]) -> list[Kernel]:
-    """In the order of the table, each once."""
+    """Return the kernels in the order of the table, each once."""
     wanted = set(names)
     for name in wanted - set(KERNELS):
         raise UnknownNameError("kernel", name, KERNELS)
@@ -217,25 +222,27 @@ def kernels_named(names: Iterable[str]) -> list[Kernel]:
 
 
 def kernels_used_by(modules: Iterable[str]) -> set[str]:
-    """Names of the kernels that are called from any of these modules."""
+    """Return the names of the kernels that any of these modules calls."""
     known = set(modules)
     return {name for name, kernel in KERNELS.items() if not known.isdisjoint(kernel.users)}
 
 
 def are_compiled(names: Iterable[str]) -> bool:
-    """Whether nothing is left to compile."""
+    """Whether all of these kernels are compiled."""
     return all(entry.is_compiled() for kernel in kernels_named(names) for entry in kernel.entries)
 
 
 def prepare(names: Iterable[str]) -> float:
-    """Load kernels, and compile what is missing, with a line that says so; seconds of compiling."""
+    """Load kernels and compile what is missing, with an announcement; return the seconds of
+    compiling.
+    """
     kernels = kernels_named(names)
     before = compiled_s()
     missing = [kernel for kernel in kernels if not all(entry.is_compiled() for entry in kernel.entries)]
     if missing:
         announce(f"compiling {_listed([kernel.what for kernel in missing])}, once per machine")
         began = time.perf_counter()
-        with _LOCK, metered(None), _one_at_a_time(), announcing(say_nothing):
+        with _LOCK, metered(None), _one_at_a_time(), announcing(no_announcement):
             _load(missing)
         announce(f"compiled in {time.perf_counter() - began:.1f} s")
     _load(kernels)
@@ -254,16 +261,16 @@ def _listed(words: list[str]) -> str:
 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """A second process waits for what the first compiles from the same source, and then finds it in the cache.
+    """Wait for another process that compiles the same source, and then find its code in the cache.
 
-    Nothing depends on it, since files of the cache appear whole: where there are no locks, or the first takes too long (it may be
-    stopped), both compile.
+    Correctness does not depend on this lock, because files of the cache are written atomically.
+    Where there are no locks, or the other process takes too long (it may be stopped), both compile.
     """
     from optbench.compiling.compiled import stamp_of
     from optbench.compiling.kernel_cache import kernels_folder, remove_unused
 
     with contextlib.ExitStack() as stack:
-        # No such module, a folder that cannot be written, a file system without locks.
+        # No such module, an unwritable folder, or a file system without locks.
         with contextlib.suppress(ImportError, OSError):
             import fcntl
 
@@ -282,7 +289,7 @@ def _one_at_a_time() -> Iterator[None]:
 
 @remembered
 def _types(arguments: tuple[str, ...]) -> tuple[Any, ...]:
-    """numba's types of what is written as in its documentation."""
+    """Return numba's types for names as in its documentation."""
     from numba.core import sigutils
 
     normalized: Any = sigutils.normalize_signature

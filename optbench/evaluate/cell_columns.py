@@ -1,4 +1,6 @@
-"""Cells as columns: one number per cell of a solver, in the order of instance, seed and repetition, NaN where there is none."""
+"""Cells as columns: one number per cell of a solver, ordered by instance, seed and repetition; NaN
+where there is none.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ OF_SOLVE = ("wall_s", "time_to_first_s")
 
 @dataclass(frozen=True)
 class Unit:
-    """What a cell is compared on: the same for every solver."""
+    """The key by which cells of different solvers are compared."""
 
     target: str
     instance: str
@@ -32,7 +34,9 @@ class Unit:
 
 
 class CellColumns:
-    """The rows of a study by solver; ``blocked`` says why nothing over them is known, when that is so."""
+    """The rows of a study by solver; ``blocked`` is the reason why nothing can be evaluated, if
+    there is one.
+    """
 
     def __init__(self, rows: Sequence[Row], blocked: str | None = None) -> None:
         self.blocked = blocked
@@ -54,7 +58,7 @@ class CellColumns:
         return tuple(self._rows)
 
     def rows(self, label: str) -> Sequence[Row | None]:
-        """Rows of a solver, one per unit; None where the study has no such cell."""
+        """Return the rows of a solver, one per unit; None where the study has no such cell."""
         return self._rows.get(label, [None] * len(self.units))
 
     @cached_property
@@ -65,7 +69,7 @@ class CellColumns:
         return {row.cell.instance_hash: row.low for row in every if row.low is not None and row.cell.instance_hash not in several}
 
     def measure(self, row: Row | None, name: str) -> float:
-        """One measure of one cell, NaN where it has none."""
+        """Return one measure of one cell; NaN where the cell has none."""
         value = None if row is None or row.record is None else self._value(row, row.record, name)
         return float("nan") if value is None or not np.isfinite(value) else float(value)
 
@@ -86,7 +90,7 @@ class CellColumns:
         return record.metrics.get(name) if row.objective is not None and name not in OF_SOLVE else None
 
     def vector(self, label: str, node: Node) -> Floats:
-        """An expression for each cell; 1 for true, 0 for false."""
+        """Evaluate an expression for each cell; conditions give 1 for true and 0 for false."""
         if isinstance(node, Number):
             return np.full(len(self.units), node.value)
         if isinstance(node, Name):
@@ -100,7 +104,7 @@ class CellColumns:
         return combine(node.op, self.vector(label, node.left), self.vector(label, node.right))
 
     def missing(self, label: str, unit: int, node: Node) -> str:
-        """Why a cell has no value for an expression."""
+        """Explain why an expression has no value for a cell."""
         row = self.rows(label)[unit]
         if row is None:
             return "is no cell of the study"
@@ -130,7 +134,9 @@ def _names(node: Node) -> Sequence[str]:
 
 
 def combine(op: str, left: Floats, right: Floats) -> Floats:
-    """Two columns; what is unknown stays so, except that false and anything is false, and true or anything is true."""
+    """Combine two columns by ``and`` or ``or``. Unknown values stay unknown, except that false and
+    unknown is false, and true or unknown is true.
+    """
     unknown = np.isnan(left) | np.isnan(right)
     with np.errstate(all="ignore"):
         if op in ("and", "or"):
@@ -144,13 +150,13 @@ def combine(op: str, left: Floats, right: Floats) -> Floats:
 
 
 def arithmetic(op: str, left: Floats, right: Floats) -> Floats:
-    """Numbers as they are; a division by zero gives an infinity or NaN."""
+    """Compute with two columns; a division by zero gives an infinity or NaN."""
     with np.errstate(all="ignore"):
         return np.asarray({"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op](left, right), dtype=float)
 
 
 def compare(op: str, left: Floats, right: Floats) -> NDArray[np.bool_]:
-    """Numbers that differ by rounding only are equal: never greater, never less."""
+    """Compare two columns; numbers that differ by rounding only are equal."""
     with np.errstate(invalid="ignore"):
         equal = np.abs(left - right) <= EQUAL * np.maximum(np.abs(left), np.abs(right))
         less = (left < right) & ~equal

@@ -1,4 +1,6 @@
-"""Claims: a published figure, ours with its interval, what the certified bounds allow, and an honest word on both."""
+"""Claims: a published figure, the study's figure with its interval, and what the certified bounds
+allow.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,11 @@ Verdict = Literal["holds", "not reproduced", "no data"]
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """``bound`` is what the certified bounds allow (no schedules give less); ``mean_gap`` the mean study gap of the solvers that
-    ours reads."""
+    """The result of checking a claim.
+
+    ``bound`` is the figure that the certified bounds allow (no schedules give a lower one);
+    ``mean_gap`` is the mean study gap of the solvers that the study's figure reads.
+    """
 
     study: str
     claim: Claim
@@ -60,21 +65,23 @@ class ClaimResult:
 
 
 def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult:
-    """Ours beside the paper's figure. It holds when ours is as good, within the tolerance; the interval does not decide."""
+    """Compare the study's figure with the paper's. The claim holds if it is as good within the
+    tolerance; the interval does not decide.
+    """
     formula, asked_bound = claim_formulas(study, claim)
     found = evaluate(formula, columns)
     gap = mean_gap(formula, columns)
     if found.value is None:
         return ClaimResult(study.name, claim, "no data", None, mean_gap=gap, solvers=formula.solvers, why=found.why)
     ours, spread = float(found.value), interval(formula, columns)
-    verdict: Verdict = "holds" if as_good(claim, ours) else "not reproduced"
+    verdict: Verdict = "holds" if is_as_good(claim, ours) else "not reproduced"
     lowest = asked_bound or (at_bound(formula) if claim.better != "higher" else None)
     bound = None if lowest is None else evaluate(lowest, columns).value
     remark = "" if spread is None else _remark(claim, ours, spread)
     return ClaimResult(study.name, claim, verdict, ours, spread, bound, gap, formula.solvers, remark=remark)
 
 
-def as_good(claim: Claim, ours: float) -> bool:
+def is_as_good(claim: Claim, ours: float) -> bool:
     """Whether a figure is as good as the paper's, within the tolerance."""
     slack = margin(claim)
     slack += EQUAL * abs(claim.paper)
@@ -84,19 +91,23 @@ def as_good(claim: Claim, ours: float) -> bool:
 
 
 def margin(claim: Claim) -> float:
-    """What ours may miss: a share of the paper's figure, or the tolerance itself where that is 0."""
+    """Return the allowed deviation: a share of the paper's figure, or the tolerance itself where
+    the figure is 0.
+    """
     return claim.tolerance * (abs(claim.paper) if claim.paper else 1.0)
 
 
 def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
-    """What the interval says against the verdict."""
-    held = as_good(claim, ours)
-    if all(as_good(claim, end) is held for end in spread):
+    """Return a remark if the interval disagrees with the verdict."""
+    held = is_as_good(claim, ours)
+    if all(is_as_good(claim, end) is held for end in spread):
         return ""
-    return "the interval reaches both sides: more seeds or instances would tell"
+    return "the interval contains the threshold: more seeds or instances would decide"
 
 
 def mean_gap(formula: Formula, columns: CellColumns) -> float | None:
-    """Mean study gap over all cells of the solvers that a formula reads; None where one has not been run."""
+    """Return the mean study gap over all cells of the solvers that a formula reads; None where a
+    cell has not been run.
+    """
     gaps = [columns.measure(row, "study_gap") for label in formula.solvers for row in columns.rows(label)]
     return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None

@@ -1,7 +1,7 @@
-"""Which bounds count for whom.
+"""Which bounds count for which solver.
 
-The certified bounds of an instance, whoever reported them, count for every solver of a study. What
-a solver only says (proof ``solver``) counts for its own run, and for the others where the study
+Certified bounds of an instance, from any source, count for every solver of a study. A bound that
+only a solver claims (proof ``solver``) counts for its own run, and for other runs where the study
 trusts that solver by name.
 """
 
@@ -18,8 +18,7 @@ BoundRow = Mapping[str, Any]
 
 
 def counts_for_all(cell: Cell, record: Record, row: BoundRow, trust: Iterable[str]) -> bool:
-    """Whether a bound of a record counts for other runs: the judge has certified it, or its solver
-    is trusted.
+    """Whether a bound of a record counts for other runs: it is certified, or its solver is trusted.
     """
     if cell.kind == "bound":
         return bool(row["proof"] != "solver")
@@ -28,16 +27,16 @@ def counts_for_all(cell: Cell, record: Record, row: BoundRow, trust: Iterable[st
 
 
 def best_of_level(rows: Iterable[BoundRow], level: int) -> float | None:
-    """The highest of some bounds on one level."""
+    """Return the highest of some bounds on one level."""
     return max(
         (float(row["value"]) for row in rows if int(row.get("level", 0)) == level), default=None
     )
 
 
-def shared_lows(
+def shared_lower_bounds(
     joined: Iterable[tuple[Cell, Record | None]], trust: Iterable[str]
 ) -> dict[str, float]:
-    """By instance, the best bound on the first level that counts for every solver."""
+    """Return, by instance, the best bound on the first level that counts for every solver."""
     lows: dict[str, float] = {}
     for cell, record in joined:
         if record is None or record.failed:
@@ -50,8 +49,8 @@ def shared_lows(
 
 
 def widest_gap(value: Value | None, shared: float | None, rows: Iterable[BoundRow]) -> float | None:
-    """The widest gap of any level: of the first to the shared bound or these, of a later one to
-    these alone.
+    """Return the widest gap over the levels: of the first level to the shared bound or the given
+    ones, of later levels to the given ones.
     """
     if value is None:
         return None

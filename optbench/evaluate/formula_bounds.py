@@ -1,4 +1,6 @@
-"""What the certified bounds allow: a formula with the objective of its first solver replaced by the bound."""
+"""Evaluate what the certified bounds allow: a formula with the objective of its first solver
+replaced by the bound.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,10 @@ from optbench.study.formula_terms import (
 
 
 def at_bound(formula: Formula) -> Formula | None:
-    """A number that no schedules in place of the first solver's can be below.
+    """Return a formula whose value no schedules of the first solver can be below.
 
-    None where the formula does not read that solver's objective, or might fall while the objective rises.
+    None if the formula does not read that solver's objective, or could fall while the objective
+    rises.
     """
     subject = formula.solvers[0]
     term = _lowered(formula.term, subject, 1)
@@ -33,7 +36,9 @@ def at_bound(formula: Formula) -> Formula | None:
 
 
 def _lowered(term: Term, subject: str, direction_here: int) -> NumberTerm | None:
-    """The term at the bound of the subject; None where that is not a lower bound of it."""
+    """Replace the subject's objective by its bound in a term; None where the result is not a lower
+    bound.
+    """
     if isinstance(term, Constant) or (isinstance(term, (Aggregate, Paired)) and subject not in term.labels):
         return term
     if isinstance(term, Aggregate):

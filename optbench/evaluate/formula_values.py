@@ -1,7 +1,7 @@
-"""Computing formulas over the columns of a study, with what is unknown kept unknown, and their intervals by the bootstrap.
+"""Evaluate formulas over the columns of a study, with unknown values and bootstrap intervals.
 
-All of it runs over samples of the units (rows of indices with weights): the study itself is one sample, the bootstrap draws
-thousands.
+Everything is computed over samples of the units (rows of indices with weights): the study itself is
+one sample, the bootstrap draws thousands.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from optbench.study.formula_terms import (
 )
 
 Indices = NDArray[np.int64]
-# What no resample can tell: the extremes of a sample lie inside those of what it was drawn from.
+# Resampling gives no interval for extremes: those of a resample lie inside those of the sample.
 NOT_RESAMPLED = ("max", "min")
 
 
-class Unknown(Exception):
-    """A value that cannot be told, and why."""
+class UnknownValueError(Exception):
+    """A value is unknown; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a part of a formula came to; None where that is unknown."""
+    """The value of a part of a formula; None where it is unknown."""
 
     text: str
     value: float | None
@@ -50,7 +50,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """``value`` is None where it is unknown, and ``why`` then says why; ``parts`` are the numbers read from cells."""
+    """``value`` is None where it is unknown, and ``why`` is then the reason; ``parts`` are the
+    numbers read from cells.
+    """
 
     value: float | bool | None
     why: tuple[str, ...]
@@ -58,13 +60,13 @@ class Evaluation:
 
 
 def evaluate(formula: Formula, columns: CellColumns) -> Evaluation:
-    """The value of a formula over the study."""
+    """Evaluate a formula over the study."""
     sample = Sample.whole(columns)
     parts, why = [], []
     for leaf in dict.fromkeys(formula.leaves):
         try:
             parts.append(Part(leaf.text, float(sample.leaf(leaf)[0])))
-        except Unknown as error:
+        except UnknownValueError as error:
             parts.append(Part(leaf.text, None))
             why.append(str(error))
     term = formula.term
@@ -76,16 +78,17 @@ def evaluate(formula: Formula, columns: CellColumns) -> Evaluation:
     else:
         try:
             value = float(sample.number(term)[0])
-        except Unknown as error:
+        except UnknownValueError as error:
             value, why = None, why or [str(error)]
     return Evaluation(value, tuple(dict.fromkeys(why)) if value is None else (), tuple(parts))
 
 
 def interval(formula: Formula, columns: CellColumns) -> tuple[float, float] | None:
-    """95 % interval of a number: instances are drawn anew within each target, all solvers together; of a single instance,
-    seeds.
+    """Return the 95 % interval of a number: instances are resampled within each target, jointly for
+    all solvers; of a single instance, seeds are.
 
-    None where fewer than two were run, where a value is unknown, and for extremes, which resampling cannot tell.
+    None where fewer than two were run, where a value is unknown, and for extremes, for which
+    resampling gives no interval.
     """
     term = formula.term
     if isinstance(term, (Comparison, Logic, Negation)):
@@ -108,7 +111,7 @@ def interval(formula: Formula, columns: CellColumns) -> tuple[float, float] | No
 
 
 def holds(term: ConditionTerm, sample: Sample) -> bool | None:
-    """Whether a condition holds; None where that hangs on something unknown."""
+    """Evaluate a condition; None where it depends on an unknown value."""
     if isinstance(term, Negation):
         inner = holds(term.operand, sample)
         return None if inner is None else not inner
@@ -120,12 +123,14 @@ def holds(term: ConditionTerm, sample: Sample) -> bool | None:
         return None if None in found else not decisive
     try:
         return bool(compare(term.op, sample.number(term.left), sample.number(term.right))[0])
-    except Unknown:
+    except UnknownValueError:
         return None
 
 
 def _reasons(term: ConditionTerm, sample: Sample) -> list[str]:
-    """Why comparisons of a condition are unknown, when every value over cells is known: divisions by zero."""
+    """Return why comparisons are unknown although all values over cells are known: divisions by
+    zero.
+    """
     if isinstance(term, Negation):
         return _reasons(term.operand, sample)
     if isinstance(term, Logic):
@@ -133,14 +138,16 @@ def _reasons(term: ConditionTerm, sample: Sample) -> list[str]:
     try:
         for side in (term.left, term.right):
             sample.number(side)
-    except Unknown as error:
+    except UnknownValueError as error:
         return [f"{term.text}: {error}"]
     return []
 
 
 def _clusters(columns: CellColumns) -> tuple[Indices | None, list[str]]:
-    """Units that are drawn together (the seeds and repetitions of an instance; of an only instance, the repetitions of a
-    seed), and the target of each; None where such groups differ in size."""
+    """Return the units that are resampled together (the seeds and repetitions of an instance; of a
+    single instance, the repetitions of a seed) and the target of each group; None where groups
+    differ in size.
+    """
     alone = len({unit.instance_hash for unit in columns.units}) == 1
     groups: dict[tuple[str, int], list[int]] = {}
     for k, unit in enumerate(columns.units):
@@ -151,10 +158,11 @@ def _clusters(columns: CellColumns) -> tuple[Indices | None, list[str]]:
 
 
 class Sample:
-    """Units drawn from a study: ``picks`` are samples × draws, ``weights`` those of the draws.
+    """Units drawn from a study: ``picks`` has a row per sample and a column per draw, ``weights``
+    are those of the draws.
 
-    With ``vectors``, which keeps the values of expressions from one sample to the next, these are resamples: what divides by
-    zero there is infinite or NaN, and not an Unknown.
+    ``vectors`` keeps the values of expressions from one sample to the next and is given for
+    resamples; a division by zero is then infinite or NaN instead of an UnknownValueError.
     """
 
     def __init__(
@@ -166,12 +174,12 @@ class Sample:
 
     @classmethod
     def whole(cls, columns: CellColumns) -> Sample:
-        """The study itself."""
+        """Return the study itself as a sample."""
         count = len(columns.units)
         return cls(columns, np.arange(count, dtype=np.int64)[None, :], np.ones(count))
 
     def number(self, term: NumberTerm) -> Floats:
-        """One number per sample."""
+        """Return one number per sample."""
         if isinstance(term, Constant):
             return np.full(len(self.picks), term.value)
         if isinstance(term, (Aggregate, Paired)):
@@ -184,22 +192,22 @@ class Sample:
         value = arithmetic(term.op, self.number(term.left), self.number(term.right))
         if not self.resampled and not np.isfinite(value[0]):
             what = " / ".join(leaf.text for leaf in leaves(term.right)) or "a constant"
-            raise Unknown(f"division by zero: {what} is 0" if term.op == "/" else "beyond what a number can hold")
+            raise UnknownValueError(f"division by zero: {what} is 0" if term.op == "/" else "the number is too large for a float")
         return value
 
     def leaf(self, leaf: Leaf) -> Floats:
         if self.columns.blocked is not None:
-            raise Unknown(self.columns.blocked)
+            raise UnknownValueError(self.columns.blocked)
         return self._aggregate(leaf) if isinstance(leaf, Aggregate) else self._paired(leaf)
 
     def _drawn(self, label: str, node: Node) -> Floats:
-        """The values of an expression, samples × draws; all of them are known."""
+        """Return the values of an expression, samples × draws; all must be known."""
         key = (label, node)
         if key not in self._vectors:
             vector = self.columns.vector(label, node)
             if len(vector) == 0:
-                raise Unknown(f"the study has no cell of {label}")
-            complain(self.columns, label, node, np.isnan(vector))
+                raise UnknownValueError(f"the study has no cell of {label}")
+            raise_missing(self.columns, label, node, np.isnan(vector))
             self._vectors[key] = vector
         return self._vectors[key][self.picks]
 
@@ -211,7 +219,7 @@ class Sample:
             return np.asarray(values @ weights, dtype=float)
         if term.function == "gm":
             if float(values.min()) + term.extra <= 0:
-                raise Unknown(f"{term.text}: {values.min():g} + {term.extra:g} is not above 0; take a greater shift")
+                raise UnknownValueError(f"{term.text}: {values.min():g} + {term.extra:g} is not above 0; take a greater shift")
             return np.exp(mean(np.log(values + term.extra), weights)) - term.extra
         share = {"median": 0.5, "max": 1.0, "min": 0.0}.get(term.function, term.extra / 100)
         return np.asarray(np.quantile(values, share, axis=1), dtype=float)
@@ -221,29 +229,30 @@ class Sample:
         if term.function == "ratio":
             low = mean(theirs, self.weights)
             if not self.resampled and low[0] == 0:
-                raise Unknown(f"{term.text}: the mean of {term.b} is 0")
+                raise UnknownValueError(f"{term.text}: the mean of {term.b} is 0")
             return arithmetic("/", mean(ours, self.weights), low)
         relative = relative_difference(ours, theirs)
         if np.isnan(relative).any():
             unit = self.columns.units[int(self.picks[0][np.isnan(relative[0]).argmax()])]
-            raise Unknown(f"{term.text}: {term.b} has 0 on {unit.instance}, to which nothing can be compared; use ratio or means")
+            why = "and no relative difference to 0 exists; use ratio or means"
+            raise UnknownValueError(f"{term.text}: {term.b} is 0 on {unit.instance}, {why}")
         return mean(relative, self.weights)
 
 
 def relative_difference(ours: Floats, theirs: Floats) -> Floats:
-    """(ours - theirs) / |theirs|; 0 where both are 0, NaN where only theirs is."""
+    """Return (ours − theirs) / |theirs|; 0 where both are 0, NaN where only theirs is."""
     with np.errstate(all="ignore"):
         return np.where((ours == 0) & (theirs == 0), 0.0, np.where(theirs == 0, np.nan, (ours - theirs) / np.abs(theirs)))
 
 
-def complain(columns: CellColumns, label: str, node: Node, missing: NDArray[np.bool_]) -> None:
-    """Raise what is missing of a solver's values."""
+def raise_missing(columns: CellColumns, label: str, node: Node, missing: NDArray[np.bool_]) -> None:
+    """Raise UnknownValueError for the missing values of a solver."""
     units = np.flatnonzero(missing)
     if len(units) == 0:
         return
     first = columns.units[int(units[0])]
     reason = columns.missing(label, int(units[0]), node)
     count = f"{len(units)} of {len(columns.units)} cells of {label} have no value"
-    raise Unknown(f"{count}: {first.instance}, seed {first.seed}, {reason}")
+    raise UnknownValueError(f"{count}: {first.instance}, seed {first.seed}, {reason}")
 
 

@@ -1,4 +1,4 @@
-"""Gates: conditions over a study that hold, fail, or cannot be told."""
+"""Gates: conditions over a study that hold, fail, or are unknown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import Part, evaluate
-from optbench.evaluate.worst_cells import Offender, offenders
+from optbench.evaluate.worst_cells import WorstCell, worst_cells
 from optbench.run.repeat_command import command_of
 from optbench.study.declared import Study
 from optbench.study.expectations import gate_formula
@@ -17,14 +17,16 @@ Verdict = Literal["holds", "fails", "unknown"]
 
 @dataclass(frozen=True)
 class GateResult:
-    """``parts`` are the numbers it reads; ``why`` says what is unknown, ``worst`` which cells to see where it does not hold."""
+    """``parts`` are the numbers that the gate reads; ``why`` explains what is unknown, ``worst``
+    are the cells to look at where it does not hold.
+    """
 
     name: str
     expression: str
     verdict: Verdict
     parts: tuple[Part, ...]
     why: tuple[str, ...] = ()
-    worst: tuple[Offender, ...] = ()
+    worst: tuple[WorstCell, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -54,10 +56,10 @@ class GateResult:
 
 
 def judge_gate(study: Study, name: str, columns: CellColumns) -> GateResult:
-    """Whether a gate holds; what cannot be told does not hold."""
+    """Evaluate a gate; an unknown gate does not hold."""
     formula = gate_formula(study, name)
     found = evaluate(formula, columns)
     verdict: Verdict = "unknown" if found.value is None else "holds" if found.value else "fails"
-    worst = () if verdict == "holds" else offenders(formula, columns)
+    worst = () if verdict == "holds" else worst_cells(formula, columns)
     return GateResult(name, formula.source, verdict, found.parts, found.why, worst)
 

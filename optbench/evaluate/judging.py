@@ -1,4 +1,4 @@
-"""Gates and claims of a study, over the records that there are."""
+"""Evaluate the gates and claims of a study over the records that exist."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from optbench.study.planning import Plan
 
 
 def evaluate(plan: Plan, records: Mapping[str, Record]) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
-    """Every gate and claim of a study; what hangs on a cell that has not been run is unknown, and says so."""
+    """Evaluate every gate and claim of a study; one that depends on a cell that has not been run is
+    unknown, with the reason.
+    """
     return evaluate_table(table(plan, records))
 
 
 def evaluate_table(joined: Table) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
-    """The same over what is joined already."""
+    """Evaluate every gate and claim over a joined table."""
     study, columns = joined.plan.study, columns_of(joined)
     gates = tuple(judge_gate(study, name, columns) for name in study.gates)
     return gates, tuple(judge_claim(study, claim, columns) for claim in study.claims)
 
 
 def judge_claims(plan: Plan, records: Mapping[str, Record]) -> tuple[ClaimResult, ...]:
-    """The claims alone."""
+    """Evaluate the claims alone."""
     if not plan.study.claims:
         return ()
     columns = columns_of(table(plan, records))
@@ -33,7 +35,9 @@ def judge_claims(plan: Plan, records: Mapping[str, Record]) -> tuple[ClaimResult
 
 
 def columns_of(joined: Table) -> CellColumns:
-    """The study's cells; an instance that could not be made leaves nothing certain."""
+    """Return the study's cells as columns; if an instance could not be made, every result is
+    unknown.
+    """
     every = joined.plan.made
     lost = [each for each in every if each.error is not None]
     words = None
@@ -43,6 +47,6 @@ def columns_of(joined: Table) -> CellColumns:
     return CellColumns(joined.rows, words)
 
 
-def not_held(gates: Iterable[GateResult], claims: Iterable[ClaimResult]) -> bool:
-    """Whether any gate or claim does not hold: exit code 6."""
+def any_not_held(gates: Iterable[GateResult], claims: Iterable[ClaimResult]) -> bool:
+    """Whether any gate or claim does not hold (exit code 6)."""
     return not all([*(gate.holds for gate in gates), *(claim.holds for claim in claims)])

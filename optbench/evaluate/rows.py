@@ -1,4 +1,6 @@
-"""Rows of a study: each cell's record with its gaps, checked against all other records of its instance."""
+"""Rows of a study: each cell's record with its gaps, checked against all other records of its
+instance.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from optbench.evaluate.counting_bounds import counts_for_all, shared_lows, widest_gap
+from optbench.evaluate.counting_bounds import counts_for_all, shared_lower_bounds, widest_gap
 from optbench.model.measures import Value
 from optbench.model.result import OPTIMAL_GAP
 from optbench.run.best_known import BestKnown, best_known, exceeds, levels_of, published, reached_by
-from optbench.run.judge import failed
+from optbench.run.judge import as_failed
 from optbench.store.records import Reason, Record
 from optbench.study.cells import Cell
 from optbench.study.declared import BEST
 from optbench.study.planning import Plan
 
-# What a cell without a gap counts as in every mean of gaps.
+# The gap with which a cell without a gap counts in every mean.
 MISSING_GAP = 1.0
 # The state of a cell that has not been run.
 NOT_RUN = "not run"
@@ -25,12 +27,13 @@ Reached = Mapping[str, list[tuple[Value, str]]]
 
 @dataclass(frozen=True)
 class Row:
-    """A cell of a study as it counts; no ``record`` where it has not run.
+    """A cell of a study with what it counts for; ``record`` is None if it has not been run.
 
-    ``gap`` is between the objective and the best bound of this very run, whoever says so, and stays as it is whoever else runs.
-    ``study_gap`` is to the best of the run's own bounds and of ``low``, the best bound of the instance that is certified or that
-    a trusted solver gave; ``shared_gap`` leaves out what only this solver says. ``rpd`` is (objective − best known) / best known,
-    ``regret`` the same against the study's reference; of lexicographic objectives, both are of the first level.
+    ``gap`` is between the objective and the best bound of this run, from any source, and does not
+    depend on other runs. ``study_gap`` is to the better of the run's own bounds and ``low``, the
+    best bound of the instance that is certified or from a trusted solver; ``shared_gap`` uses
+    ``low`` only. ``rpd`` is (objective − best known) / best known, ``regret`` the same against the
+    study's reference; of lexicographic objectives, both are of the first level.
     """
 
     cell: Cell
@@ -47,7 +50,7 @@ class Row:
 
     @property
     def objective(self) -> Value | None:
-        """None where there is no verified schedule."""
+        """The verified objective; None where there is no verified schedule."""
         return None if self.record is None or self.record.failed else self.record.objective
 
     @property
@@ -58,32 +61,35 @@ class Row:
 
     @property
     def counted_gap(self) -> float:
-        """The gap; 1 when there is none, and at most: nothing is worse than no gap."""
+        """The gap, at most 1; 1 where there is none."""
         return _counted(self.gap)
 
     @property
     def counted_study_gap(self) -> float:
-        """The gap to the best bound that counts; 1 when there is none, and at most."""
+        """The study gap, at most 1; 1 where there is none."""
         return _counted(self.study_gap)
 
     @property
     def proved(self) -> bool:
-        """Optimal by the run's own bound."""
+        """Whether the run proved its objective optimal by its own bound."""
         return self.gap is not None and self.gap <= OPTIMAL_GAP
 
     @property
     def optimal(self) -> bool:
-        """Optimal by a certified bound, a trusted one, or the run's own."""
+        """Whether the objective is optimal by a certified bound, a trusted one, or the run's own.
+        """
         return self.study_gap is not None and self.study_gap <= OPTIMAL_GAP
 
     @property
     def proven(self) -> bool:
-        """Optimal by a certified or a trusted bound."""
+        """Whether the objective is optimal by a certified or trusted bound."""
         return self.shared_gap is not None and self.shared_gap <= OPTIMAL_GAP
 
     @property
     def state(self) -> str:
-        """``optimal``, ``feasible``, ``infeasible``, ``unbounded``, ``unknown``; else why it failed; else ``not run``."""
+        """``optimal``, ``feasible``, ``infeasible``, ``unbounded``, ``unknown``; the reason of a
+        failure; or ``not run``.
+        """
         if self.record is None:
             return NOT_RUN
         if self.record.reason is not None:
@@ -94,14 +100,17 @@ class Row:
 
 
 def _counted(gap: float | None) -> float:
-    """A bound below zero of an objective above it gives more than 1."""
+    """Limit a gap to 1: a bound below zero of an objective above zero gives more."""
     return MISSING_GAP if gap is None else min(gap, MISSING_GAP)
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Two records of one instance that cannot both be right, or a record and a published figure. ``guilty`` is the cell that
-    does not count because of it; None where a published figure is against it, which proves nothing."""
+    """Two records of one instance, or a record and a published figure, that cannot both be right.
+
+    ``guilty`` is the cell that does not count because of it; None where a published figure
+    disagrees, which proves nothing.
+    """
 
     instance: str
     guilty: Cell | None
@@ -110,7 +119,9 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Table:
-    """A study's solves in the order of its plan, the best known of each instance by its hash, and what contradicts itself."""
+    """The solves of a study in the order of its plan, the best known objective of each instance by
+    its hash, and the contradictions.
+    """
 
     plan: Plan
     rows: tuple[Row, ...]
@@ -119,7 +130,7 @@ class Table:
 
     @cached_property
     def proven(self) -> frozenset[str]:
-        """Hashes of the instances whose best known is the optimum, on every level."""
+        """Hashes of the instances whose best known objective is optimal on every level."""
         closed = {row.cell.instance_hash for row in self.rows if row.proven}
         single = {instance for instance, known in self.best.items() if known.proven and not isinstance(known.value, tuple)}
         return frozenset(closed | single)
@@ -138,12 +149,14 @@ class Table:
 
 
 def rows(plan: Plan, records: Mapping[str, Record]) -> list[Row]:
-    """The study's solves, bounded and checked against each other."""
+    """Return the study's solves with gaps, checked against each other."""
     return list(table(plan, records).rows)
 
 
 def table(plan: Plan, records: Mapping[str, Record]) -> Table:
-    """Join a plan with the records that there are; a cell whose bound or proof is refuted fails as ``false_bound``."""
+    """Join a plan with the existing records; a cell whose bound or proof is refuted fails as
+    ``false_bound``.
+    """
     solving = plan.solving
     reached = reached_by(solving, records)
     witnesses = {instance: _strongest(values) for instance, values in reached.items()}
@@ -156,10 +169,10 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
             refuted = _refuted(cell, record, witnesses.get(cell.instance_hash, []))
             if refuted is not None:
                 found.append(Contradiction(cell.instance, cell, refuted))
-                record = failed(record, Reason("false_bound", refuted))
+                record = as_failed(record, Reason("false_bound", refuted))
         joined.append((cell, record))
     public = _public(solving)
-    lows = shared_lows([*shared, *joined], plan.study.trust)
+    lows = shared_lower_bounds([*shared, *joined], plan.study.trust)
     best = best_known(reached, lows, public)
     found += _against_published(solving, reached, lows, public)
     return Table(plan, tuple(_rows(plan, joined, best, lows)), best, tuple(found))
@@ -168,7 +181,9 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
 def _shared(
     plan: Plan, records: Mapping[str, Record], reached: Reached, found: list[Contradiction]
 ) -> Iterator[tuple[Cell, Record]]:
-    """The bounding of each instance; one above an objective that was reached is struck out whole."""
+    """Yield the bounding of each instance; all of its bounds are dropped if one exceeds an
+    objective that was reached.
+    """
     for instance, cell in plan.bounding.items():
         record = records.get(cell.key)
         if record is None or record.failed:
@@ -181,17 +196,20 @@ def _shared(
 
 
 def _strongest(reached: list[tuple[Value, str]]) -> list[tuple[Value, str]]:
-    """What refutes all that anything of it does: of single objectives the least, of levels in order one of each value."""
+    """Return the reached objectives that refute everything that any of them refutes: the least
+    single objective, or one of each lexicographic value.
+    """
     if not any(isinstance(value, tuple) for value, _ in reached):
         return [min(reached, key=lambda each: levels_of(each[0]))]
     return list({value: (value, label) for value, label in reversed(reached)}.values())
 
 
 def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> str | None:
-    """What verified schedule a proof of this record contradicts; None when none does.
+    """Return the verified schedule that a proof of this record contradicts, in words; None if there
+    is none.
 
-    The bound of a later level holds with those before it at this record's own objectives: it says nothing of schedules that
-    are worse there.
+    The bound of a later level holds with the levels before it at this record's own objectives; it
+    does not hold for schedules that are worse there.
     """
     if not reached:
         return None
@@ -213,7 +231,7 @@ def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> st
 
 
 def _best_bounds(record: Record) -> dict[int, tuple[float, str]]:
-    """By level, the record's highest bound and its source."""
+    """Return, by level, the record's highest bound and its source."""
     best: dict[int, tuple[float, str]] = {}
     for entry in record.bounds:
         level = int(entry.get("level", 0))
@@ -223,7 +241,7 @@ def _best_bounds(record: Record) -> dict[int, tuple[float, str]]:
 
 
 def _public(cells: tuple[Cell, ...]) -> dict[str, tuple[float, float]]:
-    """Published lower and upper bound by instance."""
+    """Return the published lower and upper bound by instance."""
     target_of = {cell.instance_hash: cell.target for cell in cells}
     known = published(target_of.values())
     return {instance: known[target] for instance, target in target_of.items() if target in known}
@@ -246,7 +264,9 @@ def _against_published(
 def _rows(
     plan: Plan, joined: list[tuple[Cell, Record | None]], best: Mapping[str, BestKnown], lows: Mapping[str, float]
 ) -> Iterator[Row]:
-    """Rows with their gaps, and their distance from the best known and from the reference."""
+    """Yield rows with their gaps and their distance from the best known objective and the
+    reference.
+    """
     reference = _reference(plan.study.reference, joined)
     for cell, record in joined:
         value = None if record is None or record.failed or record.objective is None else levels_of(record.objective)[0]
@@ -257,11 +277,11 @@ def _rows(
         certain = [row for row in own if record is not None and counts_for_all(cell, record, row, plan.study.trust)]
         reached = None if record is None or record.failed else record.objective
         gaps = widest_gap(reached, low, own), widest_gap(reached, low, certain)
-        yield Row(cell, record, *gaps, low, excess(value, known), excess(value, other))
+        yield Row(cell, record, *gaps, low, relative_excess(value, known), relative_excess(value, other))
 
 
 def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tuple[str, int], float]:
-    """First objective of the reference solver by instance and seed."""
+    """Return the first objective of the reference solver by instance and seed."""
     return {
         (cell.instance_hash, cell.seed): levels_of(record.objective)[0]
         for cell, record in joined
@@ -269,8 +289,10 @@ def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tup
     }
 
 
-def excess(value: float | None, reference: float | None) -> float | None:
-    """(value − reference) / reference; of nothing over nothing 0, None where that is no number."""
+def relative_excess(value: float | None, reference: float | None) -> float | None:
+    """Return (value − reference) / reference; 0 where both are 0, None where the quotient is
+    undefined.
+    """
     if value is None or reference is None:
         return None
     if reference == 0:

@@ -1,4 +1,6 @@
-"""What a study ranks its solvers by, where its file says so: a formula of one number per cell, of which less is better."""
+"""The score by which a study ranks its solvers, if its file names one: a formula of one number per
+cell, lower being better.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from optbench.evaluate.summaries import Summary, summaries
 from optbench.study.expectations import scope
 from optbench.study.formula_binding import cell_number
 
-# What formulas of one name are in words.
+# Descriptions of formulas that are a single name.
 WORDS = {
     "gap_frontier": "distance from the certified front at its own units and its own mean time",
     "gap_own": "distance from the certified least J per unit at its own units",
@@ -26,7 +28,9 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Score:
-    """``source`` is the formula, ``values`` its number by the key of a cell; a cell without one is not in it."""
+    """``source`` is the formula, ``values`` its value by the key of a cell; cells without a value
+    are absent.
+    """
 
     source: str
     values: Mapping[str, float]
@@ -45,7 +49,7 @@ class Score:
 
 
 def score_of(table: Table) -> Score | None:
-    """The score of a study's cells; None where the study ranks by gaps."""
+    """Return the score of a study's cells; None where the study ranks by gaps."""
     study = table.plan.study
     if not study.rank:
         return None
@@ -61,6 +65,6 @@ def score_of(table: Table) -> Score | None:
 
 
 def ranked(table: Table) -> list[Summary]:
-    """The solvers of a study, best first, by what the study ranks by."""
+    """Return the solvers of a study, best first, by the study's ranking."""
     score = score_of(table)
     return summaries(table, None if score is None else score.of)

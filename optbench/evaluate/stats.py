@@ -1,12 +1,14 @@
-"""Statistics of many results, one definition each: intervals over seeds, paired differences, profiles, ranks.
+"""Statistics of many results, one definition each: intervals over seeds, paired differences,
+profiles, ranks.
 
-Bootstrap: instances of one problem are a stratum, and resamples are drawn within strata. Of a stratum of n values n − 1 are
-drawn, each weighing n / (n − 1), so that the variance of a resampled mean is s²/n and not (n − 1)/n of it (Rao and Wu 1988).
-The percentiles are those at which Student's t with Σ(n − 1) degrees of freedom has the asked level, instead of the normal
-distribution's (the expanded percentile interval, Hesterberg 2015): with ten values or fewer the plain ones are too narrow. No
-interval from three values holds its level: it cannot leave their range (tests/evaluate/test_stats.py measures how often it
-holds).
-Strata of one value tell nothing of their spread: together they are one stratum, as if their problems had been drawn too.
+Bootstrap: instances of one problem are a stratum, and resamples are drawn within strata. Of a
+stratum of n values n − 1 are drawn, each weighing n / (n − 1), so that the variance of a resampled
+mean is s²/n and not (n − 1)/n of it (Rao and Wu 1988). The percentiles are those at which Student's
+t with Σ(n − 1) degrees of freedom has the asked level, instead of the normal distribution's (the
+expanded percentile interval, Hesterberg 2015): with ten values or fewer the plain ones are too
+narrow. No interval from three values holds its level: it cannot leave their range
+(tests/evaluate/test_stats.py measures how often it holds). Strata of one value tell nothing of
+their spread: together they are one stratum, as if their problems had been drawn too.
 """
 
 from __future__ import annotations
@@ -22,23 +24,26 @@ from scipy.special import ndtr, stdtrit
 from optbench.units import EQUAL
 
 Floats = NDArray[np.float64]
-# Values (resamples × draws) and the weights of the draws, to one number per resample.
+# A statistic maps values (resamples × draws) and the weights of the draws to one number per
+# resample.
 Statistic = Callable[[Floats, Floats], Floats]
 
 LEVEL, RESAMPLES = 0.95, 2000
 # Seconds, as reports state it.
 GEOMEAN_SHIFT_S = 10.0
-# Draws held at a time.
+# Draws held in memory at a time.
 CHUNK = 4_000_000
 UNKNOWN = (-np.inf, np.inf)
-# Of fewer values an interval holds less often than it says: of two in half the studies, of three in three quarters, of four in
-# five sixths.
+# With fewer values an interval holds less often than its level: with two in half of the studies,
+# with three in three quarters, with four in five sixths.
 FEWEST = 5
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic with its interval, infinite where fewer than two values leave the spread unknown."""
+    """A statistic with its interval, which is infinite where fewer than two values leave the spread
+    unknown.
+    """
 
     value: float
     low: float
@@ -51,7 +56,7 @@ class Estimate:
 
     @property
     def apart_from_zero(self) -> bool:
-        """Whether the interval excludes zero, and holds as often as it says."""
+        """Whether the interval excludes zero and has enough values to hold at its level."""
         return self.count >= FEWEST and (self.low > 0 or self.high < 0)
 
 
@@ -60,7 +65,8 @@ def mean(values: Floats, weights: Floats) -> Floats:
 
 
 def interquartile_mean(values: Floats, weights: Floats) -> Floats:
-    """Mean of the middle half; a value that a quartile cuts counts with the part inside."""
+    """Return the mean of the middle half; a value that a quartile cuts counts with the part inside.
+    """
     order = np.argsort(values, axis=-1, kind="stable")
     mass = (weights / weights.sum())[order]
     ends = np.cumsum(mass, axis=-1)
@@ -69,7 +75,7 @@ def interquartile_mean(values: Floats, weights: Floats) -> Floats:
 
 
 def value_of(values: Sequence[float] | Floats, statistic: Statistic = mean) -> float:
-    """The statistic of one sample."""
+    """Return the statistic of one sample."""
     row = np.asarray(values, dtype=float)
     return float(statistic(row[None, :], np.ones(len(row)))[0])
 
@@ -82,12 +88,15 @@ def bootstrap_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Two-sided interval of a statistic; (−∞, ∞) with fewer than two values. The same seed gives the same interval."""
+    """Return the two-sided interval of a statistic; (−∞, ∞) with fewer than two values. The same
+    seed gives the same interval.
+    """
     row = np.asarray(values, dtype=float)
     if len(row) < 2:
         return UNKNOWN
     if not np.isfinite(row).all():
-        raise ValueError(f"{int((~np.isfinite(row)).sum())} of {len(row)} values are not finite; say first what they count as")
+        count = f"{int((~np.isfinite(row)).sum())} of {len(row)} values are not finite"
+        raise ValueError(f"{count}; replace them first by the value with which they count")
     if np.ptp(row) == 0:
         return float(row[0]), float(row[0])
     order, sizes = _strata(strata if strata is not None else [0] * len(row))
@@ -110,7 +119,7 @@ def bootstrap_interval(
 def estimate(
     values: Sequence[float] | Floats, strata: Sequence[Hashable] | None = None, statistic: Statistic = mean, **options: Any
 ) -> Estimate:
-    """A statistic with its interval; options as of ``bootstrap_interval``."""
+    """Return a statistic with its interval; options as of ``bootstrap_interval``."""
     low, high = bootstrap_interval(values, strata, statistic, **options)
     return Estimate(value_of(values, statistic), low, high, len(values))
 
@@ -122,13 +131,15 @@ def paired_difference(
     statistic: Statistic = mean,
     **options: Any,
 ) -> Estimate:
-    """Of ours − theirs, instance by instance: negative where ours is lower."""
+    """Estimate ours − theirs, instance by instance: negative where ours is lower."""
     difference = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
     return estimate(difference, strata, statistic, **options)
 
 
 def _strata(names: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """An order in which values of a stratum stand together, and the strata's sizes; strata of one value are one."""
+    """Return an order in which the values of a stratum are contiguous, and the sizes of the strata;
+    strata of one value are merged into one.
+    """
     numbers: dict[Hashable, int] = {}
     group = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
     sizes = np.bincount(group)
@@ -139,12 +150,14 @@ def _strata(names: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def best_of(costs: Floats) -> Floats:
-    """Lowest cost of each instance (column); ∞ where nobody has one."""
+    """Return the lowest cost of each instance (column); ∞ where no solver has one."""
     return np.asarray(costs.min(axis=0, initial=np.inf), dtype=float)
 
 
 def ratios(costs: Floats) -> Floats:
-    """Cost over the lowest cost of the instance, ``costs[solver, instance]``, ∞ where there is none; 0 over 0 is 1."""
+    """Return cost over the lowest cost of the instance, ``costs[solver, instance]``; ∞ where there
+    is none, 1 for 0 over 0.
+    """
     best = best_of(costs)
     level = costs <= best + EQUAL * np.abs(best)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -153,7 +166,9 @@ def ratios(costs: Floats) -> Floats:
 
 
 def performance_profile(costs: Floats) -> list[tuple[Floats, Floats]]:
-    """Dolan and Moré 2002: per solver, factors τ ≥ 1 (increasing, the first is 1) and the share of instances within τ."""
+    """Dolan and Moré 2002: per solver, factors τ ≥ 1 (increasing, the first is 1) and the share of
+    instances within τ.
+    """
     out = []
     for row in ratios(costs):
         finite = np.sort(row[np.isfinite(row)])
@@ -163,7 +178,9 @@ def performance_profile(costs: Floats) -> list[tuple[Floats, Floats]]:
 
 
 def average_ranks(costs: Floats) -> Floats:
-    """Mean rank of each solver, 1 is best; level results share their ranks, those without a cost share the last."""
+    """Return the mean rank of each solver, 1 being best; ties share their ranks, solvers without a
+    cost share the last.
+    """
     finite = np.isfinite(costs)
     margin = np.where(finite, EQUAL * np.abs(np.where(finite, costs, 0.0)), 0.0)
     total = np.zeros(costs.shape)
@@ -176,5 +193,5 @@ def average_ranks(costs: Floats) -> Floats:
 
 
 def wins(costs: Floats) -> NDArray[np.int64]:
-    """Instances on which no other solver is better; level results win together."""
+    """Count the instances on which no other solver is better; ties count for each."""
     return np.asarray((ratios(costs) == 1.0).sum(axis=1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A study's solvers side by side: what each reached over the cells that have run, with intervals over instances."""
+"""Summaries of a study's solvers over the cells that have run, with intervals over instances."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from optbench.model.measures import shifted_geomean
 from optbench.run.best_known import levels_of
 from optbench.units import EQUAL
 
-# Draws of an interval: with thousands of instances fewer resamples say as much.
+# Draws of an interval: with thousands of instances fewer resamples suffice.
 DRAWS, FEWEST_RESAMPLES = 4_000_000, 400
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One solver. All figures but ``planned``, ``ran`` and ``failed`` are over the ``compared`` cells: those on instances, with
-    their seeds, on which every solver that has run anything has run.
+    """One solver. All figures but ``planned``, ``ran`` and ``failed`` are over the ``compared``
+    cells: those on instances and seeds on which every solver that has run anything has run.
 
-    Gaps: every cell counts, one without a gap as 1. rpd and regret: over cells with an objective (their ``count`` says how many
-    instances that is). ``optimal`` counts cells that reached an optimum that anybody proved, ``proved`` those that needed nobody
-    else's proof. ``behind`` is the study gap minus that of the first in the ranking, instance by instance; where the study ranks
-    by a formula of its own, ``score`` is that formula, ``behind`` is of it, and ``unscored`` counts cells without a value of it.
+    Gaps are over all cells, a cell without a gap counting as 1. rpd and regret are over cells with
+    an objective (``count`` is the number of their instances). ``optimal`` counts cells whose
+    objective any run proved optimal, ``proved`` those proved by their own run. ``behind`` is the
+    study gap minus that of the first in the ranking, instance by instance; where the study ranks by
+    its own formula, ``score`` is its value, ``behind`` refers to it, and ``unscored`` counts cells
+    without a value.
     """
 
     label: str
@@ -55,8 +57,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Costs:
-    """Objectives of the first level, ``values[solver, column]``, over the instances and seeds on which all solvers have run; ∞
-    where there is none. ``order`` is what ranks are taken from: with levels in order, their place on the instance."""
+    """Objectives of the first level, ``values[solver, column]``, over the instances and seeds on
+    which all solvers have run; ∞ where there is none. ``order`` is the value by which ranks are
+    taken: with a lexicographic objective, the rank on the instance.
+    """
 
     labels: tuple[str, ...]
     columns: tuple[tuple[str, int], ...]
@@ -65,9 +69,11 @@ class Costs:
 
 
 def summaries(table: Table, score: Callable[[Row], float | None] | None = None) -> list[Summary]:
-    """The solvers of a study, best first: by mean gap to the best bounds, then by what they prove themselves, then by rank.
+    """Return the solvers of a study, best first: by mean gap to the best bounds, then by what they
+    prove themselves, then by rank.
 
-    With a score: by its mean over instances, less being better; those that have none in some cell stand after those that do.
+    With a score they are ordered by its mean over instances, lower being better; solvers with a
+    cell without a score come after the others.
     """
     costs = costs_of(table)
     every = rows_by_label(table)
@@ -79,7 +85,7 @@ def summaries(table: Table, score: Callable[[Row], float | None] | None = None) 
     found = [_summary(label, every[label], by_label[label], *places.get(label, (None, 0))) for label in every]
     if score is not None:
         found = [_scored(each, by_label[each.label], score) for each in found]
-    found.sort(key=_merit if score is None else _by_score)
+    found.sort(key=_gap_order if score is None else _score_order)
     if not found or found[0].study_gap is None:
         return found
     first, value = by_label[found[0].label], score or _counted
@@ -88,7 +94,9 @@ def summaries(table: Table, score: Callable[[Row], float | None] | None = None) 
 
 
 def compared(by_label: Mapping[str, Sequence[Row]], costs: Costs) -> dict[str, list[Row]]:
-    """Of each solver, the cells on which all are compared; all that ran where there is nothing that all have run."""
+    """Return, by solver, the cells on which all are compared; all cells that ran where there is
+    none that all have run.
+    """
     columns = set(costs.columns)
     return {
         label: [
@@ -107,8 +115,8 @@ def rows_by_label(table: Table) -> dict[str, list[Row]]:
     return out
 
 
-def _merit(summary: Summary) -> tuple[float, float, float]:
-    """Smaller is better; those that have not run stand last."""
+def _gap_order(summary: Summary) -> tuple[float, float, float]:
+    """Sort key by gaps; smaller is better, and solvers that have not run come last."""
     if summary.study_gap is None or summary.gap is None:
         return np.inf, np.inf, np.inf
     rank = np.inf if summary.rank is None else summary.rank
@@ -119,11 +127,13 @@ def _scored(summary: Summary, rows: Sequence[Row], score: Callable[[Row], float 
     return replace(summary, score=over_instances(rows, score), unscored=sum(score(row) is None for row in rows))
 
 
-def _by_score(summary: Summary) -> tuple[float, ...]:
-    """Smaller is better; those with a cell that has no score stand behind, those that have not run last."""
+def _score_order(summary: Summary) -> tuple[float, ...]:
+    """Sort key by the score; smaller is better, solvers with a cell without a score come later,
+    those that have not run last.
+    """
     if summary.score is None or summary.unscored:
-        return (np.inf, *_merit(summary))
-    return (summary.score.value, *_merit(summary))
+        return (np.inf, *_gap_order(summary))
+    return (summary.score.value, *_gap_order(summary))
 
 
 def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float | None, wins: int) -> Summary:
@@ -149,7 +159,9 @@ def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float 
 
 
 def over_instances(rows: Sequence[Row], value: Callable[[Row], float | None]) -> stats.Estimate | None:
-    """Mean over instances of each one's mean over its cells; instances of one problem are a stratum."""
+    """Return the mean over instances of each one's mean over its cells; instances of one problem
+    are a stratum.
+    """
     found, strata = instance_means(rows, value)
     if not found:
         return None
@@ -161,7 +173,9 @@ def _resamples(count: int) -> int:
 
 
 def instance_means(rows: Sequence[Row], value: Callable[[Row], float | None]) -> tuple[dict[str, float], dict[str, str]]:
-    """By instance, the mean of a value over its cells that have one; and the problem that the instance is of."""
+    """Return, by instance, the mean of a value over the cells that have one, and the instance's
+    problem.
+    """
     values: dict[str, list[float]] = {}
     strata: dict[str, str] = {}
     for row in rows:
@@ -173,7 +187,7 @@ def instance_means(rows: Sequence[Row], value: Callable[[Row], float | None]) ->
 
 
 def difference(ours: Sequence[Row], theirs: Sequence[Row], value: Callable[[Row], float | None]) -> stats.Estimate | None:
-    """Ours − theirs over the instances that both have."""
+    """Estimate ours − theirs over the instances that both have."""
     (mine, strata), (other, _) = instance_means(ours, value), instance_means(theirs, value)
     both = [instance for instance in mine if instance in other]
     if not both:
@@ -187,7 +201,9 @@ def _counted(row: Row) -> float:
 
 
 def counted_time_s(row: Row) -> float | None:
-    """Solving time; of a cell that failed, at least its time limit, and None where it had none: failing at once is no merit."""
+    """Return the solving time. Failures count at least the time limit; None where a failed cell had
+    no time limit.
+    """
     assert row.record is not None
     taken = row.record.wall_s if row.record.wall_s is not None else row.record.total_s
     limit = row.cell.budget.time_limit_s
@@ -197,7 +213,7 @@ def counted_time_s(row: Row) -> float | None:
 
 
 def costs_of(table: Table) -> Costs:
-    """The solvers that have run anything, over what all of those have run."""
+    """Return the costs of the solvers that have run anything, over what all of them have run."""
     labels = tuple(dict.fromkeys(row.cell.label for row in table.rows if row.record is not None))
     number = {label: k for k, label in enumerate(labels)}
     found: dict[tuple[str, int], dict[int, Row]] = {}

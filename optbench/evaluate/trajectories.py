@@ -1,4 +1,4 @@
-"""What the incumbents of a cell came to over time."""
+"""The primal integral of a cell's incumbents over time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ TRAJECTORY = "trajectory.json"
 
 
 def primal_integral_s(row: Row, best: BestKnown | None, store: Store) -> float | None:
-    """Seconds of primal gap against the best known, up to the time limit (the solver's own end where there is none).
+    """Return the seconds of primal gap against the best known objective, up to the time limit (the
+    solver's end where there is none).
 
-    A cell that reached nothing, or whose incumbents were not kept, has the gap 1 all the time. None where there is nothing to
-    compare with. Incumbents are of the first level, as the cell's process told them.
+    A cell without an objective, or without a stored trajectory, has the gap 1 all the time. None
+    where there is no best known objective. Incumbents are of the first level, as the cell's process
+    reported them.
     """
     if row.record is None or best is None:
         return None

@@ -1,4 +1,6 @@
-"""The cells to look at when a condition does not hold: for each number read from cells, those that pull it the wrong way."""
+"""The cells to look at when a condition does not hold: of each number read from cells, those that
+move it most in the failing direction.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.evaluate.cell_columns import CellColumns
-from optbench.evaluate.formula_values import Sample, Unknown, holds, relative_difference
+from optbench.evaluate.formula_values import Sample, UnknownValueError, holds, relative_difference
 from optbench.study.cells import Cell
 from optbench.study.formula_binding import Formula
 from optbench.study.formula_syntax import Binary, Name, Node, Unary
@@ -28,17 +30,19 @@ from optbench.study.formula_terms import (
 )
 
 SHOWN = 5
-# Which way a comparison wants its left side: down is -1.
+# The direction in which the left side of a comparison must move for it to hold: down is -1.
 WANTED = {"<": -1, "<=": -1, ">": 1, ">=": 1, "==": 0, "!=": 0}
-# Metrics that may be below zero.
+# Metrics that may be negative.
 DIFFERENCES = ("rpd", "regret", "cost_usd")
-# Sums, whose mean over the cells is what a cell is held against.
+# Functions that are sums; a cell is compared with their mean over the cells.
 OVER_ALL = ("sum", "count")
 
 
 @dataclass(frozen=True)
-class Offender:
-    """``value`` is the cell's own, None where it has none, and ``why`` then says why; ``text`` is what was read."""
+class WorstCell:
+    """``value`` is the cell's value, None where it has none, and ``why`` is then the reason;
+    ``text`` is the part of the formula that was read.
+    """
 
     cell: Cell
     text: str
@@ -46,52 +50,56 @@ class Offender:
     why: str = ""
 
 
-def offenders(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tuple[Offender, ...]:
-    """Cells without a value first, then those that are worst."""
+def worst_cells(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tuple[WorstCell, ...]:
+    """Return the cells without a value first, then the worst ones."""
     term = formula.term
     if not isinstance(term, (Comparison, Logic, Negation)):
         return ()
-    found: dict[str, Offender] = {}
-    for leaf, wanted in _blamed(term, Sample.whole(columns), True):
+    found: dict[str, WorstCell] = {}
+    for leaf, wanted in _failing_leaves(term, Sample.whole(columns), True):
         for each in _worst(leaf, wanted, columns, most):
             found.setdefault(each.cell.key, each)
     ranked = sorted(found.values(), key=lambda each: each.value is not None)
     return tuple(ranked[:most])
 
 
-def _blamed(term: ConditionTerm, sample: Sample, asked: bool) -> Iterator[tuple[Leaf, int]]:
-    """What is read in comparisons that are not as asked, and which way it should go."""
+def _failing_leaves(term: ConditionTerm, sample: Sample, asked: bool) -> Iterator[tuple[Leaf, int]]:
+    """Yield what is read in comparisons that fail, with the direction in which it should move."""
     if isinstance(term, Negation):
-        yield from _blamed(term.operand, sample, not asked)
+        yield from _failing_leaves(term.operand, sample, not asked)
     elif isinstance(term, Logic):
-        yield from _blamed(term.left, sample, asked)
-        yield from _blamed(term.right, sample, asked)
+        yield from _failing_leaves(term.left, sample, asked)
+        yield from _failing_leaves(term.right, sample, asked)
     elif holds(term, sample) is not asked:
         yield from _sides(term, asked)
 
 
 def _sides(term: Comparison, asked: bool) -> Iterator[tuple[Leaf, int]]:
     wanted = WANTED[term.op] * (1 if asked else -1)
-    yield from _read(term.left, wanted)
-    yield from _read(term.right, -wanted)
+    yield from _leaves_with_direction(term.left, wanted)
+    yield from _leaves_with_direction(term.right, -wanted)
 
 
-def _read(term: NumberTerm, wanted: int) -> Iterator[tuple[Leaf, int]]:
-    """Everything read from cells, and which way each should go; 0 where that cannot be told."""
+def _leaves_with_direction(term: NumberTerm, wanted: int) -> Iterator[tuple[Leaf, int]]:
+    """Yield everything read from cells with the direction in which it should move; 0 where that is
+    unknown.
+    """
     if isinstance(term, (Aggregate, Paired)):
         yield term, wanted
     elif isinstance(term, Negative):
-        yield from _read(term.operand, -wanted)
+        yield from _leaves_with_direction(term.operand, -wanted)
     elif isinstance(term, Absolute):
-        yield from _read(term.operand, 0)
+        yield from _leaves_with_direction(term.operand, 0)
     elif isinstance(term, Arithmetic):
         left, right = direction(term)
-        yield from _read(term.left, wanted * left)
-        yield from _read(term.right, wanted * right)
+        yield from _leaves_with_direction(term.left, wanted * left)
+        yield from _leaves_with_direction(term.right, wanted * right)
 
 
 def direction(term: Arithmetic) -> tuple[int, int]:
-    """Whether a result rises (1) or falls (-1) with its left and its right side; 0 where that depends."""
+    """Return whether a result rises (1) or falls (-1) with its left and its right side; 0 where
+    that depends on the values.
+    """
     if term.op in "+-":
         return 1, 1 if term.op == "+" else -1
     left, right = _sign(term.left), _sign(term.right)
@@ -99,7 +107,7 @@ def direction(term: Arithmetic) -> tuple[int, int]:
 
 
 def _sign(term: NumberTerm) -> int:
-    """The sign of a number, 0 where that hangs on the cells."""
+    """Return the sign of a number; 0 where it depends on the cells."""
     if isinstance(term, Constant):
         return int(np.sign(term.value))
     if isinstance(term, Negative):
@@ -111,20 +119,20 @@ def _sign(term: NumberTerm) -> int:
         right = right if term.op == "+" else -right
         return left if left == right else 0
     if isinstance(term, Aggregate):
-        return 1 if _never_negative(term.of_cell) else 0
+        return 1 if _is_never_negative(term.of_cell) else 0
     if isinstance(term, Paired):
-        return 1 if term.function == "ratio" and _never_negative(term.x) and _never_negative(term.y) else 0
+        return 1 if term.function == "ratio" and _is_never_negative(term.x) and _is_never_negative(term.y) else 0
     return 1
 
 
-def _never_negative(node: Node) -> bool:
-    """Whether what is computed for each cell is no less than zero, whatever the cells came to."""
+def _is_never_negative(node: Node) -> bool:
+    """Whether the value computed for each cell is never negative."""
     if isinstance(node, Binary) and node.op in "+*/":
-        return _never_negative(node.left) and _never_negative(node.right)
+        return _is_never_negative(node.left) and _is_never_negative(node.right)
     return not isinstance(node, (Unary, Binary)) and not (isinstance(node, Name) and node.text in DIFFERENCES)
 
 
-def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator[Offender]:
+def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator[WorstCell]:
     rows = columns.rows(leaf.labels[0])
     if isinstance(leaf, Aggregate):
         values = columns.vector(leaf.label, leaf.of_cell)
@@ -137,16 +145,18 @@ def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator
         if row is None:
             continue
         if np.isnan(value):
-            yield Offender(row.cell, leaf.text, None, _why(leaf, columns, k))
+            yield WorstCell(row.cell, leaf.text, None, _why(leaf, columns, k))
         elif around is not None and (value <= around if wanted > 0 else value >= around):
-            yield Offender(row.cell, leaf.text, value)
+            yield WorstCell(row.cell, leaf.text, value)
 
 
 def _value(leaf: Leaf, columns: CellColumns) -> float | None:
-    """What cells are held against: those that are better pull a mean the right way."""
+    """Return the value that cells are compared with: better cells move a mean in the required
+    direction.
+    """
     try:
         value = float(Sample.whole(columns).leaf(leaf)[0])
-    except Unknown:
+    except UnknownValueError:
         return None
     if isinstance(leaf, Aggregate) and leaf.function in OVER_ALL:
         return value / max(1, len(columns.units))
@@ -154,11 +164,11 @@ def _value(leaf: Leaf, columns: CellColumns) -> float | None:
 
 
 def _why(leaf: Leaf, columns: CellColumns, unit: int) -> str:
-    """Why a cell or a pair has no value."""
+    """Explain why a cell or a pair has no value."""
     if isinstance(leaf, Aggregate):
         return columns.missing(leaf.label, unit, leaf.of_cell)
     for label, node in ((leaf.a, leaf.x), (leaf.b, leaf.y)):
         if np.isnan(columns.vector(label, node)[unit]):
             return f"{label} {columns.missing(label, unit, node)}"
-    return f"{leaf.b} has 0"
+    return f"{leaf.b} is 0"
 

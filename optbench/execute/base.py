@@ -1,4 +1,6 @@
-"""What a runner asks of an executor: jobs in, outcomes out. Everything that crosses is plain JSON."""
+"""The interface between a runner and an executor: jobs in, outcomes out. All data that crosses it
+is plain JSON.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,10 @@ class Job:
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """What became of a job: its answer (``answer.json``, as parsed), or the reason why there is none.
+    """The result of a job: its answer (``answer.json``, parsed), or the reason why there is none.
 
-    ``left`` counts processes that were still running when the job had answered; they are gone now.
+    ``left_processes`` counts the processes that were still running after the job had answered and
+    were killed.
     """
 
     key: str
@@ -39,15 +42,17 @@ class JobOutcome:
     cpu_s: float = 0.0
     peak_memory_mb: float = 0.0
     output: str = ""
-    left: int = 0
+    left_processes: int = 0
     sandbox: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Executor(Protocol):
-    """Use as a context: on leaving it, nothing that it started is alive."""
+    """Runs jobs. It is a context manager: on exit, every process that it started has ended."""
 
     def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = ...) -> Iterator[JobOutcome]:
-        """Outcomes in the order in which jobs end; after ``stop()`` the jobs at work are killed and yield nothing."""
+        """Yield outcomes in the order in which jobs end. After ``stop()`` running jobs are killed
+        and yield no outcome.
+        """
         ...
 
     def __enter__(self) -> Executor: ...

@@ -1,4 +1,6 @@
-"""The life of a cell: a fresh child of a slot, confined before anything of a plug-in runs in it, ended after its one job."""
+"""The life of a cell: a slot forks a fresh child, which is confined before any plug-in code runs
+and ends after one job.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from optbench.execute.tasks import leave, perform, says_out_of_memory
+from optbench.execute.tasks import mentions_out_of_memory, perform, write_answer
 from optbench.sandbox.confine import SHARED_MEMORY, Confinement, close_inherited, confine, environment
 
-# Exit code of a cell that could not be confined, or not leave its answer.
+# Exit code of a cell that could not be confined or could not write its answer.
 NOT_CONFINED, NO_ANSWER = 97, 98
 
 
-def live(job: Mapping[str, Any], output: int, slot: int) -> None:
-    """Never returns."""
+def run_cell_process(job: Mapping[str, Any], output: int, slot: int) -> None:
+    """Run one job in this forked child and exit; ``output`` is the file that receives its output.
+    """
     code = NOT_CONFINED
     try:
         folder = Path(job["folder"])
         _redirect(output)
         close_inherited()
-        _settle(folder, job)
+        _enter_folder(folder, job)
         confine(_confinement(folder, job), slot)
         code = _work(job, folder)
     except OSError:
@@ -40,7 +43,9 @@ def live(job: Mapping[str, Any], output: int, slot: int) -> None:
 
 
 def _work(job: Mapping[str, Any], folder: Path) -> int:
-    """The exit code. The one place that contains whatever a plug-in may raise outside of ``solve``."""
+    """Run the job and return the exit code. Every exception that a plug-in raises outside of
+    ``solve`` ends here.
+    """
     try:
         perform(job["kind"], job["payload"], folder)
         _end_helpers()
@@ -50,20 +55,24 @@ def _work(job: Mapping[str, Any], folder: Path) -> int:
         traceback.print_exc()
         message = f"{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):
-            leave({"refusal": "memory_limit" if says_out_of_memory(message) else "crashed", "message": message[:2000]}, folder)
+            refusal = "memory_limit" if mentions_out_of_memory(message) else "crashed"
+            write_answer({"refusal": refusal, "message": message[:2000]}, folder)
         return NO_ANSWER
     return 0
 
 
 def _end_helpers() -> None:
-    """What the interpreter does at its end for pools of processes and threads, and for whoever has asked to be called then;
-    the slot limits how long that takes."""
+    """Shut down pools of processes and threads and run ``atexit`` functions, as the interpreter
+    does at its end. The slot limits the time that this takes.
+    """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
 
 
 def _redirect(output: int) -> None:
-    """Nothing of a cell reaches a terminal; what it says is kept with its record."""
+    """Send standard output and error to the cell's output file, which is kept with its record, and
+    never to a terminal.
+    """
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
@@ -71,9 +80,10 @@ def _redirect(output: int) -> None:
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
 
 
-def _settle(folder: Path, job: Mapping[str, Any]) -> None:
+def _enter_folder(folder: Path, job: Mapping[str, Any]) -> None:
+    """Make the job's folder the current one and set the environment that the job needs."""
     os.environ.update(environment(folder, job["threads"]))
-    _tell_libraries(job["threads"])
+    _set_library_threads(job["threads"])
     (folder / "tmp").mkdir()
     tempfile.tempdir = None
     faulthandler.enable()
@@ -84,8 +94,9 @@ def _settle(folder: Path, job: Mapping[str, Any]) -> None:
     gc.enable()
 
 
-def _tell_libraries(threads: int) -> None:
-    """Those looked at the environment when the zygote loaded them."""
+def _set_library_threads(threads: int) -> None:
+    """Set the number of threads in libraries that read the environment when the zygote loaded them.
+    """
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
     if "numba.np.ufunc.parallel" in sys.modules:
@@ -95,7 +106,7 @@ def _tell_libraries(threads: int) -> None:
 
 def _confinement(folder: Path, job: Mapping[str, Any]) -> Confinement:
     writable = [Path(job["compiled"])] if job["compiled"] is not None else []
-    if job["threads"] > 1:  # locks and queues between processes live there
+    if job["threads"] > 1:  # locks and queues between processes are files in this folder
         writable.append(SHARED_MEMORY)
     limits = job["limits"]
     return Confinement(folder, writable, limits["cpu_s"], limits["memory_mb"], job["user_threads"], job["landlock"])

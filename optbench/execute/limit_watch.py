@@ -1,4 +1,6 @@
-"""One cell under watch: what its process tree uses, whether a limit is passed, and how it ended."""
+"""Watch one cell: measure its process tree, detect a limit that is exceeded, and report how the
+cell ended.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from optbench.execute.memory import TreeMemory
-from optbench.execute.tasks import ANSWER, says_out_of_memory
+from optbench.execute.tasks import ANSWER, mentions_out_of_memory
 from optbench.sandbox import process_tree
 from optbench.sandbox.system_calls import IS_LINUX
 
-# Seconds between two looks, by the age of the cell: young ones may be fork bombs, old ones must not be disturbed.
+# Seconds between two measurements, by the age of the cell: a young cell may be a fork bomb, an old
+# one should not be disturbed.
 LOOKS = ((1.0, 0.01), (10.0, 0.02), (float("inf"), 0.05))
-PS_LOOK_S = 0.25  # where a look is a call of ps
-# A cell that has answered may take so long to end itself, and its helpers (queues, resource trackers) so long after it.
+PS_LOOK_S = 0.25  # where each measurement calls ps
+# Seconds that a cell may take to end after its answer, and its helper processes (queues, resource
+# trackers) after the cell.
 MAIN_GRACE_S, HELPERS_GRACE_S = 2.0, 0.2
 OUTPUT_TAIL, MAX_OUTPUT, MAX_LINE = 20_000, 8 << 20, 300
 
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """What the whole tree of a cell may use."""
+    """Limits on the whole process tree of a cell."""
 
     wall_s: float
     cpu_s: float
@@ -37,7 +41,9 @@ class ProcessLimits:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Memory of the slot when it forks: the cell begins with as much, shared, and none of it is its own."""
+    """Memory of the slot at the fork. The cell shares it from the beginning, and it is not counted
+    as the cell's own.
+    """
 
     memory_mb: float
     rss_mb: float
@@ -45,7 +51,7 @@ class Baseline:
 
 @dataclass
 class CellUsage:
-    """What has been seen of a cell so far."""
+    """The resources that a cell has used so far, and how it ended."""
 
     cpu_s: float = 0.0
     reaped_cpu_s: float = 0.0
@@ -58,7 +64,9 @@ class CellUsage:
 
 
 class LimitWatch:
-    """From the fork of a cell to the end of its last descendant; the slot that owns it has no other children."""
+    """Watches a cell from its fork to the end of its last descendant. The slot has no other
+    children.
+    """
 
     def __init__(
         self, main: int, folder: Path, output: int, limits: ProcessLimits, baseline: Baseline, files: Iterable[int]
@@ -74,7 +82,9 @@ class LimitWatch:
             self.poller.register(file, select.POLLIN)
 
     def wait(self) -> list[int]:
-        """Until the next look is due, the cell ends, or one of the files can be read: those that can."""
+        """Wait until the next measurement is due, the cell ends, or a file becomes readable; return
+        the readable files.
+        """
         return [file for file, _ in self.poller.poll(self._interval_s() * 1000) if file != self.handle]
 
     def close(self) -> None:
@@ -91,8 +101,10 @@ class LimitWatch:
         age = time.monotonic() - self.began
         return next(seconds for until, seconds in LOOKS if age < until)
 
-    def look(self) -> bool:
-        """Whether the cell is over: nothing of it is left, or what is left must be killed."""
+    def poll(self) -> bool:
+        """Measure the process tree. Return whether the cell is over: all of it has ended, or the
+        rest must be killed.
+        """
         seen, now = self.seen, time.monotonic()
         ended = process_tree.reap()
         self.account(ended or [])
@@ -107,7 +119,9 @@ class LimitWatch:
         return seen.reason is not None
 
     def _is_over(self, now: float) -> bool:
-        """Once the cell itself has ended: its helpers may follow on their own, if it has answered."""
+        """Called after the cell itself has ended: after an answer its helper processes may end on
+        their own.
+        """
         self.close()
         self.seen.ended_at = self.seen.ended_at or now
         alive = self._alive()
@@ -115,8 +129,8 @@ class LimitWatch:
             return True
         return now - self.seen.ended_at > HELPERS_GRACE_S
 
-    def account(self, ended: list[process_tree.Ended]) -> None:
-        """Children that were reaped: the cell itself, or orphans of it."""
+    def account(self, ended: list[process_tree.EndedProcess]) -> None:
+        """Add the usage of reaped children: the cell itself, or orphaned descendants."""
         for child in ended:
             self.seen.reaped_cpu_s += child.cpu_s
             if child.pid == self.main:
@@ -128,7 +142,7 @@ class LimitWatch:
         return [pid for pid in process_tree.descendants(os.getpid()) if process_tree.is_alive(pid)]
 
     def _exceeded(self, age_s: float) -> tuple[str, str] | None:
-        """The first limit that the tree has passed, and the particulars."""
+        """Return the first limit that the process tree exceeds, with a message."""
         limits, seen = self.limits, self.seen
         if age_s > limits.wall_s:
             return "time_limit", f"still at work after {limits.wall_s:g} s; killed"
@@ -150,12 +164,12 @@ class LimitWatch:
         return None
 
     def _cap_output(self) -> None:
-        """Drop the middle of an output without end, so that no disk is filled."""
+        """Drop the middle of an output that is too long, so that it cannot fill the disk."""
         if os.fstat(self.output).st_size > MAX_OUTPUT:
             os.ftruncate(self.output, 0)
 
     def finish(self) -> dict[str, Any]:
-        """Kill what is left, and say what became of the cell."""
+        """Kill what is still running and return the outcome of the cell."""
         seen = self.seen
         total_s = (seen.ended_at or time.monotonic()) - self.began
         answered = seen.reason is None and (seen.answered_at is not None or (seen.status is not None and self.answer.exists()))
@@ -174,7 +188,7 @@ class LimitWatch:
             "cpu_s": round(seen.cpu_s, 6),
             "peak_memory_mb": round(max(0.0, seen.peak_memory_mb), 3),
             "output": output,
-            "left": left,
+            "left_processes": left,
         }
 
     def _output_tail(self) -> str:
@@ -182,24 +196,26 @@ class LimitWatch:
         return os.pread(self.output, OUTPUT_TAIL, max(0, size - OUTPUT_TAIL)).decode(errors="replace")
 
     def _without_answer(self, output: str) -> tuple[str, str]:
-        """Why there is none, from the way in which the process ended and its last words."""
-        status, last = self.seen.status or 0, last_words(output)
+        """Explain a missing answer by the way in which the process ended and its last line of
+        output.
+        """
+        status, last = self.seen.status or 0, most_telling_line(output)
         said = f"; its last line: {last}" if last else ""
         if not os.WIFSIGNALED(status):
             return "exited", f"exit code {os.waitstatus_to_exitcode(status)}, without an answer{said}"
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
             return "cpu_limit", f"{self.seen.cpu_s:.1f} s of processor time; {self.limits.cpu_s:g} s are allowed"
-        if says_out_of_memory(output[-2000:]) and number in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS):
-            return "memory_limit", f"memory could not be had ({self.limits.memory_mb:.0f} MB are allowed){said}"
+        if mentions_out_of_memory(output[-2000:]) and number in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS):
+            return "memory_limit", f"memory could not be allocated ({self.limits.memory_mb:.0f} MB are allowed){said}"
         return "signal", f"ended by signal {number} ({_name(number)}){said}"
 
 
-def last_words(output: str) -> str:
-    """The line that tells most: what Python's fault handler says first, otherwise the last."""
+def most_telling_line(output: str) -> str:
+    """Return the first line of Python's fault handler if there is one, otherwise the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith("Fatal Python error")] or lines
-    return told[-1][:MAX_LINE] if told else ""
+    candidates = [line for line in lines if line.startswith("Fatal Python error")] or lines
+    return candidates[-1][:MAX_LINE] if candidates else ""
 
 
 def _name(number: int) -> str:
@@ -210,7 +226,7 @@ def _name(number: int) -> str:
 
 
 def _handle(pid: int) -> int | None:
-    """A file that can be read once the process has ended, where the system has such."""
+    """Return a file that becomes readable when the process ends, on systems that have one."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

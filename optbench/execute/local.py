@@ -1,4 +1,6 @@
-"""Jobs on this machine: a zygote with everything loaded, slots that it forks, and a fresh child of a slot for every job."""
+"""Run jobs on this machine: a zygote process loads everything, forks slots, and each slot forks a
+fresh child per job.
+"""
 
 from __future__ import annotations
 
@@ -19,31 +21,36 @@ from typing import IO, Any
 
 from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
+from optbench.execute.answer_file import read_answer
 from optbench.execute.base import Job, JobOutcome
 from optbench.execute.limit_watch import MAIN_GRACE_S
 from optbench.execute.memory import machine_mb
-from optbench.execute.numba_cache import CompiledCode
-from optbench.execute.returned import read_answer
-from optbench.execute.wire import Wire
+from optbench.execute.message_channel import MessageChannel
+from optbench.execute.numba_cache import PluginCodeFolders
 from optbench.execute.zygote import ENVIRONMENT, SLOTS_END_S
 from optbench.plugins.specs import name_of
 from optbench.sandbox.process_tree import MAX_KILL_S
 from optbench.store.records import Reason
 from optbench.study.declared import Study
 
-START = "import sys, json; told = json.loads(sys.argv[2]); sys.path[:] = told['path']; \
-from optbench.execute.zygote import main; main(int(sys.argv[1]), told)"
-# Of the machine's memory, what all cells together may use; seconds between two looks at ``stop``.
+START = "import sys, json; settings = json.loads(sys.argv[2]); sys.path[:] = settings['path']; \
+from optbench.execute.zygote import main; main(int(sys.argv[1]), settings)"
+# The share of the machine's memory that all cells together may use; seconds between two calls of
+# ``stop``.
 MEMORY_SHARE, LOOK_S = 0.9, 0.1
-# A slot that does not answer so long after its cell's time has been stopped, or worse, by the cell.
+# A slot that has not answered this many seconds after its cell's limit was stopped or killed by the
+# cell.
 SILENCE_S = MAIN_GRACE_S + MAX_KILL_S + 5.0
-# Processor time that a cell may use where the study sets no limit: all its threads for all of its time, and a little more.
+# Processor time of a cell for which the study sets no limit: all threads for the whole time, and a
+# margin.
 CPU_SHARE, CPU_S = 1.1, 1.0
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """What the zygote has loaded, and compiled before; ``threads`` are those it should not have, by their names."""
+class PreloadReport:
+    """What the zygote loaded and compiled; ``threads`` names the threads that run in it although it
+    should have none.
+    """
 
     modules: int
     seconds: float
@@ -52,26 +59,27 @@ class Loaded:
 
 
 @dataclass
-class _Slot:
+class _SlotHandle:
     """The runner's view of a slot."""
 
     name: int
-    wire: Wire
+    channel: MessageChannel
     pid: int | None = None
     job: Job | None = None
     sent_at: float = 0.0
     is_open: bool = True
 
     def is_silent(self) -> bool:
-        """Whether it should have said long ago what became of its job."""
+        """Whether the slot should have reported the end of its job long ago."""
         return self.job is not None and time.monotonic() - self.sent_at > self.job.budget.hard_wall_s + SILENCE_S
 
 
 class LocalExecutor:
-    """So many jobs at a time. Plug-ins that are named have what they need loaded once, ahead of the first job.
+    """Runs ``jobs`` cells at a time. What the named plug-ins import is loaded once, before the
+    first job.
 
-    ``sharing`` counts the cells that the machine's memory is for: those of other executors beside this one too. Without
-    ``landlock`` cells are as free as on a kernel that has none.
+    ``sharing`` is the number of cells that share the machine's memory, including those of other
+    executors. Without ``landlock`` cells are confined as on a kernel that lacks it.
     """
 
     def __init__(
@@ -79,24 +87,24 @@ class LocalExecutor:
         jobs: int = 1,
         solvers: Iterable[str] = (),
         problems: Iterable[str] = (),
-        on_loaded: Callable[[Loaded], None] | None = None,
+        on_loaded: Callable[[PreloadReport], None] | None = None,
         landlock: bool = True,
         sharing: int | None = None,
     ) -> None:
         self.jobs, self.solvers, self.problems, self.on_loaded = jobs, sorted({*solvers}), sorted({*problems}), on_loaded
         self.landlock, self.sharing = landlock, max(jobs, sharing or 1)
-        self.loaded: Loaded | None = None
+        self.loaded: PreloadReport | None = None
         self.process: subprocess.Popen[bytes] | None = None
-        self.slots: dict[int, _Slot] = {}
-        self.compiled = CompiledCode()
+        self.slots: dict[int, _SlotHandle] = {}
+        self.compiled = PluginCodeFolders()
         self.ready, self.load, self.trouble = False, True, ""
         self.names = iter(range(1 << 62))
 
     @classmethod
     def for_study(
-        cls, study: Study, jobs: int = 1, on_loaded: Callable[[Loaded], None] | None = None, sharing: int | None = None
+        cls, study: Study, jobs: int = 1, on_loaded: Callable[[PreloadReport], None] | None = None, sharing: int | None = None
     ) -> LocalExecutor:
-        """With what the study's plug-ins need."""
+        """Create an executor that loads what the plug-ins of a study need."""
         problems = set(map(name_of, study.problems))
         return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded, sharing=sharing)
 
@@ -116,7 +124,7 @@ class LocalExecutor:
         self.trouble = ""
         try:
             while True:
-                # Slots are at work again before the runner judges what has ended.
+                # New jobs are sent to idle slots before the runner judges the jobs that ended.
                 for slot in self.slots.values():
                     if slot.job is None and not exhausted and not stop():
                         job = next(waiting, None)
@@ -124,28 +132,30 @@ class LocalExecutor:
                         if job is not None:
                             self._send(slot, job)
                 yield from ended
-                self._raise_trouble()
+                self._raise_if_failed()
                 if stop() or not any(slot.job for slot in self.slots.values()):
                     return
-                ended = self._hear(LOOK_S)
+                ended = self._read_messages(LOOK_S)
         finally:
             self._stop_all()
 
-    def _raise_trouble(self) -> None:
-        """A machine that starts no process is no failure of a cell: none is recorded."""
+    def _raise_if_failed(self) -> None:
+        """Raise when the machine cannot start a process: this is not a failure of a cell, so that
+        none is recorded.
+        """
         if self.trouble:
             raise OptbenchError(
-                f"no cell can be started: {self.trouble}; what is finished is kept, the same command goes on from there"
+                f"no cell can be started: {self.trouble}; finished cells are kept, and the same command continues from there"
             )
 
     def _start(self, load: bool) -> None:
-        """A zygote, and its slots; they answer once it has loaded."""
+        """Start a zygote and its slots; they answer once the zygote has loaded."""
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed by _end)
         self.ready, self.load = False, load
         mine, its = socket.socketpair()
-        told = {"path": sys.path, "solvers": self.solvers, "problems": self.problems, "preload": load}
+        settings = {"path": sys.path, "solvers": self.solvers, "problems": self.problems, "preload": load}
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", START, str(its.fileno()), json.dumps(told)],
+            [sys.executable, "-P", "-c", START, str(its.fileno()), json.dumps(settings)],
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
@@ -154,27 +164,29 @@ class LocalExecutor:
             start_new_session=True,
         )
         its.close()
-        self.control = Wire(mine)
+        self.control = MessageChannel(mine)
         for _ in range(self.jobs):
             self._add_slot()
 
-    def _add_slot(self) -> _Slot:
+    def _add_slot(self) -> _SlotHandle:
         mine, its = socket.socketpair()
-        slot = _Slot(next(self.names), Wire(mine))
+        slot = _SlotHandle(next(self.names), MessageChannel(mine))
         self.slots[slot.name] = slot
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError), its:  # its death is heard soon
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError), its:  # a dead slot is noticed in the next read
             socket.send_fds(self.control.socket, [json.dumps({"slot": slot.name}).encode() + b"\n"], [its.fileno()])
         return slot
 
     def _end(self) -> None:
-        """Close every wire, upon which slots kill what they run and end, and the zygote after them."""
+        """Close every channel. Slots then kill the cells that they run and end, and the zygote ends
+        after them.
+        """
         if self.process is None:
             return
         for slot in self.slots.values():
-            slot.wire.close()
+            slot.channel.close()
         self.slots.clear()
         self.control.close()
-        if not self.ready:  # it is loading, and has no slots
+        if not self.ready:  # it is still loading and has no slots
             self.process.kill()
         try:
             self.process.wait(SLOTS_END_S + MAX_KILL_S + 5.0)
@@ -184,7 +196,7 @@ class LocalExecutor:
         self.process = None
         self.log.close()
 
-    def _send(self, slot: _Slot, job: Job) -> None:
+    def _send(self, slot: _SlotHandle, job: Job) -> None:
         budget = job.budget
         memory_mb = machine_mb() * MEMORY_SHARE / self.sharing if budget.memory_limit_mb is None else budget.memory_limit_mb
         cpu_s = budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S if budget.cpu_limit_s is None else budget.cpu_limit_s
@@ -200,24 +212,25 @@ class LocalExecutor:
             "landlock": self.landlock,
         }
         slot.job, slot.sent_at = job, time.monotonic()
-        slot.wire.send({"job": message})
+        slot.channel.send({"job": message})
 
-    def _hear(self, timeout_s: float) -> list[JobOutcome]:
-        """What has become of jobs, waiting for news at most so long."""
-        ends = [self.control, *(slot.wire for slot in self.slots.values() if slot.is_open)]
+    def _read_messages(self, timeout_s: float) -> list[JobOutcome]:
+        """Read messages for at most ``timeout_s`` seconds and return the outcomes that they report.
+        """
+        ends = [self.control, *(slot.channel for slot in self.slots.values() if slot.is_open)]
         ready, _, _ = select.select(ends, [], [], timeout_s)
-        out = [found for slot in self.slots.values() if slot.wire in ready for found in self._hear_slot(slot)]
+        out = [found for slot in self.slots.values() if slot.channel in ready for found in self._read_slot(slot)]
         if self.control in ready:
-            out += self._hear_zygote()
+            out += self._read_zygote()
         for slot in self.slots.values():
             if self.ready and slot.pid is not None and slot.is_silent():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(slot.pid, signal.SIGKILL)
         return out
 
-    def _hear_slot(self, slot: _Slot) -> list[JobOutcome]:
-        messages = slot.wire.receive()
-        if messages is None:  # dead: the zygote clears up after it, and then says so
+    def _read_slot(self, slot: _SlotHandle) -> list[JobOutcome]:
+        messages = slot.channel.receive()
+        if messages is None:  # the slot is dead: the zygote cleans up and reports it
             slot.is_open = False
             return []
         out = []
@@ -229,30 +242,34 @@ class LocalExecutor:
                 out.append(outcome(job, message))
         return out
 
-    def _hear_zygote(self) -> list[JobOutcome]:
+    def _read_zygote(self) -> list[JobOutcome]:
         messages = self.control.receive()
         if messages is None:
             return self._start_again()
         out = []
         for message in messages:
             if "ready" in message:
-                self.ready, self.loaded = True, Loaded(**message["ready"])
+                self.ready, self.loaded = True, PreloadReport(**message["ready"])
                 if self.on_loaded is not None:
                     self.on_loaded(self.loaded)
             elif "said" in message:
                 announce(str(message["said"]))
             elif "slot" in message:
                 slot = self.slots[message["slot"]]
-                slot.pid, slot.sent_at = message["pid"], time.monotonic()  # what it was sent has waited for the libraries
+                slot.pid, slot.sent_at = message["pid"], time.monotonic()  # a job sent earlier has waited for the libraries
             elif "gone" in message:
                 slot = self.slots.pop(message["gone"])
-                slot.wire.close()
-                out += _lost(slot, f"the process that watched it was ended ({_manner(message['status'])}), by the cell it seems")
+                slot.channel.close()
+                words = _exit_words(message["status"])
+                what = "the process that watched the cell was ended, probably by the cell"
+                out += _lost_job(slot, f"{what} ({words})")
                 self._add_slot()
         return out
 
     def _start_again(self) -> list[JobOutcome]:
-        """The zygote is dead: slots end with it. A library that it cannot load must not stop the study."""
+        """Replace a dead zygote; its slots have ended with it. A library that cannot be loaded must
+        not stop the study.
+        """
         assert self.process is not None
         slots, was_ready, loading = list(self.slots.values()), self.ready, self.load
         words = self._last_words()
@@ -263,7 +280,7 @@ class LocalExecutor:
         out = []
         for old, new in zip(slots, list(self.slots.values()), strict=True):
             if was_ready:
-                out += _lost(old, f"the process that starts cells was ended ({words}), by a cell it seems")
+                out += _lost_job(old, f"the process that starts cells was ended, probably by a cell ({words})")
             elif old.job is not None:
                 self._send(new, old.job)
         return out
@@ -276,26 +293,26 @@ class LocalExecutor:
         return "; ".join([f"exit code {code}", *lines[-1:]])
 
     def _stop_all(self) -> None:
-        """Jobs at work are killed, and yield nothing."""
+        """Kill running jobs; they yield no outcome."""
         busy = [slot for slot in self.slots.values() if slot.job is not None]
         if busy and not self.ready:
             self._end()
             return
         for slot in busy:
-            slot.wire.send({"stop": True})
+            slot.channel.send({"stop": True})
         deadline = time.monotonic() + MAX_KILL_S
         while any(slot.job for slot in self.slots.values()):
-            self._hear(LOOK_S)
+            self._read_messages(LOOK_S)
             if time.monotonic() > deadline:
                 self._end()
                 return
 
 
 def outcome(job: Job, message: dict[str, Any]) -> JobOutcome:
-    """From what the slot has seen and what the cell has left."""
-    told = message["reason"]
-    found = Reason(*told) if told is not None else read_answer(job.folder)
-    facts = {name: message[name] for name in ("total_s", "cpu_s", "peak_memory_mb", "output", "left", "sandbox")}
+    """Build the outcome from the slot's measurements and the answer that the cell wrote."""
+    reason = message["reason"]
+    found = Reason(*reason) if reason is not None else read_answer(job.folder)
+    facts = {name: message[name] for name in ("total_s", "cpu_s", "peak_memory_mb", "output", "left_processes", "sandbox")}
     if isinstance(found, Reason):
         return JobOutcome(job.key, None, found, **facts)
     if found.get("refusal") == "memory_limit":
@@ -303,13 +320,13 @@ def outcome(job: Job, message: dict[str, Any]) -> JobOutcome:
     return JobOutcome(job.key, found, **facts)
 
 
-def _lost(slot: _Slot, message: str) -> list[JobOutcome]:
-    """The outcome of a job whose slot is gone."""
+def _lost_job(slot: _SlotHandle, message: str) -> list[JobOutcome]:
+    """Return the outcome of a job whose slot has ended."""
     if slot.job is None:
         return []
     return [JobOutcome(slot.job.key, None, Reason("signal", message), total_s=round(time.monotonic() - slot.sent_at, 6))]
 
 
-def _manner(status: int) -> str:
+def _exit_words(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     return f"signal {-code}" if code < 0 else f"exit code {code}"

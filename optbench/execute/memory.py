@@ -1,4 +1,4 @@
-"""How much memory the machine has for cells, and how much a cell has taken."""
+"""Measure the memory of the machine and of a cell's process tree."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from optbench.sandbox import process_tree, ps
 from optbench.sandbox.system_calls import IS_LINUX
 from optbench.units import BYTES_PER_MB
 
-# A container's own limit, by version of the control groups.
+# Files that hold a container's memory limit, by version of the control groups.
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-# An exact look takes milliseconds per gigabyte: it waits so long, and so many times as long as the one before took. Processes
-# that keep forking hold the locks that it needs, and would hold up the watch: it waits for some rest, but not for ever.
+# An exact measurement takes milliseconds per gigabyte. It is repeated after this many seconds, and
+# after this many times its last duration. Processes that fork all the time hold the locks that it
+# needs, so that the wait has a lower and an upper limit.
 EXACT_EVERY_S, TIMES_AS_LONG, REST_S, LONGEST_S = 0.1, 20.0, 0.25, 5.0
 
 
 def machine_mb() -> float:
-    """What the machine has, or the container where that is less."""
+    """Return the memory of the machine, or of the container where that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in LIMITS:
         try:
@@ -32,10 +33,12 @@ def machine_mb() -> float:
 
 
 class TreeMemory:
-    """Memory of a cell's tree beyond the ``baseline_mb`` that it shares with its slot from the beginning.
+    """Measures the memory of a cell's process tree beyond the ``baseline_mb`` that it shares with
+    its slot.
 
-    A sum over processes counts what a parent shares with its children once for each of them, and that is not dear to see.
-    Where it might decide, every page is divided by the number of processes that share it.
+    A plain sum counts pages shared by parent and child once for each of them, and is cheap. Where
+    that could decide about a limit, the exact measurement divides every page by the number of
+    processes that share it.
     """
 
     def __init__(self, baseline_mb: float, limit_mb: float) -> None:
@@ -43,8 +46,8 @@ class TreeMemory:
         self.pids: set[int] = set()
         self.changed_at, self.due_at, self.late_at = 0.0, 0.0, math.inf
 
-    def of(self, used: list[ps.Usage]) -> float:
-        """In MB; 0 where it takes an exact look, and that is not due."""
+    def of(self, used: list[ps.ProcessUsage]) -> float:
+        """Return the memory in MB; 0 where an exact measurement is needed and not due yet."""
         together = sum(each.memory_mb for each in used) - self.baseline_mb
         if len(used) < 2 or together <= self.limit_mb or not IS_LINUX:
             return sum(max(0.0, each.memory_mb - self.baseline_mb) for each in used)

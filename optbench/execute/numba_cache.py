@@ -1,4 +1,6 @@
-"""Where cells may keep what numba compiles of a plug-in: a folder per plug-in and per state of its code."""
+"""Cache folders for the code that numba compiles of plug-ins: one per plug-in and version of its
+code.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,17 @@ from optbench.workspace import store
 COMPILED = "compiled"
 
 
-class CompiledCode:
-    """What one plug-in writes there no other plug-in reads, so that it can harm itself only."""
+class PluginCodeFolders:
+    """Gives each plug-in a cache folder that no other plug-in reads, so that it can only damage its
+    own.
+    """
 
     def __init__(self) -> None:
         self.root = store().resolve() / COMPILED
         self.known: dict[tuple[Kind, str], str] = {}
 
     def folder(self, job: Job) -> str:
-        """The folder for a job; it exists."""
+        """Return the folder for a job; it is created if missing."""
         kind, name = _plugin(job)
         if (kind, name) not in self.known:
             code = code_hash(kind, name)[:16] if name in names(kind) else "none"

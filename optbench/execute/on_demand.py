@@ -1,4 +1,4 @@
-"""An executor that is started by its first job: a study with nothing left to do starts nothing."""
+"""An executor that starts with its first job, so that a finished study starts no process."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from types import TracebackType
 from optbench.execute.base import Executor, Job, JobOutcome
 
 
-class OnDemand:
-    """Enters ``executor`` when there is something to run, and leaves it when it is left."""
+class OnDemandExecutor:
+    """Enters ``executor`` at the first job and leaves it with this context."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
         self._stack = ExitStack()
         self._is_started = False
 
-    def __enter__(self) -> OnDemand:
+    def __enter__(self) -> OnDemandExecutor:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -1,8 +1,9 @@
-"""What the zygote loads before the first cell, so that no cell has to: libraries, optbench's modules, compiled kernels.
+"""What the zygote loads before the first cell, so that cells need not: libraries, optbench's
+modules, compiled kernels.
 
-The files of a study's plug-ins are scanned for imports, those inside functions included, and so are the modules of optbench
-that they reach. Only known libraries and optbench's own plug-ins are imported: a user's plug-in may hang or crash, and that is
-for its cells to do.
+The files of a study's plug-ins, and the optbench modules that they reach, are scanned for imports,
+including those inside functions. Only known libraries and optbench's own plug-ins are imported
+here: a user's plug-in may hang or crash and is imported only in its cells.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from optbench.compiling.kernel_table import BOUNDING, POLICIES, kernels_used_by, prepare
 from optbench.plugins.discovery import Kind, PluginError, files_by_name, kernels_of
-from optbench.sandbox.trial_import import is_own
+from optbench.sandbox.trial_import import is_part_of_optbench
 from optbench.workspace import FOLDERS
 
 LIBRARIES = {
@@ -40,16 +41,19 @@ LIBRARIES = {
     "torch",
     "torch_geometric",
 }
-# Large, and named inside of functions that few solvers call: loaded if a plug-in names them, or a module that is loaded has to.
+# Large libraries that few solvers import, inside functions: they are loaded only if a plug-in names
+# them or a loaded module needs them.
 LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
-# Whatever a cell does, it needs these.
+# Every cell needs these.
 ALWAYS = ("optbench.execute.tasks", "optbench.compiling.compiled")
 IMPORT = re.compile(r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.M)
 NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
 
 
 def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
-    """Load what these plug-ins need, and compile what no process has compiled before; names of what was loaded."""
+    """Load what these plug-ins need and compile kernels that are not in the cache; return the names
+    of what was loaded.
+    """
     modules = [*ALWAYS, *_of_plugins("solver", solvers), *_of_plugins("problem", problems)]
     wanted = reached(modules, _user_files(solvers, problems))
     done = [name for name in wanted if _import(name)]
@@ -58,13 +62,15 @@ def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
 
 
 def _needed(solvers: Iterable[str], problems: Iterable[str]) -> set[str]:
-    """Kernels that optbench's own solvers declare; of a user's plug-in, which is not imported here, those that it imports the
-    callers of. Instances are bounded in cells of their own."""
+    """Return the kernels that optbench's own solvers declare. For a user's plug-in, which is not
+    imported here, these are the kernels whose callers it imports. Instances are bounded in
+    separate cells.
+    """
     needed = set(BOUNDING)
     for name in solvers:
         path = _file("solver", name)
-        if path is not None and is_own(path):
-            with contextlib.suppress(PluginError):  # its cells will say so
+        if path is not None and is_part_of_optbench(path):
+            with contextlib.suppress(PluginError):  # its cells report it
                 needed |= kernels_of(name)
     files = _user_files(solvers, problems)
     needed |= kernels_used_by(reached(_of_plugins("problem", problems), files))
@@ -74,14 +80,18 @@ def _needed(solvers: Iterable[str], problems: Iterable[str]) -> set[str]:
 
 def _of_plugins(kind: Kind, names: Iterable[str]) -> list[str]:
     """Modules of optbench's own plug-ins."""
-    return [f"optbench.plugins.{FOLDERS[kind]}.{name}" for name in names if (path := _file(kind, name)) and is_own(path)]
+    return [
+        f"optbench.plugins.{FOLDERS[kind]}.{name}"
+        for name in names
+        if (path := _file(kind, name)) and is_part_of_optbench(path)
+    ]
 
 
 def _user_files(solvers: Iterable[str], problems: Iterable[str]) -> list[Path]:
     pairs: list[tuple[Kind, str]] = [("solver", name) for name in solvers]
     pairs += [("problem", name) for name in problems]
     found = (_file(kind, name) for kind, name in pairs)
-    paths = [path for path in found if path is not None and not is_own(path)]
+    paths = [path for path in found if path is not None and not is_part_of_optbench(path)]
     return [file for path in paths for file in (sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path])]
 
 
@@ -112,10 +122,12 @@ def _is_late(name: str) -> bool:
 
 
 def _imports(file: Path, package: str) -> Iterator[tuple[str, bool]]:
-    """Every module that a file may import, and whether it does so inside of something; ``from a import b`` names a and a.b."""
+    """Yield every module that a file may import, and whether the import is nested; ``from a import
+    b`` yields a and a.b.
+    """
     try:
         source = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):  # its cells will say so
+    except (OSError, UnicodeDecodeError):  # its cells report it
         return
     for indent, base, names, plain in IMPORT.findall(source):
         if plain:
@@ -143,10 +155,12 @@ def _source(name: str) -> Path | None:
 
 
 def _import(name: str) -> bool:
-    """Whether it is there: what looks like a submodule may be a function, and a library may be missing."""
+    """Import a module if it exists: an apparent submodule may be a function, and a library may be
+    missing.
+    """
     if name in sys.modules:
         return True
-    if name.startswith("optbench.") and ((source := _source(name)) is None or not is_own(source)):
+    if name.startswith("optbench.") and ((source := _source(name)) is None or not is_part_of_optbench(source)):
         return False
     try:
         importlib.import_module(name)

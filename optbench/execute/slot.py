@@ -1,4 +1,6 @@
-"""A slot: one job at a time, each in a child of its own, with nothing left of the child before the next."""
+"""A slot: it runs one job at a time, each in a child process, and waits until no process of a job
+is left.
+"""
 
 from __future__ import annotations
 
@@ -8,63 +10,75 @@ import time
 from pathlib import Path
 from typing import Any
 
-from optbench.execute.cell_process import live
+from optbench.execute.cell_process import run_cell_process
 from optbench.execute.limit_watch import Baseline, LimitWatch, ProcessLimits
-from optbench.execute.wire import Wire
+from optbench.execute.message_channel import MessageChannel
 from optbench.sandbox import process_tree
-from optbench.sandbox.confine import holds, most_threads, take_precedence
-from optbench.sandbox.job_folder import remove
+from optbench.sandbox.confine import enforced_protections, raise_priority, thread_limit
+from optbench.sandbox.job_folder import remove_folder
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_CHILD_SUBREAPER, prctl
 
 OUTPUT = "output.txt"
-# A process that cannot be started now, since another cell has taken what there was, may be in so long.
+# Seconds during which starting a process is tried again when another cell has used up the machine's
+# processes, and seconds between two attempts.
 START_S, AGAIN_S = 3.0, 0.1
 
 
 class Slot:
-    """Single-threaded. It ends when the runner's end of the wire closes, or the zygote is gone, and ends its cell first."""
+    """A single-threaded slot. When the runner's end of the channel closes or the zygote ends, it
+    kills its cell and ends.
+    """
 
-    def __init__(self, wire: Wire, zygote: int) -> None:
-        self.wire, self.zygote = wire, zygote
-        self.user_threads = most_threads()
-        take_precedence()
+    def __init__(self, channel: MessageChannel, zygote: int) -> None:
+        self.channel, self.zygote = channel, zygote
+        self.user_threads = thread_limit()
+        raise_priority()
         if IS_LINUX:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def serve(self) -> None:
-        """Until nobody asks any more."""
-        while (messages := self.wire.receive()) is not None:
+        """Run jobs until the runner closes the channel."""
+        while (messages := self.channel.receive()) is not None:
             stopped = any("stop" in message for message in messages)
             for job in (message["job"] for message in messages if "job" in message):
-                if not (self.wire.send({"stopped": job["key"]}) if stopped else self._run(job)):
+                if not (self.channel.send({"stopped": job["key"]}) if stopped else self._run(job)):
                     return
 
     def _run(self, job: dict[str, Any]) -> bool:
-        """Whether there is anybody left to work for."""
+        """Run a job; return whether the runner is still there."""
         folder = Path(job["folder"])
         began = self._begin(job, folder)
         if isinstance(began, str):
-            return self.wire.send({"key": job["key"], "not_started": began})
+            return self.channel.send({"key": job["key"], "not_started": began})
         watch, output = began
         try:
             wanted = True
-            while wanted and not watch.look():
+            while wanted and not watch.poll():
                 for _ in watch.wait():
-                    wanted = False  # whatever the runner says meanwhile means: stop
+                    wanted = False  # any message from the runner during a job means stop
                 wanted = wanted and os.getppid() == self.zygote
             outcome = watch.finish()
             watch.close()
         finally:
             os.close(output)
         if not wanted:
-            messages = self.wire.receive()
+            messages = self.channel.receive()
             if messages is None or os.getppid() != self.zygote:
                 return False
-            return self.wire.send({"stopped": job["key"]})
-        return self.wire.send({"key": job["key"], **outcome, "memory": _memory(outcome, job), "sandbox": holds(job["landlock"])})
+            return self.channel.send({"stopped": job["key"]})
+        return self.channel.send(
+            {
+                "key": job["key"],
+                **outcome,
+                "memory": _memory(outcome, job),
+                "sandbox": enforced_protections(job["landlock"]),
+            }
+        )
 
     def _begin(self, job: dict[str, Any], folder: Path) -> tuple[LimitWatch, int] | str:
-        """The cell's watch and its output, or why the machine cannot start one."""
+        """Return the cell's watch and its output file, or the reason why the machine cannot start a
+        process.
+        """
         deadline = time.monotonic() + START_S
         while True:
             output = None
@@ -83,8 +97,8 @@ class Slot:
         baseline = Baseline(process_tree.own_memory_mb(me), process_tree.rss_mb(me))
         child = os.fork()
         if child == 0:
-            live({**job, "user_threads": self.user_threads}, output, me)
-        return LimitWatch(child, folder, output, ProcessLimits(**job["limits"]), baseline, [self.wire.fileno()])
+            run_cell_process({**job, "user_threads": self.user_threads}, output, me)
+        return LimitWatch(child, folder, output, ProcessLimits(**job["limits"]), baseline, [self.channel.fileno()])
 
 
 def _memory(outcome: dict[str, Any], job: dict[str, Any]) -> str:
@@ -92,16 +106,16 @@ def _memory(outcome: dict[str, Any], job: dict[str, Any]) -> str:
 
 
 def _fresh(folder: Path) -> int:
-    """An empty folder for a job, and in it the file of its output."""
-    remove(folder)
+    """Create an empty folder for a job and the file for its output in it."""
+    remove_folder(folder)
     folder.mkdir(parents=True)
     return os.open(folder / OUTPUT, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
 def run_slot(end: socket.socket, zygote: int) -> None:
-    """What the zygote's child does; never returns."""
+    """Run a slot in the zygote's child; never returns."""
     try:
-        Slot(Wire(end), zygote).serve()
+        Slot(MessageChannel(end), zygote).serve()
     finally:
         process_tree.kill_tree()
         os._exit(0)

@@ -1,4 +1,6 @@
-"""What runs inside a cell's process: make an instance, bound it, or solve it; the answer is a file in the job's folder."""
+"""The tasks that run inside a cell's process: make an instance, bound it, or solve it. The answer
+is a file in the job's folder.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,12 @@ from optbench.model.result import Bound, Infeasibility
 
 ANSWER = "answer.json"
 INSTANCE = "instance.json"
-# As Python, numpy, C++ and torch put it.
+# Messages of Python, numpy, C++ and torch.
 OUT_OF_MEMORY = ("MemoryError", "std::bad_alloc", "DefaultCPUAllocator: can't allocate memory", "Cannot allocate memory")
 
 
 def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
-    """Do a job and leave its answer; a refusal is an answer too."""
+    """Run a job and write its answer; a refusal is also an answer."""
     began = time.perf_counter()
     try:
         answer = TASKS[kind](payload, folder)
@@ -37,29 +39,33 @@ def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
     except OptbenchError as error:
         answer = {"refusal": "unavailable", "message": str(error)}
     answer["inside_s"] = round(time.perf_counter() - began, 6)
-    leave(answer, folder)
+    write_answer(answer, folder)
 
 
-def leave(answer: Mapping[str, Any], folder: Path) -> None:
-    """Write an answer, whole or not at all."""
+def write_answer(answer: Mapping[str, Any], folder: Path) -> None:
+    """Write an answer atomically."""
     write_whole(folder / ANSWER, json.dumps(jsonable(answer), allow_nan=False))
 
 
 def make_instance(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The instance of a target and a seed, as a native file: it is read and checked before anybody uses it."""
+    """Write the instance of a target and a seed as a native file, which is read and checked before
+    it is used.
+    """
     instance = api.load_target(payload["target"], payload["seed"])
     write_instance(instance, folder / INSTANCE)
     return {"instance": instance.name, "instance_hash": instance.hash}
 
 
 def bound(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Certified bounds that all solvers of the instance share."""
+    """Return certified bounds that all solvers of the instance share."""
     found = api.bound(_instance(payload), time_limit_s=payload["time_limit_s"])
     return {"bounds": [_with_certificate(each) for each in found]}
 
 
 def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """One solver on one instance. Where levels follow each other, each is bounded here, at the incumbents of those before."""
+    """Run one solver on one instance. With a lexicographic objective, each level is bounded here at
+    the incumbent values of the levels before it.
+    """
     instance = _instance(payload)
     result = api.solve(
         instance,
@@ -71,24 +77,25 @@ def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         bound=instance.objective.num_levels > 1,
         **payload["params"],
     )
-    if result.status == "error" and says_out_of_memory(str(result.message)):
+    if result.status == "error" and mentions_out_of_memory(str(result.message)):
         return {"refusal": "memory_limit", "message": str(result.message)}
     if result.termination == "interrupted":
-        return {"refusal": "crashed", "message": "the solver raised KeyboardInterrupt, and nobody had asked it to stop"}
+        return {"refusal": "crashed", "message": "the solver raised KeyboardInterrupt although no stop was requested"}
     schedule = None if result.schedule is None else schedule_to_dict(result.schedule, instance)
-    told = result_to_dict(result) | {"bounds": [_with_certificate(each) for each in result.bounds]}
+    document = result_to_dict(result) | {"bounds": [_with_certificate(each) for each in result.bounds]}
     if result.infeasibility is not None:
-        told["infeasibility"] = _with_certificate(result.infeasibility)
-    return {"result": told, "schedule": schedule}
+        document["infeasibility"] = _with_certificate(result.infeasibility)
+    return {"result": document, "schedule": schedule}
 
 
 def _with_certificate(claim: Bound | Infeasibility) -> dict[str, Any]:
-    """A claim with what proves it, for the judge."""
+    """Return a claim together with its certificate, for the judge."""
     return claim.to_dict() | {"certificate": claim.certificate}
 
 
-def says_out_of_memory(text: str) -> bool:
-    """Whether a message, or the last words of a process, tell of memory that could not be had."""
+def mentions_out_of_memory(text: str) -> bool:
+    """Whether a message or the last output of a process reports that memory could not be allocated.
+    """
     return any(words in text for words in OUT_OF_MEMORY)
 
 

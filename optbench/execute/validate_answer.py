@@ -1,6 +1,7 @@
-"""What a cell's process says, read as what it may be at most: JSON that nobody has to believe.
+"""Validate the untrusted JSON answer of a cell's process.
 
-Every value is checked by type, range and vocabulary; whatever does not fit raises ``Nonsense`` with its place and value.
+The type, range and vocabulary of every value are checked; a value that does not fit raises
+``InvalidAnswer`` with its place and content.
 """
 
 from __future__ import annotations
@@ -17,23 +18,26 @@ from optbench.store.records import REASONS
 from optbench.typed_values import describe, is_number
 
 STATUSES, TERMINATIONS, PROOFS = get_args(Status), get_args(Termination), get_args(Proof)
-# A record is a line of a file that every verb reads: remarks beyond this are cut, lists beyond it end.
+# A record is one line of a file that every verb reads: longer remarks are cut, longer lists are
+# truncated.
 MAX_TEXT, MAX_INFO_BYTES, MAX_DEPTH, MAX_LISTED, MAX_POINTS = 4_000, 65_536, 20, 50, 100_000
-# Duals of a million rows are shorter.
+# Certificates with the duals of a million rows are shorter than this.
 MAX_CERTIFICATE = 50_000_000
-# Whole numbers beyond this are no measurement.
+# Larger whole numbers cannot be measurements.
 MAX_WHOLE = 10**300
-# What a terminal might obey.
+# Control characters that a terminal might interpret.
 CONTROL = {code: "?" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
-class Nonsense(OptbenchError):
-    """An answer that is none."""
+class InvalidAnswer(OptbenchError):
+    """The answer of a cell's process is not valid."""
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a solve says of itself, in order but not believed; ``objective`` is only compared with the verifier's."""
+class SolveAnswer:
+    """The validated but untrusted result of a solve; ``objective`` is only compared with the
+    verifier's.
+    """
 
     status: str
     termination: str
@@ -50,19 +54,21 @@ class Told:
 
 
 def read_refusal(answer: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What a task says instead of an answer: a reason of its own failure, and the particulars."""
+    """Return the reason and message with which a task refuses, or None if it does not refuse."""
     if "refusal" not in answer:
         return None
     return word(answer, "refusal", tuple(REASONS)), text(answer.get("message", ""), "message")
 
 
-def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> Told:
-    """The answer to a solve on an instance with so many levels, from a process that was there for ``total_s``."""
+def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> SolveAnswer:
+    """Validate the answer to a solve on an instance with ``levels`` levels, from a process that ran
+    for ``total_s``.
+    """
     result = table(answer, "result")
     objective = result.get("objective")
     first = result.get("time_to_first_s")
     message = result.get("message")
-    return Told(
+    return SolveAnswer(
         status=word(result, "status", STATUSES),
         termination=word(result, "termination", TERMINATIONS),
         objective=None if objective is None else read_values(objective, levels),
@@ -79,17 +85,17 @@ def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> Told:
 
 
 def read_values(value: Any, levels: int) -> tuple[float, ...]:
-    """An objective: a number, or a list of as many as there are levels."""
+    """Validate an objective: a number, or a list with one number per level."""
     values = value if isinstance(value, list) else [value]
     if len(values) != levels:
-        raise Nonsense(f"objective is {describe(value)}; the instance has {levels} level{'s' * (levels > 1)}")
+        raise InvalidAnswer(f"objective is {describe(value)}; the instance has {levels} level{'s' * (levels > 1)}")
     return tuple(number(each, "objective") for each in values)
 
 
 def read_bounds(value: Any, levels: int) -> tuple[dict[str, Any], ...]:
-    """The best bound of each level, source and proof, best first."""
+    """Validate bounds; keep the best of each level, source and proof, best first."""
     if not isinstance(value, list):
-        raise Nonsense(f"bounds is {describe(value)}; it must be a list")
+        raise InvalidAnswer(f"bounds is {describe(value)}; it must be a list")
     best: dict[tuple[int, str, str], dict[str, Any]] = {}
     for row in value:
         bound = _bound(row, levels)
@@ -101,12 +107,12 @@ def read_bounds(value: Any, levels: int) -> tuple[dict[str, Any], ...]:
 
 
 def _bound(row: Any, levels: int) -> dict[str, Any]:
-    """A finite number, where it comes from, how it is proved, and an existing level."""
+    """Validate one bound: a finite number, a source, a proof and an existing level."""
     if not isinstance(row, Mapping):
-        raise Nonsense(f"a bound is {describe(row)}; it must be an object")
+        raise InvalidAnswer(f"a bound is {describe(row)}; it must be an object")
     source = text(row.get("source"), "a bound's source")
     if not source.strip():
-        raise Nonsense("a bound has no source")
+        raise InvalidAnswer("a bound has no source")
     return {
         "value": number(row.get("value"), "a bound's value"),
         "source": source,
@@ -117,20 +123,20 @@ def _bound(row: Any, levels: int) -> dict[str, Any]:
 
 
 def _certificate(row: Mapping[str, Any]) -> str | None:
-    """The text that is to prove a claim, unread."""
+    """Return the text of a certificate; it is checked elsewhere."""
     found = row.get("certificate")
     if found is not None and (not isinstance(found, str) or len(found) > MAX_CERTIFICATE):
-        raise Nonsense(f"a certificate is {describe(found)}; it must be text of up to {MAX_CERTIFICATE:,} characters")
+        raise InvalidAnswer(f"a certificate is {describe(found)}; it must be text of up to {MAX_CERTIFICATE:,} characters")
     return found
 
 
 def read_infeasibility(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Who says that no schedule exists, and how it is proved."""
+    """Validate a claim that no schedule exists: its source and proof."""
     row = result.get("infeasibility")
     if row is None:
         return None
     if not isinstance(row, Mapping):
-        raise Nonsense(f"infeasibility is {describe(row)}; it must be an object")
+        raise InvalidAnswer(f"infeasibility is {describe(row)}; it must be an object")
     return {
         "source": text(row.get("source"), "the source of infeasibility"),
         "proof": word(row, "proof", PROOFS),
@@ -142,19 +148,19 @@ def read_infeasibility(result: Mapping[str, Any]) -> dict[str, Any] | None:
 def _level(row: Mapping[str, Any], levels: int) -> int:
     level = row.get("level", 0)
     if type(level) is not int or not 0 <= level < levels:
-        raise Nonsense(f"level is {describe(level)}; the instance has {levels}, counted from 0")
+        raise InvalidAnswer(f"level is {describe(level)}; the instance has {levels}, counted from 0")
     return level
 
 
 def read_trajectory(result: Mapping[str, Any], levels: int, total_s: float) -> tuple[dict[str, Any], ...]:
-    """Every point with all of its fields."""
+    """Validate the points of a trajectory, each with all fields."""
     return tuple(_point(row, levels, total_s) for row in listed(result, "trajectory", MAX_POINTS))
 
 
 def _point(row: Any, levels: int, total_s: float) -> dict[str, Any]:
     """A point of the trajectory."""
     if not isinstance(row, Mapping):
-        raise Nonsense(f"a point of the trajectory is {describe(row)}; it must be an object")
+        raise InvalidAnswer(f"a point of the trajectory is {describe(row)}; it must be an object")
     objective, bound = row.get("objective"), row.get("bound")
     return {
         "t_s": min(seconds(row, "t_s"), total_s),
@@ -165,18 +171,18 @@ def _point(row: Any, levels: int, total_s: float) -> dict[str, Any]:
 
 
 def read_info(value: Any) -> dict[str, Any]:
-    """Remarks of a solver about itself, as they came where they are of a sensible size."""
+    """Validate a solver's remarks about itself; remarks that are too large are replaced."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise Nonsense(f"info is {describe(value)}; it must be an object")
+        raise InvalidAnswer(f"info is {describe(value)}; it must be an object")
     info = {clean(str(key)): _remark(entry) for key, entry in list(value.items())[:MAX_LISTED]}
     size = len(json.dumps(info))
     return info if size <= MAX_INFO_BYTES else {"left_out": f"{size:,} bytes of info; up to {MAX_INFO_BYTES:,} are kept"}
 
 
 def _remark(value: Any, depth: int = 0) -> Any:
-    """Plain JSON of a bounded depth; what is no number is null."""
+    """Return plain JSON of bounded depth; numbers that are not finite become null."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, float):
@@ -193,33 +199,33 @@ def _remark(value: Any, depth: int = 0) -> Any:
 def table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = data.get(key)
     if not isinstance(value, Mapping):
-        raise Nonsense(f"{key} is {describe(value)}; it must be an object")
+        raise InvalidAnswer(f"{key} is {describe(value)}; it must be an object")
     return value
 
 
 def listed(data: Mapping[str, Any], key: str, most: int) -> Sequence[Any]:
-    """The entries of a list, so many at most."""
+    """Return the entries of a list, at most ``most`` of them."""
     value = data.get(key)
     if not isinstance(value, list):
-        raise Nonsense(f"{key} is {describe(value)}; it must be a list")
+        raise InvalidAnswer(f"{key} is {describe(value)}; it must be a list")
     return value[:most]
 
 
 def word(data: Mapping[str, Any], key: str, allowed: Sequence[str]) -> str:
     value = data.get(key)
     if not isinstance(value, str) or value not in allowed:
-        raise Nonsense(f"{key} is {describe(value)}; it must be one of {', '.join(allowed)}")
+        raise InvalidAnswer(f"{key} is {describe(value)}; it must be one of {', '.join(allowed)}")
     return value
 
 
 def text(value: Any, what: str) -> str:
     if not isinstance(value, str):
-        raise Nonsense(f"{what} is {describe(value)}; it must be text")
+        raise InvalidAnswer(f"{what} is {describe(value)}; it must be text")
     return clean(value)
 
 
 def clean(value: str) -> str:
-    """Text that can be printed and is not endless."""
+    """Return printable text of bounded length."""
     value = value.encode("utf-8", "replace").decode().translate(CONTROL)
     return value if len(value) <= MAX_TEXT else value[:MAX_TEXT] + "..."
 
@@ -227,7 +233,7 @@ def clean(value: str) -> str:
 def number(value: Any, what: str) -> float:
     """A finite number."""
     if not is_number(value) or not abs(value) < MAX_WHOLE:
-        raise Nonsense(f"{what} is {describe(value)}; it must be a finite number")
+        raise InvalidAnswer(f"{what} is {describe(value)}; it must be a finite number")
     return float(value)
 
 
@@ -235,5 +241,5 @@ def seconds(data: Mapping[str, Any], key: str) -> float:
     """A finite time that is not negative."""
     value = number(data.get(key), key)
     if value < 0:
-        raise Nonsense(f"{key} is {value!r}; no time is negative")
+        raise InvalidAnswer(f"{key} is {value!r}; a time cannot be negative")
     return value

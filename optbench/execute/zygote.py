@@ -1,4 +1,6 @@
-"""The zygote: a process that has loaded what cells need, and forks slots on the runner's word; single-threaded, to be forked."""
+"""The zygote: a single-threaded process that has loaded what cells need and forks slots when the
+runner requests them.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from optbench.compiling.compile_meter import announcing, compiled_s
+from optbench.execute.message_channel import MessageChannel
 from optbench.execute.preload import preload
 from optbench.execute.slot import run_slot
-from optbench.execute.wire import Wire
 from optbench.sandbox import process_tree
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_CHILD_SUBREAPER, prctl
 
-# Slots end by themselves when the runner is gone, killing their cells; so long they may take.
+# Seconds that slots may take to kill their cells and end when the runner is gone.
 SLOTS_END_S = 5.0
-# Libraries that start threads when they are imported, told not to: a fork would leave the locks that they hold.
+# Settings that keep libraries from starting threads on import: a fork would inherit locks that
+# those threads hold.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -37,66 +40,70 @@ ENVIRONMENT = {
 
 @dataclass
 class Zygote:
-    """Slots by process id; the control wire brings new ones, each with the end of the socket by which the runner talks to it."""
+    """``slots`` maps process ids to slots. The control channel brings new slots, each with its end
+    of a socket to the runner.
+    """
 
     control: socket.socket
     slots: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.wire = Wire(self.control)
+        self.channel = MessageChannel(self.control)
         self.bell, self.ring = os.pipe()
         for end in (self.bell, self.ring):
             os.set_blocking(end, False)
 
     def prepare(self, solvers: list[str], problems: list[str], load: bool) -> None:
-        """Load, and say so."""
+        """Load what the plug-ins need and report it to the runner."""
         began = time.monotonic()
-        with self._ending_with_the_runner(), announcing(self._say):
+        with self._ends_with_runner(), announcing(self._send_words):
             loaded = preload(solvers, problems) if load else []
         gc.disable()
-        gc.freeze()  # collections in cells leave what is shared alone
+        gc.freeze()  # garbage collection in cells then does not touch shared pages
         threads = _threads()
         spent = {"seconds": round(time.monotonic() - began, 3), "compile_s": round(compiled_s(), 3)}
-        self.wire.send({"ready": {"modules": len(loaded), "threads": threads, **spent}})
+        self.channel.send({"ready": {"modules": len(loaded), "threads": threads, **spent}})
 
-    def _say(self, words: str) -> None:
-        """For the runner to say."""
-        self.wire.send({"said": words})
+    def _send_words(self, words: str) -> None:
+        """Send words for the runner to print."""
+        self.channel.send({"said": words})
 
     @contextlib.contextmanager
-    def _ending_with_the_runner(self) -> Iterator[None]:
-        """Nobody reads the wire while libraries are loaded, so the kernel signals that something has happened to it."""
+    def _ends_with_runner(self) -> Iterator[None]:
+        """End when the runner ends while libraries are loaded: nothing reads the channel then, so
+        the kernel sends a signal when it changes.
+        """
         flags = fcntl.fcntl(self.control, fcntl.F_GETFL)
-        signal.signal(signal.SIGIO, lambda number, frame: self._leave_if_alone())
+        signal.signal(signal.SIGIO, lambda number, frame: self._exit_if_alone())
         fcntl.fcntl(self.control, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(self.control, fcntl.F_SETFL, flags | os.O_ASYNC)
-        self._leave_if_alone()
+        self._exit_if_alone()
         try:
             yield
         finally:
             fcntl.fcntl(self.control, fcntl.F_SETFL, flags)
             signal.signal(signal.SIGIO, signal.SIG_IGN)
 
-    def _leave_if_alone(self) -> None:
+    def _exit_if_alone(self) -> None:
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
         if any(event & select.POLLHUP for _, event in poller.poll(0)):
             os._exit(0)
 
     def serve(self) -> None:
-        """Until the runner's end closes."""
+        """Fork slots until the runner's end closes."""
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.set_wakeup_fd(self.ring, warn_on_full_buffer=False)
         while True:
             control = self.control.fileno()
             ready, _, _ = select.select([control, self.bell], [], [])
             if self.bell in ready:
-                self._bury()
-            if control in ready and not self._take():
+                self._reap_slots()
+            if control in ready and not self._fork_requested():
                 return
 
-    def _take(self) -> bool:
-        """New slots; whether the runner is still there."""
+    def _fork_requested(self) -> bool:
+        """Fork the requested slots; return whether the runner is still there."""
         try:
             text, ends, _, _ = socket.recv_fds(self.control, 1 << 16, 64)
         except ConnectionResetError:
@@ -117,26 +124,27 @@ class Zygote:
             run_slot(end, me)
         end.close()
         self.slots[pid] = name
-        self.wire.send({"slot": name, "pid": pid})
+        self.channel.send({"slot": name, "pid": pid})
 
-    def _bury(self) -> None:
-        """Slots that have ended, and what they left: a cell may have killed its slot."""
+    def _reap_slots(self) -> None:
+        """Reap ended slots and kill the processes that they left: a cell may have killed its slot.
+        """
         with contextlib.suppress(BlockingIOError):
             os.read(self.bell, 4096)
         for child in process_tree.reap() or ():
-            self._gone(child)
+            self._report_end(child)
 
-    def _gone(self, child: process_tree.Ended) -> None:
+    def _report_end(self, child: process_tree.EndedProcess) -> None:
         name = self.slots.pop(child.pid, None)
         if name is None:
             return
         ended, _ = process_tree.kill_tree(self.slots)
-        self.wire.send({"gone": name, "status": child.status})
+        self.channel.send({"gone": name, "status": child.status})
         for other in ended:
-            self._gone(other)
+            self._report_end(other)
 
     def close(self) -> None:
-        """Nothing is left when this returns."""
+        """End every slot and process; none is left on return."""
         deadline = time.monotonic() + SLOTS_END_S
         while process_tree.reap() is not None and time.monotonic() < deadline:
             time.sleep(0.002)
@@ -144,21 +152,21 @@ class Zygote:
 
 
 def _threads() -> list[str]:
-    """Names of threads beside the main one."""
+    """Return the names of all threads except the main one."""
     if not IS_LINUX:
         return []
     others = [name for name in os.listdir("/proc/self/task") if int(name) != os.getpid()]
-    return [process_tree.read(f"/proc/self/task/{name}/comm").strip() for name in others]
+    return [process_tree.read_proc(f"/proc/self/task/{name}/comm").strip() for name in others]
 
 
-def main(control: int, told: dict[str, Any]) -> None:
-    """Entry of the process that the runner starts."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner decides what Ctrl-C means
+def main(control: int, settings: dict[str, Any]) -> None:
+    """Entry point of the process that the runner starts."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner handles Ctrl-C
     if IS_LINUX:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     zygote = Zygote(socket.socket(fileno=control))
     try:
-        zygote.prepare(told["solvers"], told["problems"], told["preload"])
+        zygote.prepare(settings["solvers"], settings["problems"], settings["preload"])
         zygote.serve()
     finally:
         zygote.close()

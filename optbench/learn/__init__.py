@@ -1,1 +1,3 @@
-"""Learning: rollouts in the event kernel, networks, soft actor-critic, multipliers, checkpoints. torch is imported only here."""
+"""Learning: rollouts in the event kernel, networks, soft actor-critic, multipliers, checkpoints.
+torch is imported only here.
+"""

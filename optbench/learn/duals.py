@@ -4,8 +4,8 @@
     clipped                 λ ← [λ + η (c − τ)₊]₊                     the positive part of the error too: λ can never fall
     signed                  log λ ← log λ + K e                       e = (c − τ) / τ
 
-The last is integral control of the logarithm: λ stays positive, falls where there is room, and a step is relative, so that
-one gain serves prices from 1 W to 100 W.
+The last is integral control of the logarithm: λ stays positive, falls where there is room, and a
+step is relative, so that one gain serves prices from 1 W to 100 W.
 """
 
 from __future__ import annotations

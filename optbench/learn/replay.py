@@ -1,4 +1,4 @@
-"""Self-contained replay: states, masks, options, rewards and what came next, in a ring of fixed room."""
+"""Self-contained replay: states, masks, options, rewards and next states, in a ring buffer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True, eq=False)
 class ReplayBatch:
-    """Transitions as tensors; ``done`` is 1 where nothing follows."""
+    """Transitions as tensors; ``done`` is 1 at the end of an episode."""
 
     state: torch.Tensor
     mask: torch.Tensor
@@ -23,7 +23,9 @@ class ReplayBatch:
 
 
 class Replay:
-    """The last so many transitions; states in half precision, which features of size one bear."""
+    """The most recent transitions; states are stored in half precision, which suffices for features
+    of size one.
+    """
 
     def __init__(self, room: int, width: int, options: int) -> None:
         self._state = np.zeros((room, width), dtype=np.float16)
@@ -38,7 +40,7 @@ class Replay:
         return self._held
 
     def add(self, state: Any, mask: Any, action: Any, reward: Any, following: Any, following_mask: Any, done: Any) -> None:
-        """Rows of transitions; the oldest make room."""
+        """Add rows of transitions; the oldest are overwritten."""
         place = (self._at + np.arange(len(action))) % len(self._action)
         for column, values in (
             (self._state, state), (self._mask, mask), (self._action, action), (self._reward, reward),
@@ -49,7 +51,7 @@ class Replay:
         self._held = min(len(self._action), self._held + len(action))
 
     def sample(self, size: int, rng: np.random.Generator) -> ReplayBatch:
-        """Uniformly, with repetition."""
+        """Draw uniformly with replacement."""
         rows = rng.integers(self._held, size=size)
         return ReplayBatch(
             torch.from_numpy(self._state[rows].astype(np.float32)), torch.from_numpy(self._mask[rows]),

@@ -155,10 +155,10 @@ def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
 
 
 def summary_of(cls: type) -> str:
-    """First line of the class's own docstring."""
+    """First paragraph of the class's own docstring, as one line."""
     text = vars(cls).get("__doc__") or ""
     generated = text.startswith(f"{cls.__name__}(")  # what @dataclass writes where there is none
-    return "" if generated else inspect.cleandoc(text).partition("\n")[0]
+    return "" if generated else inspect.cleandoc(text).partition("\n\n")[0].replace("\n", " ")
 
 
 def _question(path: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from optbench.html.page import hint, note, section
 from optbench.report.formatting import counted
 from optbench.report.study_report import StudyReport
-from optbench.run.repeat_command import repeat
+from optbench.run.repeat_command import failure_command
 from optbench.store.records import REASONS, Record
 
 # Most failures shown in full for each reason, and lengths of the shown output and message.
@@ -60,7 +60,7 @@ def _spread(found: list[Record]) -> list[Record]:
 
 def _failure(report: StudyReport, record: Record, href: Callable[[str], str]) -> str:
     assert record.reason is not None
-    command = repeat(record.cell, record.reason, report.target)
+    command = failure_command(record.cell, record.reason, report.target)
     output = _tail(report.store.cell(record.key) / OUTPUT)
     shown = f'<pre class="output">{escape(output)}</pre>' if output else note("It wrote nothing.")
     message = record.reason.message[:MESSAGE]

@@ -12,7 +12,7 @@ from optbench.evaluate.rows import Row
 from optbench.html.page import note, section, table
 from optbench.report.formatting import NONE, infeasible_words, number, percent, seconds
 from optbench.report.study_report import StudyReport
-from optbench.run.repeat_command import given_of, repeat
+from optbench.run.repeat_command import failure_command, non_default_params
 
 # Most cells shown; further instances are left out, and a note says so.
 MOST_CELLS = 2500
@@ -52,8 +52,8 @@ class CellDetails:
         lines.append(f"solving {seconds(record.wall_s)}, cell {seconds(record.total_s)}, memory {record.peak_memory_mb:,.0f} MB")
         lines.append(f"key {row.cell.key}")
         if row.cell.label not in self.given:
-            self.given[row.cell.label] = given_of(row.cell)
-        command = repeat(row.cell, record.reason, self.study, self.given[row.cell.label])
+            self.given[row.cell.label] = non_default_params(row.cell)
+        command = failure_command(row.cell, record.reason, self.study, self.given[row.cell.label])
         self.entries.append({"t": row.cell.title, "l": lines, "f": self.href(row.cell.key), "c": command})
         return len(self.entries) - 1
 

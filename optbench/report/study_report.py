@@ -21,7 +21,7 @@ from optbench.plugins.discovery import load_class
 from optbench.plugins.policy import RulePolicy
 from optbench.plugins.specs import parameters
 from optbench.report.formatting import counted, seconds
-from optbench.run.repeat_command import name_of
+from optbench.run.repeat_command import study_argument
 from optbench.store.records import Record
 from optbench.store.run_store import STUDIES, Store
 from optbench.study.planning import Plan
@@ -87,7 +87,7 @@ class StudyReport:
     @property
     def target(self) -> str:
         """The argument of ``optbench run`` that names the study."""
-        return name_of(self.plan.study)
+        return study_argument(self.plan.study)
 
     @property
     def folder(self) -> Path:

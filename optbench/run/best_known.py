@@ -1,4 +1,6 @@
-"""The best known objective of each instance: over the study's verified objectives, and what is published of public instances."""
+"""The best known objective of each instance: the best verified objective of the study and, for
+public instances, published values.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ TABLE = "bounds.json"
 
 @dataclass(frozen=True)
 class BestKnown:
-    """``by`` is the label of the solver that reached it, or ``published``; ``low`` the best bound on the first level that counts
-    for every solver of the study."""
+    """``by`` is the label of the solver that reached the value, or ``published``; ``low`` is the
+    best bound on the first level that counts for every solver of the study.
+    """
 
     value: Value
     by: str
@@ -26,7 +29,7 @@ class BestKnown:
 
     @property
     def first(self) -> float:
-        """Of the first level."""
+        """The value of the first level."""
         return levels_of(self.value)[0]
 
     @property
@@ -37,17 +40,19 @@ class BestKnown:
 
 
 def levels_of(value: Value) -> tuple[float, ...]:
-    """A value as one number per level."""
+    """Return a value as one number per level."""
     return value if isinstance(value, tuple) else (value,)
 
 
 def exceeds(bound: float, objective: float) -> bool:
-    """Whether a bound and an objective that was reached contradict each other."""
+    """Whether a bound contradicts an objective that was reached."""
     return contradicts(objective, bound)
 
 
 def published(targets: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Lower and upper bound of the targets that are public instances, from the tables at hand; each table is read once."""
+    """Return lower and upper bound of the targets that are public instances; each table is read
+    once.
+    """
     tables: dict[str, Mapping[str, tuple[int, int]]] = {}
     out: dict[str, tuple[float, float]] = {}
     for target in dict.fromkeys(targets):
@@ -68,7 +73,9 @@ def best_known(
     lows: Mapping[str, float],
     public: Mapping[str, tuple[float, float]],
 ) -> dict[str, BestKnown]:
-    """By instance: the least of what was reached (levels in order) and, of single objectives, of what is published."""
+    """Return, by instance, the lexicographically least objective reached; for single objectives
+    published values count too.
+    """
     out = {}
     for instance in dict.fromkeys([*reached, *public]):
         found = min(reached.get(instance, ()), key=lambda each: levels_of(each[0]), default=None)
@@ -81,7 +88,8 @@ def best_known(
 
 
 def reached_by(cells: Iterable[Cell], records: Mapping[str, Record]) -> dict[str, list[tuple[Value, str]]]:
-    """By instance, every verified objective and the label of who reached it."""
+    """Return, by instance, every verified objective with the label of the solver that reached it.
+    """
     out: dict[str, list[tuple[Value, str]]] = {}
     for cell in cells:
         record = records.get(cell.key)

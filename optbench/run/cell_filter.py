@@ -1,8 +1,8 @@
-"""``--only``: the part of a study's cells that is run.
+"""``--only``: select the part of a study's cells to run.
 
-A filter is ``FIELD=VALUE``, where ``*`` stands for anything, the beginning of a cell's key, or text that occurs in
-``solver | instance | seed``. Filters of one field widen the selection, filters of different fields narrow it. Bounds are part
-of it wherever one of their solves is.
+A filter is ``FIELD=VALUE``, where ``*`` matches any text, the beginning of a cell's key, or text
+that occurs in ``solver | instance | seed``. Filters of one field widen the selection, filters of
+different fields narrow it. The bounding of an instance is selected with any of its solves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from optbench.errors import OptbenchError, nearest
 from optbench.study.cells import Cell
 
-# What a field may be asked for: the words of a cell that answer to it.
+# By field, the words of a cell that a value is compared with.
 FIELDS: dict[str, Callable[[Cell], tuple[str, ...]]] = {
     "solver": lambda cell: (cell.label, cell.solver),
     "target": lambda cell: (cell.target, re.split(r"[:\[]", cell.target)[0]),
@@ -27,11 +27,11 @@ KEY_START = re.compile(r"[0-9a-f]{6,32}")
 
 
 class SelectionError(OptbenchError):
-    """A filter that no cell answers to."""
+    """No cell matches a filter."""
 
 
 def select(cells: Sequence[Cell], filters: Sequence[str]) -> tuple[Cell, ...]:
-    """The cells that all filters leave, and the bounding of their instances."""
+    """Return the cells that match all filters, and the bounding of their instances."""
     if not filters:
         return tuple(cells)
     groups: dict[str, set[str]] = {}
@@ -40,18 +40,18 @@ def select(cells: Sequence[Cell], filters: Sequence[str]) -> tuple[Cell, ...]:
         groups.setdefault(field, set()).update(found)
     keys = set.intersection(*groups.values())
     if not keys:
-        raise SelectionError(f"--only: each of {', '.join(map(repr, filters))} has cells, but no cell has them all")
+        raise SelectionError(f"--only: each of {', '.join(map(repr, filters))} matches cells, but no cell matches all of them")
     instances = {cell.instance_hash for cell in cells if cell.key in keys}
     return tuple(cell for cell in cells if cell.key in keys or (cell.kind == "bound" and cell.instance_hash in instances))
 
 
 def _answers(word: str, value: str) -> bool:
-    """Whether a word is what was asked for; ``*`` stands for anything: ``target=jobshop/*``."""
+    """Whether a word matches a value; ``*`` matches any text: ``target=jobshop/*``."""
     return word == value or ("*" in value and fnmatchcase(word, value.replace("[", "[[]")))
 
 
 def _matches(cells: Sequence[Cell], words: str) -> tuple[str, set[str]]:
-    """The field that a filter is about, and the keys of its cells."""
+    """Return the field of a filter and the keys of the cells that it matches."""
     field, equals, value = (part.strip() for part in words.partition("="))
     if equals and field in FIELDS:
         found = {cell.key for cell in cells if any(_answers(word, value) for word in FIELDS[field](cell))}
@@ -66,7 +66,8 @@ def _matches(cells: Sequence[Cell], words: str) -> tuple[str, set[str]]:
     if found:
         return TEXT, found
     if equals and field.isidentifier():
-        raise SelectionError(f"--only {words!r}: no cell has that text, and {field!r} is no field; {nearest(field, FIELDS)}")
+        what = f"--only {words!r}: no cell contains that text, and {field!r} is not a field"
+        raise SelectionError(f"{what}; {nearest(field, FIELDS)}")
     parts = {word for cell in cells for word in (cell.label, cell.solver, cell.instance)}
     fields = f"Fields: {', '.join(FIELDS)}, as in solver=cpsat"
     raise SelectionError(f"--only {words!r} occurs in no cell; {nearest(text, parts)} {fields}")

@@ -1,4 +1,4 @@
-"""The instances of a study: each made once, in a process of its own, and read by the runner as data."""
+"""The instances of a study: each is made once, in a subprocess, and the runner reads it as data."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from optbench.errors import OptbenchError
 from optbench.execute.base import Executor, Job, JobOutcome
 from optbench.execute.tasks import INSTANCE
 from optbench.execute.validate_answer import clean
-from optbench.sandbox.job_folder import remove
+from optbench.sandbox.job_folder import remove_folder
 from optbench.store.run_store import INSTANCES, Store, read_foreign_instance
 from optbench.study.declared import CellBudget, Study
-from optbench.study.instance_sources import Made, note_made, recall, source_keys
+from optbench.study.instance_sources import MadeInstance, read_note, source_keys, write_note
 
-OnMade = Callable[[Made, int], None]
+OnMade = Callable[[MadeInstance, int], None]
 
 
 def make_instances(
     study: Study, store: Store, executor: Executor, folder: Path, stop: threading.Event, on_made: OnMade | None = None
-) -> list[Made]:
-    """Every instance of the study, once for all solvers, in the study's order; those that were made before are known.
+) -> list[MadeInstance]:
+    """Return every instance of the study, in the study's order; instances that were made before are
+    read from the store.
 
-    ``on_made`` is told of each that had to be made, and how many there are of them. After ``stop`` some are missing.
+    ``on_made`` is called for each instance that had to be made, with their number. After ``stop``
+    some are missing.
     """
     notes = store.folder / INSTANCES
     keys = source_keys(study.problems, study.seeds, study.sources)
-    made = {key: found for key in set(keys.values()) if (found := recall(notes, key)) is not None}
+    made = {key: found for key in set(keys.values()) if (found := read_note(notes, key)) is not None}
     missing = {key: pair for pair, key in keys.items() if key not in made}
     jobs = [
         Job(key, "instance", {"target": target, "seed": seed}, CellBudget(), folder / f"instance-{k}")
@@ -38,21 +40,21 @@ def make_instances(
     for outcome in executor.run(jobs, stop.is_set):
         key = outcome.key
         made[key] = _made(*missing[key], outcome, folders[key], store)
-        remove(folders[key])
+        remove_folder(folders[key])
         with store.writing():
-            note_made(notes, key, made[key])
+            write_note(notes, key, made[key])
         if on_made is not None:
             on_made(made[key], len(jobs))
     return [replace(made[keys[pair]], target=pair[0], seed=pair[1]) for pair in keys if keys[pair] in made]
 
 
-def _made(target: str, seed: int, outcome: JobOutcome, folder: Path, store: Store) -> Made:
+def _made(target: str, seed: int, outcome: JobOutcome, folder: Path, store: Store) -> MadeInstance:
     answer = outcome.answer or {}
     if outcome.reason is not None or "refusal" in answer:
-        return Made(target, seed, target, None, error=clean(str(outcome.reason or answer.get("message", "refused"))))
+        return MadeInstance(target, seed, target, None, error=clean(str(outcome.reason or answer.get("message", "refused"))))
     try:
         instance = read_foreign_instance(folder / INSTANCE)
     except (OptbenchError, OSError, ValueError) as error:
-        return Made(target, seed, target, None, error=clean(str(error)))
+        return MadeInstance(target, seed, target, None, error=clean(str(error)))
     store.add_instance(instance)
-    return Made(target, seed, instance.name, instance.hash, instance.objective.num_levels)
+    return MadeInstance(target, seed, instance.name, instance.hash, instance.objective.num_levels)

@@ -1,7 +1,8 @@
-"""The judge: from what a cell's process says to a record. The process is not trusted, its schedule is verified here again.
+"""The judge: turn the untrusted answer of a cell's process into a record, and verify its schedule
+again.
 
-Objective, metrics, gap and status follow from the instance, the schedule and the checked bounds. Whatever the process says,
-there is a record of it in the end; an answer that cannot be one is a failure called ``nonsense``.
+Objective, metrics, gap and status follow from the instance, the schedule and the checked bounds.
+There is a record for every answer; an invalid one is a failure of the kind ``nonsense``.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from optbench.bounds.proving import labelled, prove_infeasible
 from optbench.errors import ContradictionError, FileFormatError
 from optbench.execute.base import JobOutcome
 from optbench.execute.validate_answer import (
-    Nonsense,
-    Told,
+    InvalidAnswer,
+    SolveAnswer,
     clean,
     read_bounds,
     read_refusal,
@@ -36,17 +37,20 @@ from optbench.store.records import Reason, Record, code_version, machine
 from optbench.study.cells import Cell
 
 TERMINATIONS = {"time_limit": "time_limit", "cpu_limit": "time_limit", "memory_limit": "memory_limit"}
-# What numpy and Python may raise on numbers that nobody should return, and the parser on what is no schedule.
+# Exceptions of numpy and Python on invalid numbers, and of the parser on data that is not a
+# schedule.
 UNREADABLE = (FileFormatError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 SHOWN_VIOLATIONS = 3
-# Certificates per level, the best first, that are proved again; an honest solver has two or three.
+# At most this many certificates per level, best first, are proved again; an honest solver has two
+# or three.
 MOST_PROOFS = 4
-# More than any objective has: what is kept of an answer was read with the number of its instance before.
+# More levels than any objective has. An answer that is kept was already read with its instance's
+# number of levels.
 ANY_LEVELS = 1000
 
 
 def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) -> Record:
-    """The record of a cell."""
+    """Return the record of a cell."""
     base = Record(
         cell,
         status="error",
@@ -62,23 +66,28 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) ->
     if outcome.reason is not None:
         return _without_answer(base, outcome.reason)
     try:
-        record = _judged(base, outcome.answer, instance)
-    except Nonsense as error:
+        record = _judge_answer(base, outcome.answer, instance)
+    except InvalidAnswer as error:
         return replace(base, reason=Reason("nonsense", str(error)))
     except ContradictionError as error:
         return replace(base, reason=Reason("false_bound", str(error)))
-    if outcome.left and record.reason is None:
-        return failed(record, Reason("left_processes", f"processes still running after the answer, killed: {outcome.left}"))
+    if outcome.left_processes and record.reason is None:
+        words = f"processes still running after the answer, killed: {outcome.left_processes}"
+        return as_failed(record, Reason("left_processes", words))
     return record
 
 
-def failed(record: Record, reason: Reason) -> Record:
-    """The record of a cell whose result does not count, for a reason that shows only afterwards."""
+def as_failed(record: Record, reason: Reason) -> Record:
+    """Return the record of a cell whose result does not count, for a reason that was found
+    afterwards.
+    """
     return replace(record, status="error", reason=reason, objective=None, gap=None, verified=False, metrics={})
 
 
-def files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
-    """What is kept of a cell beside its record: what its process printed, its schedule and trajectory; nonsense as it came."""
+def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
+    """Return the files kept beside the record: printed output, schedule and trajectory; an invalid
+    answer is kept as it is.
+    """
     out: dict[str, bytes] = {}
     if outcome.output:
         out["output.txt"] = outcome.output.encode("utf-8", "replace")
@@ -92,7 +101,7 @@ def files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
         if isinstance(value, (dict, list)):
             try:
                 out[name] = json.dumps(value).encode()
-            except (ValueError, TypeError, RecursionError):  # the record says what is wrong with it
+            except (ValueError, TypeError, RecursionError):  # the record names the error
                 continue
     return out
 
@@ -100,26 +109,27 @@ def files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
 def _trajectory(result: Mapping[str, Any], total_s: float) -> list[Any] | None:
     try:
         return list(read_trajectory(result, ANY_LEVELS, total_s))
-    except Nonsense:
+    except InvalidAnswer:
         return None
 
 
 def _without_answer(base: Record, reason: Reason) -> Record:
-    reason = replace(reason, message=clean(reason.message))  # it may quote the last words of a process
+    reason = replace(reason, message=clean(reason.message))  # it may quote the output of a process
     return replace(base, reason=reason, termination=TERMINATIONS.get(reason.kind, "crashed"))
 
 
-def _judged(base: Record, answer: Any, instance: Instance) -> Record:
+def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
     if not isinstance(answer, Mapping):
-        raise Nonsense(f"the answer is {type(answer).__name__}; it must be an object")
+        raise InvalidAnswer(f"the answer is {type(answer).__name__}; it must be an object")
     refusal = read_refusal(answer)
     if refusal is not None:
         return _without_answer(base, Reason(*refusal))
     levels = instance.objective.num_levels
     if base.cell.kind == "bound":
-        # Its process runs the core alone, and nothing of a plug-in: what it calls certified has been proved there.
-        told, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
-        bounds = tuple(Bound(row["value"], row["source"], row["proof"], row["level"]) for row in told)
+        # This process runs the core alone and no plug-in, so that a bound that it labels certified
+        # was proved there.
+        claimed, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
+        bounds = tuple(Bound(row["value"], row["source"], row["proof"], row["level"]) for row in claimed)
         lows = [None if best is None else best.value for best in best_by_level(bounds, levels)]
         return replace(
             base,
@@ -129,34 +139,34 @@ def _judged(base: Record, answer: Any, instance: Instance) -> Record:
             bound=value_of(lows),
             wall_s=min(wall_s, base.total_s),
         )
-    return _solved(base, read_solve(answer, levels, base.total_s), instance)
+    return _judge_solve(base, read_solve(answer, levels, base.total_s), instance)
 
 
-def _solved(base: Record, told: Told, instance: Instance) -> Record:
-    verdict = None if told.schedule is None or told.status == "error" else _verified(told.schedule, instance)
-    bounds = labelled_bounds(told.bounds, instance, () if verdict is None else verdict.objectives)
+def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Record:
+    verdict = None if claimed.schedule is None or claimed.status == "error" else _verdict_of(claimed.schedule, instance)
+    bounds = labelled_bounds(claimed.bounds, instance, () if verdict is None else verdict.objectives)
     lows = [None if best is None else best.value for best in best_by_level(bounds, instance.objective.num_levels)]
     record = replace(
         base,
-        status=told.status,
-        termination=told.termination,
+        status=claimed.status,
+        termination=claimed.termination,
         bound=value_of(lows),
         bounds=tuple(bound.to_dict() for bound in bounds),
-        infeasibility=_infeasibility(told, instance),
-        violations=told.violations,
-        wall_s=told.wall_s,
-        time_to_first_s=told.time_to_first_s,
-        message=told.message,
-        info=told.info,
+        infeasibility=_infeasibility(claimed, instance),
+        violations=claimed.violations,
+        wall_s=claimed.wall_s,
+        time_to_first_s=claimed.time_to_first_s,
+        message=claimed.message,
+        info=claimed.info,
     )
-    if told.status == "error":
-        return replace(record, reason=Reason("crashed", told.message or "the solver raised an exception"))
+    if claimed.status == "error":
+        return replace(record, reason=Reason("crashed", claimed.message or "the solver raised an exception"))
     if verdict is None:
-        return _without_schedule(record, told)
+        return _without_schedule(record, claimed)
     if not verdict.feasible:
         violations = tuple(map(str, verdict.violations))
-        return failed(replace(record, violations=violations), _infeasible(violations))
-    _compare(told, verdict)
+        return as_failed(replace(record, violations=violations), _infeasible_reason(violations))
+    _compare(claimed, verdict)
     found = outcome_of(instance, verdict, bounds)
     return replace(
         record,
@@ -170,15 +180,17 @@ def _solved(base: Record, told: Told, instance: Instance) -> Record:
 
 
 def labelled_bounds(
-    told: tuple[dict[str, Any], ...], instance: Instance, objectives: tuple[float, ...]
+    claimed: tuple[dict[str, Any], ...], instance: Instance, objectives: tuple[float, ...]
 ) -> tuple[Bound, ...]:
-    """Bounds under the labels that their certificates deserve: of each level, with those before it at these objectives.
+    """Return bounds with the labels that their certificates justify, for each level with the levels
+    before it fixed at these objectives.
 
-    Where the process held a level at another value than its schedule has, the rows are others, and the label is ``solver``.
+    Where the process fixed a level at another value than its schedule has, the constraints differ
+    and the label is ``solver``.
     """
     levels = [level_of(instance, k, objectives) for k in range(instance.objective.num_levels)]
     found, left = [], dict.fromkeys(range(len(levels)), MOST_PROOFS)
-    for row in told:
+    for row in claimed:
         k = row["level"]
         level, said = levels[k], Bound(row["value"], row["source"], row["proof"], k, row["certificate"])
         claims = said.proof != "solver" and said.certificate is not None
@@ -190,11 +202,13 @@ def labelled_bounds(
     return tuple(found)
 
 
-def _infeasibility(told: Told, instance: Instance) -> dict[str, Any] | None:
-    """The claim that no schedule exists: certified where its certificate proves it here, else that of the solver."""
-    if told.status != "infeasible":
+def _infeasibility(claimed: SolveAnswer, instance: Instance) -> dict[str, Any] | None:
+    """Return the claim that no schedule exists: certified where its certificate proves it here,
+    else labelled ``solver``.
+    """
+    if claimed.status != "infeasible":
         return None
-    said = told.infeasibility or {"source": "the solver", "argument": "", "certificate": None}
+    said = claimed.infeasibility or {"source": "the solver", "argument": "", "certificate": None}
     try:
         if said["certificate"] is not None:
             first = instance.with_objective(instance.objective.level(0))
@@ -204,33 +218,37 @@ def _infeasibility(told: Told, instance: Instance) -> dict[str, Any] | None:
     return {"source": said["source"], "proof": "solver", "argument": said["argument"]}
 
 
-def _without_schedule(record: Record, told: Told) -> Record:
-    if told.violations:
-        return failed(record, _infeasible(told.violations))
-    if told.status in ("optimal", "feasible") or told.objective is not None:
-        raise Nonsense(f"status is {told.status!r}, objective {told.objective}, and there is no schedule")
+def _without_schedule(record: Record, claimed: SolveAnswer) -> Record:
+    if claimed.violations:
+        return as_failed(record, _infeasible_reason(claimed.violations))
+    if claimed.status in ("optimal", "feasible") or claimed.objective is not None:
+        raise InvalidAnswer(f"status is {claimed.status!r}, objective {claimed.objective}, and there is no schedule")
     return record
 
 
-def _infeasible(violations: tuple[str, ...]) -> Reason:
-    return Reason("infeasible", "; ".join(violations[:SHOWN_VIOLATIONS]) or "it breaks a constraint")
+def _infeasible_reason(violations: tuple[str, ...]) -> Reason:
+    return Reason("infeasible", "; ".join(violations[:SHOWN_VIOLATIONS]) or "it violates a constraint")
 
 
-def _verified(schedule: Any, instance: Instance) -> Verdict:
+def _verdict_of(schedule: Any, instance: Instance) -> Verdict:
     try:
         with np.errstate(all="ignore"):
             return verify(instance, schedule_from_dict(schedule, instance))
     except UNREADABLE as error:
-        raise Nonsense(f"the schedule: {error}") from None
+        raise InvalidAnswer(f"the schedule: {error}") from None
 
 
-def _compare(told: Told, verdict: Verdict) -> None:
-    """What the process says must be what is found: objective, status, and a trajectory that is nowhere better than its end."""
-    if told.objective != verdict.objectives:
-        raise Nonsense(f"the process says an objective of {told.objective}, the verifier finds {verdict.objectives}")
-    if told.status in ("infeasible", "unbounded"):
-        raise Nonsense(f"status is {told.status!r}, and the schedule is verified")
+def _compare(claimed: SolveAnswer, verdict: Verdict) -> None:
+    """Compare the claims with the verified result: objective, status, and a trajectory that is
+    nowhere better than its end.
+    """
+    if claimed.objective != verdict.objectives:
+        found = f"the verifier computes {verdict.objectives}"
+        raise InvalidAnswer(f"the process reports the objective {claimed.objective}, but {found}")
+    if claimed.status in ("infeasible", "unbounded"):
+        raise InvalidAnswer(f"status is {claimed.status!r}, but the schedule is feasible")
     last = len(verdict.objectives) - 1
-    values = [row["objective"] for row in told.trajectory if row["level"] == last and row["objective"] is not None]
+    values = [row["objective"] for row in claimed.trajectory if row["level"] == last and row["objective"] is not None]
     if values and min(values) < verdict.objectives[last]:
-        raise Nonsense(f"the trajectory has an objective of {min(values)!r}, the verifier finds {verdict.objectives[last]!r}")
+        found = f"the verifier computes {verdict.objectives[last]!r}"
+        raise InvalidAnswer(f"the trajectory has an objective of {min(values)!r}, but {found}")

@@ -1,4 +1,4 @@
-"""The one shell command that repeats a cell."""
+"""The shell command that repeats a cell."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from optbench.store.records import Reason
 from optbench.study.cells import Cell
 from optbench.study.declared import Study
 
-# Enough of a key to name one cell.
+# This many characters of a key identify a cell.
 KEY_SHOWN = 12
-# These need the limits that only a study's cell is under.
+# Reasons that only occur under the limits of a study's cell.
 UNDER_LIMITS = ("time_limit", "cpu_limit", "memory_limit", "process_limit", "left_processes")
 
 
 def command_of(cell: Cell, given: Mapping[str, Any] | None = None) -> str:
-    """``optbench solve ...`` for a solve, ``optbench bound ...`` for the bounding of an instance.
+    """Return ``optbench solve ...`` for a solve, ``optbench bound ...`` for the bounding of an
+    instance.
 
-    It runs without the limits on processor time and memory that a cell is under: see ``again``. ``given`` is what ``given_of``
-    says, for those who write thousands of commands of a few solvers.
+    The command runs without the limits on processor time and memory of a cell: see
+    ``rerun_command``. ``given`` is the result of ``non_default_params``, for callers that write
+    many commands.
     """
     budget = cell.budget
     if cell.kind == "bound":
@@ -33,7 +35,7 @@ def command_of(cell: Cell, given: Mapping[str, Any] | None = None) -> str:
     return solve_command(
         cell.target,
         cell.solver,
-        given_of(cell) if given is None else given,
+        non_default_params(cell) if given is None else given,
         seed=cell.seed,
         instance_seed=cell.instance_seed,
         time_limit_s=budget.time_limit_s,
@@ -42,28 +44,34 @@ def command_of(cell: Cell, given: Mapping[str, Any] | None = None) -> str:
     )
 
 
-def again(cell: Cell, study: str) -> str:
-    """The cell once more in its study, under all of its limits."""
+def rerun_command(cell: Cell, study: str) -> str:
+    """Return the command that runs the cell again in its study, under all of its limits."""
     return shlex.join(["optbench", "run", study, "--only", cell.key[:KEY_SHOWN], "--force"])
 
 
-def name_of(study: Study) -> str:
-    """What ``optbench run`` knows a study by: its name, or its file where the name would find another one or none."""
+def study_argument(study: Study) -> str:
+    """Return the argument of ``optbench run`` for a study: its name, or its file where the name
+    would not find it.
+    """
     found = files_by_name("study").get(study.name, [])
     named = study.path is None or any(path.resolve() == study.path.resolve() for path in found[:1])
     return study.name if named else str(study.path)
 
 
-def repeat(cell: Cell, reason: Reason | None, study: str, given: Mapping[str, Any] | None = None) -> str:
-    """The command that shows the same failure: in the study where a limit was the reason, by itself otherwise."""
+def failure_command(cell: Cell, reason: Reason | None, study: str, given: Mapping[str, Any] | None = None) -> str:
+    """Return the command that repeats a failure: within the study where a limit was the reason,
+    otherwise alone.
+    """
     limited = cell.budget.memory_limit_mb is not None or cell.budget.cpu_limit_s is not None
     if reason is not None and (reason.kind in UNDER_LIMITS or limited):
-        return again(cell, study)
+        return rerun_command(cell, study)
     return command_of(cell, given)
 
 
-def given_of(cell: Cell) -> Mapping[str, Any]:
-    """Parameters that differ from the solver's defaults; all of them where the solver cannot be imported any more."""
+def non_default_params(cell: Cell) -> Mapping[str, Any]:
+    """Return parameters that differ from the solver's defaults; all of them if the solver cannot be
+    imported any more.
+    """
     try:
         cls = load_class("solver", cell.solver)
     except OptbenchError:

@@ -1,4 +1,4 @@
-"""Running a study: what is missing of its cells, each in a process of its own, each recorded when it ends."""
+"""Run the missing cells of a study, each in a separate process, and record each when it ends."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from typing import Literal
 
 from optbench.execute.base import Executor, Job
 from optbench.execute.local import LocalExecutor
-from optbench.execute.on_demand import OnDemand
+from optbench.execute.on_demand import OnDemandExecutor
 from optbench.files import write_whole
 from optbench.run.instance_cache import make_instances
-from optbench.run.judge import files, judge
-from optbench.sandbox.job_folder import remove
+from optbench.run.judge import judge, kept_files
+from optbench.sandbox.job_folder import remove_folder
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.study.cells import Cell
 from optbench.study.declared import Study
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan, plan
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """One thing that happened: an instance was made, the plan stands, or a cell is done.
+    """One step of progress: an instance was made, the plan is complete, or a cell is done.
 
-    ``done`` of ``total`` count instances or cells; those that were in the store before are among the done ones. Of a plan,
-    ``known`` are the records that stay, ``waiting`` the cells that are to be run.
+    ``done`` of ``total`` count instances or cells, including those that were already in the store.
+    Of a plan, ``known`` are the records that stay and ``waiting`` the cells to run.
     """
 
     kind: Literal["instance", "plan", "cell"]
     done: int
     total: int
     record: Record | None = None
-    made: Made | None = None
+    made: MadeInstance | None = None
     known: Mapping[str, Record] = field(default_factory=dict)
     waiting: tuple[Cell, ...] = ()
 
 
 @dataclass(frozen=True)
 class StudyRun:
-    """What a call of ``run_study`` came to: the selected cells and their records, by the cell's key.
+    """The result of ``run_study``: the selected cells and their records, by the cell's key.
 
-    ``stored`` are all records of the store, those of cells that were not selected too.
+    ``stored`` are all records of the store, including those of cells that were not selected.
     """
 
     plan: Plan
@@ -62,16 +62,16 @@ class StudyRun:
 
     @property
     def skipped(self) -> int:
-        """Cells that had their record already, or got it from another runner in the meantime."""
+        """Cells that already had a record, or received it from another runner in the meantime."""
         return self.done - self.ran
 
     @property
     def failed(self) -> int:
-        """Cells with a reason, and instances that could not be made."""
+        """The number of failed cells and of instances that could not be made."""
         return sum(record.failed for record in self.records.values()) + len(self.unmade)
 
     @property
-    def unmade(self) -> tuple[Made, ...]:
+    def unmade(self) -> tuple[MadeInstance, ...]:
         return tuple(each for each in self.plan.made if each.error is not None)
 
 
@@ -91,15 +91,16 @@ def run_study(
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
 ) -> StudyRun:
-    """Run what the store does not hold yet; all of it with ``force``, what failed too with ``retry``.
+    """Run the cells that are not in the store; with ``force`` all of them, with ``retry`` also
+    those that failed.
 
-    Of all cells those that ``only`` returns. A study has one runner at a time; runners of other studies in the same store
-    share what they finish.
+    Only the cells that ``only`` returns are run. A study has one runner at a time; runners of other
+    studies in the same store share finished cells.
     """
-    store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _nobody
-    executor = OnDemand(executor or LocalExecutor.for_study(study, jobs))
-    with store.only_runner(study.name), store.work_folder() as folder, executor as workers:
-        made = make_instances(study, store, workers, folder, stop, _telling(tell))
+    store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _ignore_progress
+    executor = OnDemandExecutor(executor or LocalExecutor.for_study(study, jobs))
+    with store.study_lock(study.name), store.work_folder() as folder, executor as workers:
+        made = make_instances(study, store, workers, folder, stop, _instance_reporter(tell))
         planned = plan(study, tuple(made))
         if stop.is_set():
             return StudyRun(planned, (), {}, 0, interrupted=True)
@@ -128,11 +129,11 @@ def run_cells(
     replaced: Mapping[str, Record] | None = None,
     elsewhere: set[str] | None = None,
 ) -> Iterator[Record]:
-    """Run cells and record them; a record is on the disk before it is yielded.
+    """Run cells and record them; a record is on disk before it is yielded.
 
-    ``folder`` is one that ``store.work_folder`` made, ``replaced`` holds the records of cells that are run again. A cell
-    that another runner has finished in the meantime is not run, or its second result is dropped: the record in the store
-    is yielded, and the key added to ``elsewhere``.
+    ``folder`` was made by ``store.work_folder``; ``replaced`` holds the records of cells that are
+    run again. If another runner finished a cell in the meantime, it is not run or its second result
+    is dropped: the stored record is yielded and its key added to ``elsewhere``.
     """
     by_key = {cell.key: cell for cell in cells}
     replaced, elsewhere = replaced or {}, set() if elsewhere is None else elsewhere
@@ -151,8 +152,8 @@ def run_cells(
     for outcome in executor.run(jobs(), stop.is_set):
         cell = by_key[outcome.key]
         record = judge(cell, outcome, store.instance(cell.instance_hash), began[cell.key])
-        kept = store.add(record, files(outcome, record), replaced.get(cell.key))
-        remove(folder / cell.key)
+        kept = store.add(record, kept_files(outcome, record), replaced.get(cell.key))
+        remove_folder(folder / cell.key)
         if kept is not record:
             elsewhere.add(cell.key)
         yield kept
@@ -161,7 +162,7 @@ def run_cells(
 
 
 def job_of(cell: Cell, store: Store, folder: Path) -> Job:
-    """What the cell's process is told."""
+    """Return the job of a cell: what its process receives."""
     budget = cell.budget
     payload = {
         "instance_file": str(store.instance_file(cell.instance_hash)),
@@ -176,7 +177,9 @@ def job_of(cell: Cell, store: Store, folder: Path) -> Job:
 
 
 def keep_plan(planned: Plan, store: Store) -> Path:
-    """What the study came to, for reports and for tracking; the latest plan of a study is named beside it."""
+    """Write the plan of the study for reports and tracking; the latest plan of a study is named
+    beside it.
+    """
     folder = store.study_folder(planned.study.name)
     path = folder / f"{planned.study.config_hash[:16]}.json"
     with store.writing():
@@ -189,11 +192,11 @@ def _is_missing(known: Record | None, force: bool, retry: bool) -> bool:
     return force or known is None or (retry and known.failed)
 
 
-def _telling(tell: OnProgress) -> Callable[[Made, int], None]:
-    """Reports instances as they are made, counted."""
+def _instance_reporter(tell: OnProgress) -> Callable[[MadeInstance, int], None]:
+    """Return a callback that reports instances as they are made, with a count."""
     done = 0
 
-    def on_made(made: Made, total: int) -> None:
+    def on_made(made: MadeInstance, total: int) -> None:
         nonlocal done
         done += 1
         tell(RunProgress("instance", done, total, made=made))
@@ -201,5 +204,5 @@ def _telling(tell: OnProgress) -> Callable[[Made, int], None]:
     return on_made
 
 
-def _nobody(progress: RunProgress) -> None:
-    """Nobody wants to know."""
+def _ignore_progress(progress: RunProgress) -> None:
+    """No-op progress callback."""

@@ -1,4 +1,4 @@
-"""The one shell command that repeats a solve."""
+"""The shell command that repeats a solve."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def solve_command(
     work_limit: float | None = None,
     threads: int = 1,
 ) -> str:
-    """``optbench solve TARGET -s SOLVER ...``, quoted for a POSIX shell.
+    """Return ``optbench solve TARGET -s SOLVER ...``, quoted for a POSIX shell.
 
-    ``instance_seed`` where the instance was made with another seed than the solver's.
+    ``instance_seed`` is given where the instance was made with another seed than the solver's.
     """
     words = ["optbench", "solve", target, "-s", solver]
     for name, value in params.items():

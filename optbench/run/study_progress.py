@@ -1,4 +1,4 @@
-"""What is known of a study while it runs: how far it is, how long it still takes, the best gap, what contradicts itself."""
+"""The state of a running study: cells done, remaining time, best gap, contradictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optbench.study.cells import Cell
 
 
 class StudyWatch:
-    """Takes records as they come; ``jobs`` cells run at a time."""
+    """Receives records as cells end; ``jobs`` cells run at a time."""
 
     def __init__(self, jobs: int = 1) -> None:
         self.jobs = jobs
@@ -27,7 +27,7 @@ class StudyWatch:
         self._denied: dict[str, str] = {}
 
     def begin(self, known: Iterable[Record], waiting: Iterable[Cell], total: int) -> None:
-        """A plan stands: what the store has of it, and what is to be run."""
+        """Start from a complete plan: the stored records and the cells to run."""
         waiting = list(waiting)
         self.total, self.done = total, total - len(waiting)
         self._waiting = Counter(cell.label for cell in waiting)
@@ -35,7 +35,7 @@ class StudyWatch:
             self._look(record)
 
     def take(self, record: Record) -> str | None:
-        """A cell is done; returns what is wrong when it contradicts another."""
+        """Record a finished cell; return a message if it contradicts another."""
         self.done += 1
         label = record.cell.label
         self._waiting[label] -= 1
@@ -44,9 +44,11 @@ class StudyWatch:
         return self._look(record)
 
     def remaining_s(self) -> float | None:
-        """Seconds until the last cell is done: what the cells of each solver took so far, over the jobs at work.
+        """Estimate the seconds until the last cell is done: the mean time of each solver's cells,
+        divided by the number of jobs.
 
-        A solver without a finished cell counts as the mean of all others; without any finished cell nothing is known.
+        A solver without a finished cell counts with the mean of the others; without any finished
+        cell the result is None.
         """
         cells, seconds = (sum(each) for each in zip(*self._took.values(), strict=True)) if self._took else (0, 0.0)
         if not cells:

@@ -1,6 +1,7 @@
-"""Root's rights, given up: a cell of root keeps those to read and write files, which Landlock narrows, and no other.
+"""Drop the capabilities of root: a cell keeps those to read and write files, which Landlock
+restricts, and no other.
 
-Otherwise it could raise its own limits, set the clock or stop the machine.
+Otherwise a cell of root could raise its own limits, set the clock or stop the machine.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class _Words(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
-def give_up() -> None:
-    """For good: what the process runs later cannot have them either."""
+def drop_capabilities() -> None:
+    """Drop the capabilities permanently, for this process and its descendants."""
     if not IS_LINUX:
         return
     header, words = _Header(VERSION_3, 0), (_Words * 2)()

@@ -1,4 +1,4 @@
-"""What a fresh child gives up before it runs anything of a plug-in."""
+"""Confine a fresh child process before it runs any code of a plug-in."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from optbench.sandbox import capabilities, landlock, process_tree, ps, seccomp
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.units import BYTES_PER_MB
 
-# No file of a cell may grow beyond this.
+# A file of a cell may not grow beyond this.
 MAX_FILE_MB = 1024
-# Backstops behind the polled limits: the address space asked for may exceed the memory used, and a clock tick may be late.
+# Hard limits behind the polled ones: the requested address space may exceed the memory used, and a
+# clock tick may be late.
 DATA_SHARE, DATA_MB, CPU_GRACE_S = 1.5, 1024.0, 5
-# Where RLIMIT_NPROC binds, it counts every thread of the user: so many above those there are, for all cells together.
+# RLIMIT_NPROC counts every thread of the user: this many above the existing ones, for all cells
+# together.
 SPARE_THREADS = 1024
 SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """Where a child may write, what it may use at most, and the folder of its temporary files."""
+    """Where a child may write, the resources that it may use, and the folder of its temporary
+    files.
+    """
 
     folder: Path
     writable: Sequence[Path]
@@ -37,29 +41,32 @@ class Confinement:
     landlock: bool = True
 
 
-def holds(with_landlock: bool = True) -> dict[str, Any]:
-    """What of the sandbox this machine enforces, for the record of a cell."""
-    return {"landlock": landlock.version() if with_landlock else 0, "seccomp": seccomp.is_available(), "tree": IS_LINUX}
+def enforced_protections(with_landlock: bool = True) -> dict[str, Any]:
+    """Return which protections this machine enforces, for the record of a cell."""
+    return {"landlock": landlock.landlock_version() if with_landlock else 0, "seccomp": seccomp.is_available(), "tree": IS_LINUX}
 
 
 def confine(confinement: Confinement, parent: int) -> None:
-    """Call it in the child, single-threaded; raises OSError when a protection that the kernel offers cannot be had."""
+    """Confine this single-threaded child; raises OSError when a protection that the kernel offers
+    cannot be set up.
+    """
     if IS_LINUX:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before it was asked to be told
+    if os.getppid() != parent:  # the parent ended before the death signal was set
         os._exit(1)
     os.setsid()
     for name, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
         signal.signal(name, default)
     _limit(confinement)
     if IS_LINUX:
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # the kernel should take it first
+        # The kernel should kill it first when memory is short.
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
-    capabilities.give_up()
-    if confinement.landlock and landlock.version():
+    capabilities.drop_capabilities()
+    if confinement.landlock and landlock.landlock_version():
         landlock.write_only_beneath([confinement.folder, *confinement.writable])
     if seccomp.is_available():
-        seccomp.leave_attributes_alone()
+        seccomp.install_filter()
 
 
 def _limit(confinement: Confinement) -> None:
@@ -74,14 +81,16 @@ def _limit(confinement: Confinement) -> None:
 
 
 def _lower(limit: int, value: int) -> None:
-    """The soft limit, and the hard one above it; never above what holds already."""
+    """Set the soft limit and the hard limit above it; neither is ever raised."""
     _, hard = resource.getrlimit(limit)
     most = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(limit, (most, most))
 
 
-def most_threads() -> int | None:
-    """For RLIMIT_NPROC, a fork bomb's end before it is seen; None for root, whom that limit does not bind."""
+def thread_limit() -> int | None:
+    """Return the value of RLIMIT_NPROC, which stops a fork bomb before it is measured; None for
+    root, to whom it does not apply.
+    """
     if os.geteuid() == 0:
         return None
     if not IS_LINUX:
@@ -94,16 +103,20 @@ def most_threads() -> int | None:
     return count + SPARE_THREADS
 
 
-def take_precedence() -> None:
-    """Let this process, though not its children, run before all others: who watches a fork bomb must not queue behind it."""
+def raise_priority() -> None:
+    """Run this process, but not its children, before all others: a process that watches a fork bomb
+    must not wait for it.
+    """
     if not IS_LINUX:
         return
-    with contextlib.suppress(PermissionError):  # for those who may not, RLIMIT_NPROC binds
+    with contextlib.suppress(PermissionError):  # without this permission, RLIMIT_NPROC applies
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def environment(folder: Path, threads: int) -> Mapping[str, str]:
-    """Temporary files go to the job's folder. Caches of libraries elsewhere may be read, but not written."""
+    """Return the environment of a job. Temporary files go to the job's folder; libraries may read
+    caches elsewhere but not write them.
+    """
     temporary = str(folder / "tmp")
     out = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "JOBLIB_TEMP_FOLDER"), temporary)
     out |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads))
@@ -111,5 +124,5 @@ def environment(folder: Path, threads: int) -> Mapping[str, str]:
 
 
 def close_inherited(keep: int = 3) -> None:
-    """Sockets and files of the parent are no business of the child."""
+    """Close the parent's sockets and files in the child."""
     os.closerange(keep, 1 << 20 if sys.platform == "linux" else 4096)

@@ -1,4 +1,6 @@
-"""What a cell's process left in its folder: read as a bounded, regular file at most, and removed however it is nested."""
+"""Read a file that a cell's process left, only if it is regular and of limited size, and remove a
+job's folder however deeply it is nested.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +15,33 @@ from optbench.errors import OptbenchError
 MAX_FILE_MB = 256
 
 
-class NotReadable(OptbenchError):
-    """A file that a cell left, and that is not to be read."""
+class UnreadableFileError(OptbenchError):
+    """A file that a cell left is not safe to read."""
 
 
-def read_left(path: Path, most_mb: int = MAX_FILE_MB) -> bytes:
-    """The folder was the cell's to fill: it may hold a link out of it, a pipe that blocks its reader, or too much."""
+def read_bounded_file(path: Path, most_mb: int = MAX_FILE_MB) -> bytes:
+    """Read a file that untrusted code left: it could be a link to another folder, a pipe that
+    blocks its reader, or too large.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise NotReadable(f"{path.name} cannot be read: {error.strerror}") from None
+        raise UnreadableFileError(f"{path.name} cannot be read: {error.strerror}") from None
     with os.fdopen(file, "rb") as stream:
         facts = os.fstat(file)
         if not stat.S_ISREG(facts.st_mode):
-            raise NotReadable(f"{path.name} is no regular file")
+            raise UnreadableFileError(f"{path.name} is not a regular file")
         if facts.st_size > most_mb << 20:
-            raise NotReadable(f"{path.name} has {facts.st_size >> 20} MB; {most_mb} MB are allowed")
+            raise UnreadableFileError(f"{path.name} has {facts.st_size >> 20} MB; {most_mb} MB are allowed")
         return stream.read()
 
 
-def remove(folder: Path) -> None:
-    """As far as it can be, without a word. What is in a folder within is brought up to the top before that folder goes: a
-    call or an open file per level, as ``shutil.rmtree`` has them, is too much for thousands of levels."""
+def remove_folder(folder: Path) -> None:
+    """Remove a folder as far as possible, ignoring errors.
+
+    The content of nested folders is moved to the top before the folder is removed: a call or an
+    open file per level, as in ``shutil.rmtree``, fails at thousands of levels.
+    """
     with contextlib.suppress(OSError):
         if folder.is_symlink() or not folder.is_dir():
             folder.unlink()

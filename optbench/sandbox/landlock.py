@@ -1,6 +1,7 @@
-"""Landlock, by which a process gives up access to files for good: everything may be read, little may be written.
+"""Landlock: a process permanently restricts its access to files. Everything may be read, little may
+be written.
 
-Rights are bits of ``linux/landlock.h``; a kernel knows those of its version and of the versions before it.
+Rights are bits of ``linux/landlock.h``; a kernel knows those of its version and of earlier ones.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from pathlib import Path
 
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_NO_NEW_PRIVS, prctl, syscall
 
-# The numbers are the same on every architecture.
+# System call numbers; they are the same on every architecture.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 ASK_VERSION, RULE_PATH_BENEATH = 1, 1
 WRITE_FILE, REMOVE_DIR, REMOVE_FILE = 1 << 1, 1 << 4, 1 << 5
 MAKE = sum(1 << bit for bit in range(6, 13))  # char, dir, reg, sock, fifo, block, sym
 REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-# Version in which a right, or a scope, came.
+# The version that introduced a right or a scope.
 SINCE = {WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE: 1, REFER: 2, TRUNCATE: 3, IOCTL_DEV: 5}
 ON_A_FILE = WRITE_FILE | TRUNCATE | IOCTL_DEV
-# What versions before one leave open, and the kernel that has it.
+# What earlier versions do not restrict, and the kernel that introduced it.
 LEFT_OPEN = (
     (3, "6.2", "truncate files outside their folders"),
     (6, "6.12", "signal other processes"),
 )
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS, SCOPES_SINCE = 1, 2, 6
-# Devices that any program may write, and those by which it talks to GPUs.
+# Devices that any program may write, and device files of GPUs.
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kfd", "/dev/dri")
 
 
@@ -44,8 +45,8 @@ class _Beneath(ctypes.Structure):
 
 
 @cache
-def version() -> int:
-    """Version of this kernel's Landlock; 0 without."""
+def landlock_version() -> int:
+    """Return the version of this kernel's Landlock; 0 if it has none."""
     if not IS_LINUX:
         return 0
     try:
@@ -55,12 +56,14 @@ def version() -> int:
 
 
 def write_only_beneath(folders: Iterable[Path]) -> None:
-    """From now on this process and its descendants write only beneath these folders, and signal only each other."""
-    known = version()
+    """Restrict this process and its descendants to writing beneath these folders and to signalling
+    each other.
+    """
+    known = landlock_version()
     rights = sum(bits for bits, since in SINCE.items() if known >= since)
     scopes = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS if known >= SCOPES_SINCE else 0
     asked = _Ruleset(rights, 0, scopes)
-    # An older kernel refuses what it does not know, even the length.
+    # An older kernel rejects unknown rights, and even a longer structure.
     size = 8 if known < 4 else 16 if known < SCOPES_SINCE else 24
     ruleset = syscall(CREATE_RULESET, ctypes.byref(asked), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:

@@ -1,9 +1,10 @@
-"""The processes beneath this one: which there are, what they use, and ending all of them.
+"""The processes below this one: list them, measure what they use, and end all of them.
 
-With this process a subreaper, whatever a child starts stays its descendant: in its own session, orphaned, or both.
+With this process a subreaper, every process that a child starts remains its descendant, even in a
+new session or orphaned.
 
-psutil is no substitute: a look at a cell of four processes takes 1.5 ms with it and 0.12 ms here, and
-it neither tells private memory from files nor ends a tree that forks meanwhile.
+psutil is no substitute: measuring a cell of four processes takes 1.5 ms with it and 0.12 ms here,
+and it neither distinguishes private memory from files nor ends a tree that forks meanwhile.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from optbench.units import KB_PER_MB
 
 IS_LINUX = sys.platform == "linux"
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-# Processes that could not be killed in so long are stuck in the kernel; nobody can do more about them.
+# A process that cannot be killed within this many seconds is stuck in the kernel and is left.
 MAX_KILL_S = 10.0
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A child that is gone: ``status`` as of ``waitpid``, and the most it ever had in memory, files included."""
+class EndedProcess:
+    """A child that has ended: ``status`` as of ``waitpid``, and its peak memory, files included."""
 
     pid: int
     status: int
@@ -36,7 +37,7 @@ class Ended:
 
 
 def descendants(root: int) -> list[int]:
-    """Every process beneath one, dead ones that nobody has reaped included."""
+    """Return every process below one, including dead ones that were not reaped."""
     if not IS_LINUX:
         return ps.descendants(root)
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):
@@ -52,18 +53,20 @@ def descendants(root: int) -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """Children of a process; each of its threads has its own."""
+    """Return the children of all threads of a process."""
     out: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            out += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
-    except OSError:  # gone; its children are the subreaper's now
+            out += map(int, read_proc(f"/proc/{pid}/task/{thread}/children").split())
+    except OSError:  # it has ended; its children now belong to the subreaper
         return out
     return out
 
 
 def _by_parents(root: int) -> list[int]:
-    """For kernels that do not list children: from the parent that every process names."""
+    """Return the descendants by the parent that every process names, for kernels that do not list
+    children.
+    """
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (fields := _stat(int(name))) is not None:
@@ -76,8 +79,8 @@ def _by_parents(root: int) -> list[int]:
     return found
 
 
-def read(path: str) -> str:
-    """A file of /proc."""
+def read_proc(path: str) -> str:
+    """Read a file of /proc."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []
@@ -89,47 +92,56 @@ def read(path: str) -> str:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/pid/stat from the state on: the name before it may hold blanks and brackets."""
+    """Return the fields of /proc/pid/stat from the state on: the name before it may contain blanks
+    and brackets.
+    """
     try:
-        return read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        return read_proc(f"/proc/{pid}/stat").rpartition(")")[2].split()
     except OSError:
         return None
 
 
-def usage(pid: int) -> ps.Usage | None:
-    """What a process uses, None when it is gone or dead; its processor time includes children that it has reaped."""
+def usage(pid: int) -> ps.ProcessUsage | None:
+    """Return what a process uses, None when it has ended; its processor time includes reaped
+    children.
+    """
     if not IS_LINUX:
         return ps.usage(pid)
     fields = _stat(pid)
     if fields is None or fields[0] in "ZX":
         return None
     ticks = sum(map(int, fields[11:15]))
-    return ps.Usage(pid, ticks / TICKS_PER_S, own_memory_mb(pid), int(fields[17]))
+    return ps.ProcessUsage(pid, ticks / TICKS_PER_S, own_memory_mb(pid), int(fields[17]))
 
 
 def own_memory_mb(pid: int) -> float:
-    """Memory of a process that no file stands behind, shared or not; 0 when it is gone."""
+    """Return the memory of a process that is not backed by a file, shared or not; 0 when it has
+    ended.
+    """
     return _sum_mb(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
 
 
 def shared_out_mb(pid: int) -> float:
-    """The same with every page divided among the processes that share it: exact over a tree, and slow for gigabytes."""
+    """Return the same memory with every page divided among the processes that share it: exact over
+    a tree, and slow for gigabytes.
+    """
     return _sum_mb(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:"))
 
 
 def data_size_mb(pid: int) -> float:
-    """Private memory that a process has asked for, used or not; this is what RLIMIT_DATA limits."""
+    """Return the private memory that a process has allocated, used or not; RLIMIT_DATA limits it.
+    """
     return _sum_mb(f"/proc/{pid}/status", ("VmData:",))
 
 
 def rss_mb(pid: int) -> float:
-    """What of a process is in memory, shared libraries included."""
+    """Return the resident memory of a process, shared libraries included."""
     return _sum_mb(f"/proc/{pid}/status", ("VmRSS:",))
 
 
 def _sum_mb(path: str, names: tuple[str, ...]) -> float:
     try:
-        text = read(path)
+        text = read_proc(path)
     except OSError:
         return 0.0
     total = 0
@@ -141,16 +153,16 @@ def _sum_mb(path: str, names: tuple[str, ...]) -> float:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it is there and no zombie."""
+    """Whether the process exists and is not a zombie."""
     if not IS_LINUX:
         return ps.usage(pid) is not None
     fields = _stat(pid)
     return fields is not None and fields[0] not in "ZX"
 
 
-def reap() -> list[Ended] | None:
-    """Children that have ended since the last call; None when there is no child at all."""
-    out: list[Ended] = []
+def reap() -> list[EndedProcess] | None:
+    """Return the children that have ended since the last call; None when there is no child."""
+    out: list[EndedProcess] = []
     while True:
         try:
             pid, status, used = os.wait4(-1, os.WNOHANG)
@@ -161,28 +173,29 @@ def reap() -> list[Ended] | None:
         out.append(_ended(pid, status, used))
 
 
-def _ended(pid: int, status: int, used: resource.struct_rusage) -> Ended:
+def _ended(pid: int, status: int, used: resource.struct_rusage) -> EndedProcess:
     kilobytes = used.ru_maxrss if IS_LINUX else used.ru_maxrss / KB_PER_MB
-    return Ended(pid, status, used.ru_utime + used.ru_stime, kilobytes / KB_PER_MB)
+    return EndedProcess(pid, status, used.ru_utime + used.ru_stime, kilobytes / KB_PER_MB)
 
 
-def kill_tree(spared: Iterable[int] = ()) -> tuple[list[Ended], int]:
-    """End every descendant of this process but the ``spared`` children's: who ended, and how many could not be killed.
+def kill_tree(spared: Iterable[int] = ()) -> tuple[list[EndedProcess], int]:
+    """End every descendant of this process except those of the ``spared`` children; return those
+    that ended and the number that could not be killed.
 
-    They are all stopped first, until no new one appears: nobody forks faster than it is killed. Then they are killed, and
-    reaped until there is no child left.
+    All are stopped first, until no new process appears, so that none can fork while being killed.
+    Then they are killed and reaped until no child is left.
     """
     stopped: set[int] = set()
-    while new := [pid for pid in _others(spared) if pid not in stopped]:
+    while new := [pid for pid in _unspared(spared) if pid not in stopped]:
         for pid in new:
-            send(pid, signal.SIGSTOP)
+            send_signal(pid, signal.SIGSTOP)
         stopped.update(new)
-    ended: list[Ended] = []
+    ended: list[EndedProcess] = []
     deadline = time.monotonic() + MAX_KILL_S
     while True:
-        left = _others(spared)
+        left = _unspared(spared)
         for pid in left:
-            send(pid, signal.SIGKILL)
+            send_signal(pid, signal.SIGKILL)
         ended += reap() or ()
         if not left:
             return ended, 0
@@ -191,8 +204,8 @@ def kill_tree(spared: Iterable[int] = ()) -> tuple[list[Ended], int]:
         time.sleep(0.0005)
 
 
-def _others(spared: Iterable[int]) -> list[int]:
-    """Descendants of this process without the spared children and what is beneath them."""
+def _unspared(spared: Iterable[int]) -> list[int]:
+    """Return the descendants of this process without the spared children and their descendants."""
     kept = set(spared)
     if not kept:
         return descendants(os.getpid())
@@ -204,8 +217,8 @@ def _children_of_this() -> list[int]:
     return _children(os.getpid()) if IS_LINUX else ps.children(os.getpid())
 
 
-def send(pid: int, number: signal.Signals) -> None:
-    """A signal to a process that may be gone."""
+def send_signal(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may have ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

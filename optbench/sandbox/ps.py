@@ -1,7 +1,7 @@
-"""The process tree where there is no /proc (macOS): from one call of ``ps`` for each look.
+"""The process tree on systems without /proc (macOS), from one call of ``ps`` per measurement.
 
-There is no subreaper either: a process that left its parent is found by its session alone, and one that has made a session of
-its own and lost its parent is not found.
+There is no subreaper either: a process that left its parent is found by its session only, and one
+that also started a new session is not found.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from optbench.units import DAY_S, KB_PER_MB
 
 
 @dataclass(frozen=True)
-class Usage:
-    """What one process uses. Memory is its own: neither files nor, unlike ``rss``, what it maps of libraries."""
+class ProcessUsage:
+    """What one process uses. Memory is its own: without files and, unlike ``rss``, without mapped
+    libraries.
+    """
 
     pid: int
     cpu_s: float
@@ -24,7 +26,7 @@ class Usage:
 
 
 class PsRow(NamedTuple):
-    """A process as ``ps`` shows it."""
+    """One line of the output of ``ps``."""
 
     pid: int
     parent: int
@@ -35,7 +37,7 @@ class PsRow(NamedTuple):
 
 
 def rows() -> dict[int, PsRow]:
-    """Every process of the machine but the one that looks."""
+    """Return every process of the machine except the ``ps`` that lists them."""
     words = ["ps", "-axo", "pid=,ppid=,pgid=,rss=,time=,state="]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as shown:
         split = [line.split() for line in shown.communicate()[0].splitlines()]
@@ -48,7 +50,7 @@ def children(root: int) -> list[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """By parent, and by the process groups that the descendants lead."""
+    """Return the descendants by parent, and by the process groups that they lead."""
     table = rows()
     found: dict[int, None] = {}
     groups: set[int] = set()
@@ -63,11 +65,11 @@ def descendants(root: int) -> list[int]:
     return list(found)
 
 
-def usage(pid: int) -> Usage | None:
+def usage(pid: int) -> ProcessUsage | None:
     row = rows().get(pid)
     if row is None or row.state.startswith("Z"):
         return None
-    return Usage(pid, seconds(row.cpu), row.rss_kb / KB_PER_MB, 1)
+    return ProcessUsage(pid, seconds(row.cpu), row.rss_kb / KB_PER_MB, 1)
 
 
 def seconds(text: str) -> float:

@@ -1,8 +1,9 @@
-"""A system call filter for what Landlock leaves open: modes, owners, times and attributes of files, limits of other processes,
-memory that outlives them.
+"""A system call filter for what Landlock does not restrict: modes, owners, times and attributes of
+files, limits of other processes, and System V memory.
 
-Changing a file's attributes does nothing and succeeds, since copying a file asks for it; a limit for another process is refused,
-and so are System V's shared memory, semaphores and queues, which nobody frees when their maker is killed.
+Changing a file's attributes does nothing and succeeds, because copying a file calls it. Setting a
+limit of another process is refused, and so are System V's shared memory, semaphores and queues,
+which remain when their creator is killed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import struct
 
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_NO_NEW_PRIVS, prctl, syscall
 
-# Per machine: the architecture as seccomp names it, the numbers of seccomp and prlimit, calls that do nothing, and refused ones.
+# Per machine: the architecture as seccomp names it, the numbers of seccomp and prlimit, calls that
+# do nothing, and refused calls.
 MACHINES = {
     "x86_64": (
         0xC000003E,
@@ -28,9 +30,11 @@ X32_BIT = 0x40000000
 SET_MODE_FILTER = 1
 ALLOW, FAIL = 0x7FFF0000, 0x00050000
 EPERM = 1
-# Opcodes of the classic packet filter: load a word, jump if equal, jump if greater or equal, return.
+# Opcodes of the classic packet filter: load a word, jump if equal, jump if greater or equal,
+# return.
 LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
-# Offsets in struct seccomp_data: number, architecture, and the low and high half of the first argument.
+# Offsets in struct seccomp_data: number, architecture, and the low and high half of the first
+# argument.
 NUMBER, ARCHITECTURE, LOW, HIGH = 0, 4, 16, 20
 
 
@@ -39,12 +43,14 @@ class _Program(ctypes.Structure):
 
 
 def is_available() -> bool:
-    """Whether the filter is known for this machine."""
+    """Whether the filter is defined for this machine."""
     return IS_LINUX and os.uname().machine in MACHINES
 
 
-def leave_attributes_alone() -> None:
-    """From now on this process and its descendants cannot change attributes of any file, nor limits of another process."""
+def install_filter() -> None:
+    """Stop this process and its descendants from changing attributes of files and limits of other
+    processes.
+    """
     architecture, number, prlimit, idle, refused = MACHINES[os.uname().machine]
     code = b"".join(_instructions(architecture, prlimit, idle, refused))
     buffer = ctypes.create_string_buffer(code, len(code))
@@ -54,7 +60,9 @@ def leave_attributes_alone() -> None:
 
 
 def _instructions(architecture: int, prlimit: int, idle: tuple[int, ...], refused: tuple[int, ...]) -> list[bytes]:
-    """A call of another architecture's numbering is refused. Jumps are relative to the next instruction."""
+    """Return the filter program. A call of another architecture's numbering is refused. Jumps are
+    relative to the next instruction.
+    """
     calls = (*refused, *idle)
     to_refusal, to_nothing = len(calls) + 4, len(calls) + 5
     filtered = [_op(EQUAL, call, (to_refusal if call in refused else to_nothing) - k - 1, 0) for k, call in enumerate(calls)]

@@ -1,4 +1,4 @@
-"""System calls that Python does not offer, by number."""
+"""Linux system calls that Python does not offer, by number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def prctl(option: int, argument: int) -> None:
 
 
 def syscall(number: int, *arguments: Any) -> int:
-    """The result, or the OSError that it means."""
+    """Return the result, or raise OSError."""
     result = int(LIBC.syscall(ctypes.c_long(number), *arguments))
     if result < 0:
         raise last_error()

@@ -1,4 +1,6 @@
-"""Importing a user's plug-ins in a process of its own first, since one may end the process that does, or never come back."""
+"""Import a user's plug-ins first in a subprocess, because an import may end the process or never
+return.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,16 @@ from optbench.workspace import FOLDERS, checkout
 
 TRIAL = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
 from optbench.sandbox.trial_import import import_all; import_all(json.loads(sys.argv[2]), int(sys.argv[3]))"
-# For all of them together: libraries that they import take seconds, on a busy machine tens of them.
+# Seconds for all plug-ins together: the libraries that they import take seconds, on a busy machine
+# tens of seconds.
 PATIENCE_S = 120.0
 FIELDS: tuple[tuple[Kind, str, str], ...] = (("problem", "problems", ""), ("solver", "solvers", "solver"))
 
 
 def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> None:
-    """Raise for the first plug-in of a study file that no process survives. Other errors are the import's own to tell."""
+    """Raise for the first plug-in of a study file whose import ends the process or hangs. Other
+    errors are raised by the import itself.
+    """
     wanted = [
         (kind, name)
         for kind, name in dict.fromkeys(users_plugins(table))
@@ -37,41 +42,43 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
-        output, manner = done.stdout, f"importing it ends the process ({_manner(done.returncode)})"
+        output, manner = done.stdout, f"importing it ends the process ({_exit_words(done.returncode)})"
     except subprocess.TimeoutExpired as error:
         output, manner = error.stdout or b"", f"importing it takes more than {patience_s:g} s"
     finished = output.splitlines()
     for kind, name in wanted:
-        if _told(kind, name) not in finished:
+        if _progress_line(kind, name) not in finished:
             raise PluginError(f"{kind} {name!r} is unavailable: {files_by_name(kind)[name][0]}: {manner}")
 
 
 def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
-    """What the process of its own does."""
-    end_with(parent)
+    """Import the plug-ins in the subprocess."""
+    end_with_parent(parent)
     for kind, name in wanted:
         with contextlib.suppress(OptbenchError):
             load_class(kind, name)
-        sys.stdout.buffer.write(_told(kind, name) + b"\n")
+        sys.stdout.buffer.write(_progress_line(kind, name) + b"\n")
         sys.stdout.buffer.flush()
 
 
-def end_with(parent: int) -> None:
-    """An import that hangs ends with the process that waits for it."""
+def end_with_parent(parent: int) -> None:
+    """End this process with its parent, so that an import that hangs does not outlive the process
+    that waits for it.
+    """
     if IS_LINUX:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def is_own(path: Path) -> bool:
+def is_part_of_optbench(path: Path) -> bool:
     """Whether a plug-in is part of optbench: of the package, or of the source tree."""
     root = checkout()
     return path.is_relative_to(Path(__file__).parents[1]) or (root is not None and path.is_relative_to(root / path.parent.name))
 
 
 def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
-    """Plug-ins of the user's that a study file names."""
+    """Yield the user's plug-ins that a study file names."""
     tune = table.get("tune")
     search = tune if isinstance(tune, Mapping) else {}
     for kind, field, key in FIELDS:
@@ -80,7 +87,7 @@ def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
             spec = entry.get(key) if isinstance(entry, Mapping) else entry
             name = name_of(str(spec))
             paths = files_by_name(kind).get(name, [])
-            if paths and not is_own(paths[0]):
+            if paths and not is_part_of_optbench(paths[0]):
                 yield kind, name
 
 
@@ -88,9 +95,9 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _told(kind: str, name: str) -> bytes:
+def _progress_line(kind: str, name: str) -> bytes:
     return f"optbench imported {kind} {name}".encode()
 
 
-def _manner(code: int) -> str:
+def _exit_words(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"

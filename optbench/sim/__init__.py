@@ -1,1 +1,1 @@
-"""Compiled search and, later, the event kernel."""
+"""Compiled simulation and search: the event kernel, policies for sites, and heuristics."""

@@ -1,4 +1,6 @@
-"""A run in which Python decides: the compiled kernel goes from moment to moment and lists what can start."""
+"""A run with decisions in Python: the compiled kernel advances from moment to moment and lists the
+options.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,18 @@ import numpy as np
 
 from optbench.errors import OptbenchError
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.sim.kernel.moments import LISTED, OPTIONS, REFUSED, Desk, end_run, new_desk, open_desk, take_up, wait, will_happen
+from optbench.sim.kernel.moments import (
+    LISTED,
+    OPTIONS,
+    REFUSED,
+    DecisionTable,
+    end_run,
+    first_moment,
+    new_decision_table,
+    start_option,
+    wait,
+    will_happen,
+)
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import NOW, RUNNING, State, last_moment, new_state, schedule_of
@@ -25,25 +38,26 @@ Decide = Callable[["Moment"], Decision]
 
 
 class DecisionError(OptbenchError):
-    """A policy has decided something that cannot be done."""
+    """A policy's decision is impossible."""
 
 
 @dataclass(frozen=True, eq=False)
 class TimedTrace(Trace):
-    """A run whose decisions were made in Python, with the time each one took."""
+    """A run with decisions in Python, and the time that each decision took."""
 
     decision_s: Floats
 
 
 class Moment:
-    """What a policy sees: arrays of the kernel itself, good until it has decided, and not to be written to.
+    """The state that a policy sees: read-only arrays of the kernel, valid until the decision.
 
-    Option k starts ``task[k]`` in ``mode[k]``; options are sorted by task in the order of ``ready``, then by mode.
+    Option k starts ``task[k]`` in ``mode[k]``; options are sorted by task in the order of
+    ``ready``, then by mode.
     """
 
-    def __init__(self, instance: Instance, plant: Plant, state: State, desk: Desk) -> None:
+    def __init__(self, instance: Instance, plant: Plant, state: State, decisions: DecisionTable) -> None:
         self.instance, self.plant, self.state = instance, plant, state
-        self._desk = desk
+        self._decisions = decisions
 
     @property
     def now(self) -> float:
@@ -52,22 +66,24 @@ class Moment:
 
     @property
     def num_options(self) -> int:
-        return int(self._desk.held[OPTIONS])
+        return int(self._decisions.held[OPTIONS])
 
     @property
     def task(self) -> Ints:
         """Task of each option."""
-        return self._desk.option_task[: self.num_options]
+        return self._decisions.option_task[: self.num_options]
 
     @property
     def mode(self) -> Ints:
         """Mode of each option."""
-        return self._desk.option_mode[: self.num_options]
+        return self._decisions.option_mode[: self.num_options]
 
     @property
     def ready(self) -> Ints:
-        """Every task that is released and whose predecessors have ended, in the order in which they became so."""
-        return self._desk.ready[: self._desk.held[LISTED]]
+        """Every task that is released and whose predecessors have ended, in the order in which they
+        became ready.
+        """
+        return self._decisions.ready[: self._decisions.held[LISTED]]
 
     @property
     def free(self) -> Ints:
@@ -96,7 +112,8 @@ class Moment:
 
     @property
     def remaining(self) -> Floats:
-        """Units that are left of each task; all of them while it runs, in the mode of ``running_mode``."""
+        """Remaining units of each task; all of them while it runs, in the mode of ``running_mode``.
+        """
         return self.state.remaining
 
     @property
@@ -120,31 +137,35 @@ class Moment:
 
     @property
     def can_wait(self) -> bool:
-        """Whether anything will happen if nothing is started; where it will not, one of the options must be taken."""
+        """Whether an event remains if nothing is started; otherwise one of the options must be
+        taken.
+        """
         return bool(will_happen(*self._rows))
 
 
 def run_decisions(instance: Instance, decide: Decide, faults: Sequence[Fault] = (), until: float = math.inf) -> TimedTrace:
-    """Run from time 0 until everything has ended, nothing can be done any more, or nothing happens up to ``until``."""
+    """Run from time 0 until everything has ended, no decision is possible, or no event remains up
+    to ``until``.
+    """
     plant = plant_of(instance, faults)
-    state, desk = new_state(plant), new_desk(plant)
-    moment, until = Moment(instance, plant, state, desk), last_moment(instance, until)
-    rows = addresses(plant), addresses(state), addresses(desk)
+    state, decisions = new_state(plant), new_decision_table(plant)
+    moment, until = Moment(instance, plant, state, decisions), last_moment(instance, until)
+    rows = addresses(plant), addresses(state), addresses(decisions)
     spent: list[float] = []
-    options = open_desk(*rows, until)
+    options = first_moment(*rows, until)
     while options:
         began = time.perf_counter()
         decision = decide(moment)
         spent.append(time.perf_counter() - began)
         if decision is not None:
             pair = _pair(decision)
-            options = take_up(*rows, *pair, until)
+            options = start_option(*rows, *pair, until)
             if options == REFUSED:
-                raise DecisionError(f"{instance.name} at {moment.now:g}: {_why_not(moment, *pair)}")
+                raise DecisionError(f"{instance.name} at {moment.now:g}: {_why_impossible(moment, *pair)}")
         elif not moment.can_wait:
             raise DecisionError(
-                f"{instance.name} at {moment.now:g}: the policy waits, but nothing will happen until it starts one of "
-                f"{moment.num_options} options; moment.can_wait tells"
+                f"{instance.name} at {moment.now:g}: the policy waits, but no event follows until it starts one of "
+                f"{moment.num_options} options; check moment.can_wait"
             )
         else:
             options = wait(*rows, until)
@@ -160,8 +181,8 @@ def _pair(decision: Any) -> tuple[int, int]:
         raise DecisionError(f"a policy decided {decision!r}; a decision is a pair (task, mode), or None to wait") from None
 
 
-def _why_not(moment: Moment, task: int, mode: int) -> str:
-    """What is wrong with a pair that cannot start."""
+def _why_impossible(moment: Moment, task: int, mode: int) -> str:
+    """Explain why a pair cannot start."""
     instance = moment.instance
     if not 0 <= task < instance.num_tasks:
         return f"there is no task {task}; tasks are 0 to {instance.num_tasks - 1}"

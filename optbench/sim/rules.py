@@ -1,4 +1,4 @@
-"""List rules by name of what they weigh, and running one of them: the Python side of ``kernel.dispatch``."""
+"""List rules by named weights, and running one of them: the Python side of ``kernel.dispatch``."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import NONE, TROUBLE, State, last_moment, new_state, schedule_of
 
-# Tasks looked at in a queue before giving up, unless a rule says otherwise: what keeps a long queue from costing its length.
+# Tasks of a queue that are tried before giving up, unless a rule sets another number: this bounds
+# the cost of a long queue.
 DEPTH = 100
 
 
-class TroubleError(OptbenchError):
-    """The kernel ran out of the room that was made for its events or for interrupted parts."""
+class NoRoomError(OptbenchError):
+    """The kernel ran out of room for its events or for interrupted parts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a run left behind; ``schedule`` is None where tasks are left over."""
+    """The result of a run; ``schedule`` is None if tasks have not ended."""
 
     plant: Plant
     state: State
@@ -55,12 +56,14 @@ def list_rule(
     allowed: Any = CALM | PRESSED,
     fixed: Any = NONE,
 ) -> Rule:
-    """A list rule (the maths are in ``kernel.dispatch``); arrays may be given as one number for all."""
+    """Create a list rule (the formulas are in ``kernel.dispatch``); one number stands for a whole
+    array.
+    """
     n, modes, pools = instance.num_tasks, instance.num_modes, instance.num_pools
     return Rule(
         base=np.array(np.broadcast_to(base, n), dtype=np.float64),
         after=np.zeros(n),
-        home=homes(instance),
+        home=queue_of_tasks(instance),
         weight=np.array([ready_weight, end_weight, late_weight, energy_weight, load, patience, math.inf], dtype=np.float64),
         option=np.array([depth, strict, lookahead, (np.diff(instance.modes.req_ptr) == 0).any()], dtype=np.int64),
         mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
@@ -71,22 +74,28 @@ def list_rule(
 
 
 def has_choice(instance: Instance) -> bool:
-    """Whether any task can run in several modes; without, looking ahead would only keep devices from those behind."""
+    """Whether any task can run in several modes; without a choice, looking ahead would only block
+    devices.
+    """
     return bool((np.diff(instance.pairs.ptr) > 1).any())
 
 
 def within_caps(instance: Instance) -> Bools:
-    """Modes that every power cap allows while nothing else runs: a task must not wait for another."""
+    """Return the modes that every power cap allows while nothing else runs, so that no task waits
+    for ever.
+    """
     limits, out = instance.limits, np.ones(instance.num_modes, dtype=bool)
     for place, cap_w in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
         out &= net_power_w(instance, place) <= narrowed(cap_w) - resting_power_w(instance, place)
     return out
 
 
-def homes(instance: Instance) -> Ints:
-    """The queue of each task: that of its pool where it has one only, else that of the whole plant (the last).
+def queue_of_tasks(instance: Instance) -> Ints:
+    """Return the queue of each task: that of its pool if it has only one, else that of the whole
+    plant (the last).
 
-    Where a mode takes several pools or a cap joins them, what frees one pool can unblock a task of another: one queue for all.
+    Where a mode takes several pools or a cap joins them, freeing one pool can unblock a task of
+    another: then there is one queue for all.
     """
     whole = instance.num_pools
     if len(instance.limits.cap_w) or (np.diff(instance.modes.req_ptr) != 1).any():
@@ -102,5 +111,5 @@ def run_rule(instance: Instance, rule: Rule, faults: Sequence[Fault] = (), until
     state = new_state(plant)
     run(addresses(plant), addresses(state), addresses(rule), last_moment(instance, until))
     if state.tally[TROUBLE]:
-        raise TroubleError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
+        raise NoRoomError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
     return Trace(plant, state, schedule_of(instance, plant, state))

@@ -1,4 +1,4 @@
-"""The Python side of ``kernel.sampling``: what the features of a task are, and the tables of one search."""
+"""The Python side of ``kernel.sampling``: the features of tasks and the tables of one search."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import new_state
-from optbench.sim.rules import has_choice, homes, list_rule, run_rule
+from optbench.sim.rules import has_choice, list_rule, queue_of_tasks, run_rule
 
-# Tasks looked at in a queue: a cap can leave devices free that nobody may use, and thousands would be looked at per event.
+# Tasks of a queue that are tried: a cap can leave devices free that no task may use, and thousands
+# would be tried per event.
 DEEPEST = 1000
 
 
 class Sampler:
-    """A search for good rules; the same seed and the same number of samples give the same rule, however they are portioned."""
+    """A search for good rules; the same seed and number of samples give the same rule, in any
+    portions.
+    """
 
     def __init__(self, instance: Instance, seed: int) -> None:
         self.instance = instance
@@ -39,11 +42,11 @@ class Sampler:
         self.rows = [addresses(table) for table in self.tables]
 
     def sample(self, count: int) -> bool:
-        """Make so many more samples; whether a better one was among them."""
+        """Make ``count`` more samples; return whether a better one was among them."""
         return bool(kernel.samples(*self.rows, count))
 
     def begin_with(self, schedule: Schedule, objective: float) -> None:
-        """Draw around a feasible schedule, and keep only what is better."""
+        """Draw around a feasible schedule, and keep only better samples."""
         mine, value = self.search, self.search.value
         mine.start[schedule.task], mine.end[schedule.task] = schedule.start, schedule.end
         mine.mode[schedule.task] = schedule.mode
@@ -56,11 +59,11 @@ class Sampler:
 
     @property
     def found(self) -> bool:
-        """Whether any sample has come to its end and was better than what the search began with."""
+        """Whether any sample was completed and better than the start of the search."""
         return bool(self.search.tally[kernel.BESTS] > 0)
 
     def rule(self) -> Rule:
-        """The rule of the best sample; running it makes that sample again."""
+        """Return the rule of the best sample; running it gives that sample again."""
         return self.best
 
     def schedule(self) -> Schedule | None:
@@ -68,7 +71,9 @@ class Sampler:
 
 
 def reversed_instance(instance: Instance) -> Instance:
-    """Time runs backwards: edges are turned round; what need not be symmetric (releases, ways in, data, tariffs) is left out."""
+    """Reverse time: edges are reversed; data that is not symmetric (releases, ingress latencies,
+    data, tariffs) is left out.
+    """
     edges, tasks = instance.edges, instance.tasks
     turned = Edges(source=edges.target, target=edges.source, data_gb=np.zeros(len(edges.source)))
     released = replace(tasks, release=np.zeros(instance.num_tasks, dtype=np.int64))
@@ -77,7 +82,7 @@ def reversed_instance(instance: Instance) -> Instance:
 
 
 def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
-    """Empty memory, weights centred on the longest remaining path."""
+    """Return an empty search with weights centred on the longest remaining path."""
     n, objective = instance.num_tasks, np.zeros(len(METRICS))
     for metric, weight in instance.objective.levels[0]:
         objective[METRICS.index(metric)] = weight
@@ -101,7 +106,8 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
     return kernel.Search(
         word=np.array([np.random.default_rng(seed).integers(2**62)], dtype=np.int64), tally=tally, value=value,
         objective=objective, limit=np.array([narrowed(limits.get(metric, math.inf)) for metric in METRICS]),
-        feature=np.ascontiguousarray(features).ravel(), centre=centre, drawn=np.zeros(len(features)), home=homes(instance),
+        feature=np.ascontiguousarray(features).ravel(), centre=centre, drawn=np.zeros(len(features)),
+        home=queue_of_tasks(instance),
         single=np.array([single], dtype=np.int64), load=pool_loads(instance),
         joule=np.array([max(float(energy.mean()) if len(energy) else 1.0, 1e-9)]),
         start=np.zeros(n), end=np.zeros(n), mode=np.zeros(n, dtype=np.int64),
@@ -109,8 +115,9 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
 
 
 def features_of(instance: Instance, known: Windows) -> Floats:
-    """Rows of [-1, 1]: longest remaining path, duration, head, rest of the path, load of the pools, path times load, latest end,
-    slack, release, weight per duration."""
+    """Return rows in [-1, 1]: longest remaining path, duration, head, rest of the path, load of the
+    pools, path times load, latest end, slack, release, weight per duration.
+    """
     pairs, n = instance.pairs, instance.num_tasks
     path = known.shortest + known.tail
     ways = np.diff(pairs.ptr)
@@ -128,7 +135,9 @@ def features_of(instance: Instance, known: Windows) -> Floats:
 
 
 def pool_loads(instance: Instance) -> Floats:
-    """Work per device of each pool, were tasks spread evenly over their modes; the most loaded pool has 1."""
+    """Return the work per device of each pool if tasks were spread evenly over their modes; the
+    most loaded pool has 1.
+    """
     pairs, modes = instance.pairs, instance.modes
     share = pairs.duration / np.maximum(1, np.diff(pairs.ptr))[pairs.task]
     size = np.diff(modes.req_ptr)[pairs.mode]

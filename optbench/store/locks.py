@@ -1,6 +1,8 @@
-"""Locks that end with their holder, and the work folder that a runner's jobs write in.
+"""Locks that are released when their process ends, and the work folder in which a runner's jobs
+write.
 
-``flock`` locks are gone the moment their process is, however it ended, and a child does not inherit them across ``exec``.
+``flock`` locks are released when their process ends, for any reason, and a child does not inherit
+them across ``exec``.
 """
 
 from __future__ import annotations
@@ -14,32 +16,32 @@ from pathlib import Path
 from typing import IO
 
 from optbench.errors import OptbenchError
-from optbench.sandbox.job_folder import remove
+from optbench.sandbox.job_folder import remove_folder
 
 LOCK = "lock"
 
 
 class StudyBusyError(OptbenchError):
-    """A study that another process is running."""
+    """Another process is running the study."""
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Wait for the lock, and hold it."""
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Wait for the lock and hold it."""
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def only_runner(study: str, path: Path) -> Iterator[None]:
-    """Hold a study, or say who does."""
+def study_lock(study: str, path: Path) -> Iterator[None]:
+    """Hold a study, or raise StudyBusyError with the process that holds it."""
     with path.open("a+") as lock:
         if not _try(lock):
             lock.seek(0)
             holder = lock.read(100).strip() or "another process"
             raise StudyBusyError(
-                f"study {study!r} is being run by {holder}; wait for it to end, or stop it: what it has finished is kept"
+                f"study {study!r} is being run by {holder}; wait for it to end, or stop it: its finished cells are kept"
             )
         lock.truncate(0)
         lock.write(f"process {os.getpid()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
@@ -50,12 +52,14 @@ def only_runner(study: str, path: Path) -> Iterator[None]:
 
 @contextmanager
 def work_folder(parent: Path, guard: Path) -> Iterator[Path]:
-    """A folder of this runner's own in ``parent``, gone at the end; what dead runners left there goes at the beginning.
+    """Create a folder for this runner in ``parent`` and remove it at the end; folders of dead
+    runners are removed first.
 
-    Under the lock ``guard``, so that no folder is taken for a dead runner's between its making and its locking.
+    The lock ``guard`` is held meanwhile, so that no folder is mistaken for a dead runner's between
+    its creation and its locking.
     """
-    with alone(guard):
-        sweep(parent)
+    with exclusive_lock(guard):
+        remove_dead_folders(parent)
         folder = parent / f"{os.getpid()}-{os.urandom(3).hex()}"
         folder.mkdir()
         lock = (folder / LOCK).open("a")
@@ -64,11 +68,11 @@ def work_folder(parent: Path, guard: Path) -> Iterator[Path]:
         with lock:
             yield folder
     finally:
-        remove(folder)
+        remove_folder(folder)
 
 
-def sweep(parent: Path) -> None:
-    """Remove the folders whose runner is no longer alive."""
+def remove_dead_folders(parent: Path) -> None:
+    """Remove the folders whose runner no longer runs."""
     for folder in parent.iterdir():
         try:
             with (folder / LOCK).open("a") as lock:
@@ -76,7 +80,7 @@ def sweep(parent: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):
             dead = True
         if dead:
-            remove(folder)
+            remove_folder(folder)
 
 
 def _try(lock: IO[str]) -> bool:

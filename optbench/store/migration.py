@@ -1,11 +1,13 @@
-"""Stores that an earlier optbench has written, in which instances had another hash and schedules other columns.
+"""Migration of stores written by earlier versions, in which instances had other hashes and
+schedules other columns.
 
-The first command that meets such a store brings it up to date, once, under its lock: instances are read as version 1 of the
-native format and hashed anew; every kept schedule is put on the grid, verified under today's rules (after a repair, where only
-rounding stands in the way) and its objective and metrics computed again; cells get the keys that belong to the new hashes and to
-the solver's code as it is now, so that nothing is run again whose schedule still verifies. What does not verify is left out and
-listed, and so are the bounds of instances, which were kept without a certificate: both are run again. The file of records as it
-was stays beside the new one, and so do the files of the cells that were left out.
+The first command that opens such a store migrates it once, under its lock. Instances are read as
+version 1 of the native format and hashed again. Every stored schedule is put on the tick grid,
+verified under the current rules (repaired first where only rounding stands in the way), and its
+objective and metrics are computed again. Cells get the keys of the new hashes and of the solver's
+current code, so that nothing is run again whose schedule still verifies. Results that do not verify
+are dropped and listed, and so are bounds of instances, which were stored without certificates: both
+are run again. The old file of records and the files of dropped cells are kept beside the new ones.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ from optbench.study.code_version import code_hash, contents_of
 
 MARKER, FORMAT = "format", "2"
 OLD_RECORDS, OLD_CELLS = "results.version1.jsonl", "cells.version1"
-# What a damaged file, or one that is none of ours, raises when it is read.
+# Exceptions when reading a damaged or foreign file.
 UNREADABLE = (OptbenchError, OSError, ValueError, TypeError, LookupError, AttributeError, pickle.UnpicklingError, EOFError)
 
 
 @dataclass
 class Migrated:
-    """What became of a store; ``changed`` and ``dropped`` are one line per cell."""
+    """The result of a migration; ``changed`` and ``dropped`` have one line per cell."""
 
     instances: int = 0
     kept: int = 0
@@ -62,7 +64,7 @@ class Migrated:
 
 
 def is_current(folder: Path) -> bool:
-    """Whether a store needs nothing: it says so, or holds nothing yet."""
+    """Whether a store needs no migration: it is marked, or empty."""
     marker, records = folder / MARKER, folder / "results.jsonl"
     if marker.exists():
         return True
@@ -70,7 +72,9 @@ def is_current(folder: Path) -> bool:
 
 
 def migrate(folder: Path) -> Migrated:
-    """Bring a store up to date; the caller holds its lock. A crash in between leaves the old records, and begins again."""
+    """Migrate a store; the caller holds its lock. After a crash the old records are still there and
+    the migration starts again.
+    """
     done = Migrated()
     new_hash = dict(_instances(folder, done))
     lines: list[bytes] = []
@@ -88,7 +92,7 @@ def migrate(folder: Path) -> Migrated:
         shutil.copy2(folder / "results.jsonl", folder / OLD_RECORDS)
     write_whole(folder / "results.jsonl", b"".join(lines))
     for old_key in old_records.keys() - new_keys:
-        _put_away(folder, old_key, moved=old_key in done.moved)
+        _move_files(folder, old_key, moved=old_key in done.moved)
     for old_hash, instance in new_hash.items():
         if old_hash != instance.hash:
             (folder / "instances" / f"{old_hash}.pickle").unlink(missing_ok=True)
@@ -96,14 +100,16 @@ def migrate(folder: Path) -> Migrated:
     return done
 
 
-def mark(folder: Path) -> None:
-    """A new store is up to date."""
+def mark_current(folder: Path) -> None:
+    """Mark a new store as current."""
     if not (folder / MARKER).exists():
         write_whole(folder / MARKER, FORMAT.encode())
 
 
 def current_instance(old: Instance) -> Instance:
-    """An instance unpickled from an earlier store: a version 1 object, whatever today's class says."""
+    """Convert an instance unpickled from an earlier store, a version 1 object, to the current
+    class.
+    """
     domain = vars(old).get("domain")
     if domain is None:
         return old
@@ -112,7 +118,7 @@ def current_instance(old: Instance) -> Instance:
 
 
 def _as_version1(old: Instance, domain: str) -> dict[str, Any]:
-    """The JSON object that version 1 would have written."""
+    """Return the JSON object that version 1 would have written."""
     data = instance_to_dict(replace(_without_domain(old), stream=None, tariffs=None, horizon=None))
     data |= {"version": 1, "domain": domain, "horizon": None if old.horizon is None else float(old.horizon)}
     data["tasks"] |= {
@@ -138,14 +144,16 @@ def _stream(stream: Any) -> dict[str, Any]:
 
 
 def _without_domain(old: Instance) -> Instance:
-    """A copy that holds the fields of today's class and nothing that the old one had cached."""
+    """Return a copy with the fields of the current class and no cached values of the old one."""
     names = Instance.__dataclass_fields__
     tasks = replace(old.tasks, release=old.tasks.release.astype("int64"))
     return Instance(**{name: vars(old)[name] for name in names if name != "tasks"}, tasks=tasks)
 
 
 def _instances(folder: Path, done: Migrated) -> Iterator[tuple[str, Instance]]:
-    """Old hash and new instance of every kept one; the new file stands beside the old until all is done."""
+    """Yield the old hash and the new instance of every stored one; the new file is written beside
+    the old one until the migration is complete.
+    """
     for path in sorted((folder / "instances").glob("*.pickle")):
         try:
             instance = current_instance(pickle.loads(path.read_bytes()))
@@ -157,7 +165,7 @@ def _instances(folder: Path, done: Migrated) -> Iterator[tuple[str, Instance]]:
 
 
 def _records(path: Path) -> dict[str, Record]:
-    """The last whole record of each key; a line that a crash cut off is none."""
+    """Return the last complete record of each key; a truncated line is ignored."""
     out: dict[str, Record] = {}
     for line in path.read_bytes().split(b"\n"):
         try:
@@ -169,13 +177,13 @@ def _records(path: Path) -> dict[str, Record]:
 
 
 def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: Migrated) -> Record | None:
-    """A record under its new key; None where it has to be made again."""
+    """Return a record under its new key; None where the cell has to be run again."""
     instance = instances.get(old.cell.instance_hash)
     if old.cell.kind == "bound":
         done.bounds_dropped += 1
         return None
     if instance is None:
-        done.dropped.append(f"{old.cell.title}: its instance cannot be read any more")
+        done.dropped.append(f"{old.cell.title}: its instance can no longer be read")
         return None
     cell = current_cell(old.cell, instance)
     made = None
@@ -199,8 +207,10 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
     return record
 
 
-def _put_away(folder: Path, key: str, *, moved: bool) -> None:
-    """The files of a cell under its old key: copied to the new one, else kept aside, since nothing can make them again."""
+def _move_files(folder: Path, key: str, *, moved: bool) -> None:
+    """Copy the files of a cell to its new key, or keep them aside, since they cannot be produced
+    again.
+    """
     files, kept = folder / "cells" / key, folder / OLD_CELLS / key
     if moved or kept.exists():
         shutil.rmtree(files, ignore_errors=True)
@@ -218,7 +228,9 @@ def _verified(path: Path, instance: Instance) -> Repaired | None:
 
 
 def _scored(record: Record, instance: Instance, made: Repaired) -> Record:
-    """Objective, metrics and gap anew. Bounds had no certificate: they stand as their solver's word, where they still can."""
+    """Compute objective, metrics and gap again. Bounds had no certificate: they remain as claims of
+    their solver where they are consistent.
+    """
     values = made.verdict.objectives
     bounds = [dict(bound) | {"proof": "solver"} for bound in record.bounds]
     bounds = [each for each in bounds if not contradicts(values[each.get("level", 0)], each["value"])]
@@ -232,26 +244,28 @@ def _scored(record: Record, instance: Instance, made: Repaired) -> Record:
 
 
 def current_cell(old: Cell, instance: Instance) -> Cell:
-    """The cell with today's hash of its instance and of its solver's code: its schedule has been verified today."""
+    """Return the cell with the current hash of its instance and of its solver's code; its schedule
+    has been verified.
+    """
     code = old.code
     if old.kind == "solve":
         try:
             code = code_hash("solver", old.solver) + contents_of(old.params)
-        except (OptbenchError, LookupError):  # a plug-in that is gone keeps the code that it had
+        except (OptbenchError, LookupError):  # a plug-in that no longer exists keeps its old code hash
             code = old.code
     data = {**old.to_dict(), "instance_hash": instance.hash, "code": code}
     return Cell.from_dict({name: value for name, value in data.items() if name != "key"})
 
 
 def _plan(path: Path, instances: Mapping[str, Instance]) -> None:
-    """The cells and instances that a study was planned with."""
+    """Migrate the cells and instances with which a study was planned."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         for made in data["made"]:
             if made.get("instance_hash") in instances:
                 made["instance_hash"] = instances[made["instance_hash"]].hash
         cells = [Cell.from_dict(each) for each in data["cells"]]
-    except UNREADABLE:  # `optbench run` writes it anew
+    except UNREADABLE:  # `optbench run` writes it again
         return
     known = [current_cell(each, instances[each.instance_hash]) for each in cells if each.instance_hash in instances]
     data["cells"] = [json.loads(json.dumps(each.to_dict(), default=str)) for each in known]
@@ -259,7 +273,7 @@ def _plan(path: Path, instances: Mapping[str, Instance]) -> None:
 
 
 def _source(path: Path, instances: Mapping[str, Instance]) -> None:
-    """What a target's instance was."""
+    """Migrate the note of a target's instance."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         data["instance_hash"] = instances[data["instance_hash"]].hash
@@ -279,7 +293,7 @@ def _levels(value: Any) -> tuple[float, ...]:
 
 
 def _value(values: Any) -> Any:
-    """A number for one level, a tuple for several, None when any is missing."""
+    """Return a number for one level, a tuple for several, None when any is missing."""
     known = tuple(values)
     if any(value is None for value in known):
         return None

@@ -1,7 +1,7 @@
-"""Reading the file of records: an index of its lines by key, each parsed when somebody asks for it.
+"""Read the file of records: an index of its lines by key, each parsed on first access.
 
-A line that is no record costs one cell and not the file: it is passed with a warning that names it, an earlier record of the
-same key counts, and without one the cell is missing and will be run again.
+A damaged line costs one cell and not the file: it is skipped with a warning that names it, and an
+earlier record of the same key counts; without one the cell is missing and will be run again.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 from optbench.errors import FileFormatError
 from optbench.store.records import FORMAT, Record
 
-# How a record begins, as ``Record.to_dict`` writes it.
+# The beginning of a record, as ``Record.to_dict`` writes it.
 HEAD = re.compile(rb'\{"format": "%s", "version": \d+, "key": "([^"\\]+)"' % FORMAT.encode())
 
 
-class DamagedRecord(UserWarning):
-    """A line of the store that is no record."""
+class DamagedRecordWarning(UserWarning):
+    """A line of the store is not a record."""
 
 
 class Records(Mapping[str, Record]):
-    """Records by their key. Of 100,000 records those that are asked for are parsed."""
+    """Records by their key, parsed only when they are accessed."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -38,7 +38,9 @@ class Records(Mapping[str, Record]):
         self._parsed: dict[str, Record] = {}
 
     def refresh(self) -> None:
-        """Notice the lines that were appended; a file that has become shorter is another file."""
+        """Index the lines that were appended; a file that has become shorter is indexed again from
+        the start.
+        """
         with self._mutex:
             self._refresh()
 
@@ -101,5 +103,5 @@ class Records(Mapping[str, Record]):
     def _warn(self, line: bytes, offset: int, error: Exception) -> None:
         with self.file.open("rb") as file:
             number = file.read(offset).count(b"\n") + 1
-        what = f"{self.file}, line {number}: no record, passed ({type(error).__name__}: {error}): {line[:60]!r}"
-        warnings.warn(DamagedRecord(what), stacklevel=2)
+        what = f"{self.file}, line {number}: not a record, skipped ({type(error).__name__}: {error}): {line[:60]!r}"
+        warnings.warn(DamagedRecordWarning(what), stacklevel=2)

@@ -1,4 +1,6 @@
-"""Records: what became of a cell. One JSON object per line of the store; a reason says why a cell failed."""
+"""Records: the result of a cell. The store has one JSON object per line; a failed cell has a
+reason.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,21 @@ from optbench.workspace import checkout
 
 FORMAT, VERSION = "optbench-cell", 1
 LIBRARIES = ("ortools", "highspy", "pyomo", "numpy", "numba", "torch")
-# Start, verifying, bounding of later levels: so much longer than its limit a process may be there before it is worth a word.
+# Seconds that starting, verifying and bounding of later levels may take beyond the time limit
+# before the overrun is shown.
 OVERRUN_S, OVERRUN_SHARE = 2.0, 0.1
-# Why a cell failed: one word each, and what it means.
+# Reasons why a cell failed: a key each, and its meaning.
 REASONS = {
     "crashed": "the solver raised an exception",
     "signal": "the process was ended by a signal, such as a segmentation fault",
     "exited": "the process ended without an answer",
-    "time_limit": "still at work long after its time limit; killed",
+    "time_limit": "still running long after its time limit; killed",
     "cpu_limit": "its processes used more processor time than allowed; killed",
     "memory_limit": "its processes used more memory than allowed; killed",
     "process_limit": "it started more processes than allowed; killed",
-    "left_processes": "it left processes running, outside of what was measured; killed",
-    "nonsense": "the answer cannot be read, or says what the verifier does not find",
-    "infeasible": "the schedule it returned breaks a constraint",
+    "left_processes": "it left processes running after its answer; killed",
+    "nonsense": "the answer is invalid, or contradicts the verifier",
+    "infeasible": "the schedule it returned violates a constraint",
     "false_bound": "its bound exceeds a verified objective",
     "refused": "the solver does not take this instance",
     "unavailable": "the plug-in cannot be imported, or its parameters do not fit",
@@ -42,7 +45,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a cell failed, in one word of REASONS, and the particulars."""
+    """Why a cell failed: a key of REASONS, and a message."""
 
     kind: str
     message: str
@@ -53,7 +56,9 @@ class Reason:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished cell. With a ``reason`` it failed: its objective is None even if it claimed one, and its gap counts as 1."""
+    """A finished cell. With a ``reason`` it failed: its objective is None even if it claimed one,
+    and its gap counts as 1.
+    """
 
     cell: Cell
     status: str
@@ -77,7 +82,8 @@ class Record:
     began_at: str = ""
     machine: Mapping[str, Any] = field(default_factory=dict)
     code_version: str = ""
-    # Whether the judge has proved the certified bounds again: in records of older versions a solver's label is its own word.
+    # Whether the judge has proved the certified bounds again. In records of older versions the
+    # label of a bound is the solver's claim.
     labelled: bool = False
 
     @property
@@ -90,13 +96,15 @@ class Record:
 
     @property
     def overrun_s(self) -> float:
-        """How much longer than its time limit the process was there, by the runner's clock; 0 for what start and checks take."""
+        """Return how much longer than its time limit the process ran, by the runner's clock; 0
+        within the allowance for starting and checks.
+        """
         limit = self.cell.budget.time_limit_s
         over = 0.0 if limit is None else self.total_s - limit
         return over if limit is not None and over > OVERRUN_S + OVERRUN_SHARE * limit else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """One JSON object; the key stands first."""
+        """Return one JSON object; the key comes first."""
         out: dict[str, Any] = {"format": FORMAT, "version": VERSION, "key": self.key}
         for entry in fields(self):
             value = getattr(self, entry.name)
@@ -119,7 +127,7 @@ class Record:
 
 @cache
 def machine() -> dict[str, Any]:
-    """What a figure was measured on."""
+    """Return the machine on which a figure was measured."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "host": platform.node(),
@@ -141,13 +149,14 @@ def _version(name: str) -> str | None:
 
 @cache
 def code_version() -> str:
-    """optbench's version, and in a source tree the commit and whether files differ from it."""
+    """Return optbench's version and, in a source tree, the commit and whether files differ from it.
+    """
     root = checkout()
     if root is None:
         return __version__
     words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):  # no git, or a source tree that is no repository
+    except (OSError, subprocess.CalledProcessError):  # no git, or the source tree is not a repository
         return __version__
     return f"{__version__}+{done.stdout.strip()}"

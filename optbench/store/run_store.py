@@ -1,9 +1,10 @@
-"""The local store in ``.optbench/``: an append-only file of records, the cells' files, and the instances by their hash.
+"""The local store in ``.optbench/``: an append-only file of records, the cells' files, and the
+instances by their hash.
 
-A record is one line, written whole under a lock and flushed to the disk before anybody is told of it. What a crash cut off at
-the end is no record: readers pass it, the next writer removes it. The last record of a key counts. A cell's files are in
-place before its record is; those of a record that is being replaced are kept aside until the new record is written, and
-come back when it never was.
+A record is one line, written under a lock and flushed to disk before it is reported. A line
+truncated by a crash is not a record: readers skip it, the next writer removes it. The last record
+of a key counts. A cell's files are in place before its record; the files of a record that is being
+replaced are kept aside until the new record is written, and are restored if it never is.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from optbench.files import write_whole
 from optbench.model.files.instance_json import instance_from_dict
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
-from optbench.sandbox.job_folder import read_left
-from optbench.store.locks import alone, only_runner, work_folder
-from optbench.store.migration import is_current, mark, migrate
+from optbench.sandbox.job_folder import read_bounded_file
+from optbench.store.locks import exclusive_lock, study_lock, work_folder
+from optbench.store.migration import is_current, mark_current, migrate
 from optbench.store.record_index import Records
 from optbench.store.records import Record
 from optbench.workspace import store
 
-# What damaged pickles raise.
+# Exceptions when loading damaged pickles.
 UNLOADABLE = (EOFError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, ImportError)
 RECORDS, CELLS, INSTANCES, STUDIES, WORK, ASIDE = "results.jsonl", "cells", "instances", "studies", "work", "aside"
 
 
 class StoreError(OptbenchError):
-    """The store cannot be written, or read."""
+    """The store cannot be read or written."""
 
 
 class Store:
-    """Results of one workspace. Several processes may read and append at a time."""
+    """Results of one workspace. Several processes may read and append at the same time."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder if folder is not None else store()
@@ -52,42 +53,46 @@ class Store:
         self._is_current = False
 
     def make(self) -> Store:
-        """The folders, where they are missing; what a killed runner was replacing is as it was, or as it should have become."""
+        """Create missing folders; files that a killed runner was replacing are restored or
+        completed.
+        """
         with self.writing():
             for name in (CELLS, INSTANCES, STUDIES, WORK, ASIDE):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             self._bring_up_to_date()
             self.file.touch()
-            mark(self.folder)
-            with alone(self._lock):
+            mark_current(self.folder)
+            with exclusive_lock(self._lock):
                 self._repair()
         return self
 
     def records(self) -> Records:
-        """Every record by its key, the last one where a cell was run again; notices what was appended since the last call."""
+        """Return every record by its key, the last one where a cell was run again, including lines
+        appended since the last call.
+        """
         self._bring_up_to_date()
         self._records.refresh()
         return self._records
 
     def _bring_up_to_date(self) -> None:
-        """A store of an earlier optbench is re-keyed before anything is read of it; people are told what became of it."""
+        """Migrate a store of an earlier version before it is read, and print what changed."""
         if self._is_current:
             return
         if not is_current(self.folder):
-            with self.writing(), alone(self._lock):
+            with self.writing(), exclusive_lock(self._lock):
                 if not is_current(self.folder):
-                    print(f"{self.folder}: written by an earlier optbench; bringing it up to date", file=sys.stderr)
+                    print(f"{self.folder}: written by an earlier optbench; migrating it", file=sys.stderr)
                     print("\n".join(migrate(self.folder).lines()), file=sys.stderr)
         self._is_current = True
 
     def add(self, record: Record, files: Mapping[str, bytes], replaces: Record | None = None) -> Record:
-        """Keep a cell's record and files; the record is on the disk when this returns, the files where a crash of any process
-        leaves them.
+        """Store a cell's record and files. The record is on disk when this returns; the files
+        survive a crash of any process.
 
-        ``replaces`` is the record that the cell is known to have. Where it has got another one in the meantime, by a runner
-        at work at the same time, that one stays and is returned.
+        ``replaces`` is the record that the cell is known to have. If another runner has replaced it
+        in the meantime, that record stays and is returned.
         """
-        with self.writing(), alone(self._lock):
+        with self.writing(), exclusive_lock(self._lock):
             known = self.records().get(record.key)
             if known is not None and (replaces is None or known.began_at != replaces.began_at):
                 return known
@@ -101,30 +106,33 @@ class Store:
         return record
 
     def cell(self, key: str) -> Path:
-        """Folder of a cell's files: schedule.json, trajectory.json, output.txt."""
+        """Return the folder of a cell's files: schedule.json, trajectory.json, output.txt."""
         return self.folder / CELLS / key
 
     def study_folder(self, name: str) -> Path:
-        """Plans and reports of a study."""
+        """Return the folder of a study's plans and reports."""
         folder = self.folder / STUDIES / name
         with self.writing():
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def only_runner(self, study: str) -> AbstractContextManager[None]:
-        """Hold a study, or say which process does."""
-        return only_runner(study, self.study_folder(study) / "lock")
+    def study_lock(self, study: str) -> AbstractContextManager[None]:
+        """Hold a study, or raise with the process that holds it."""
+        return study_lock(study, self.study_folder(study) / "lock")
 
     def work_folder(self) -> AbstractContextManager[Path]:
-        """A folder for the jobs of one runner; those of dead runners are removed."""
+        """Create a folder for the jobs of one runner; those of dead runners are removed."""
         return work_folder(self.folder / WORK, self._lock)
 
     def instance_file(self, instance_hash: str) -> Path:
-        """Written by this process's own kind only, therefore a pickle: children may read but not write it."""
+        """Return the pickle of an instance. Only trusted processes write it; cells may read but not
+        write it.
+        """
         return self.folder / INSTANCES / f"{instance_hash}.pickle"
 
     def add_instance(self, instance: Instance) -> Path:
-        """Written anew where the file is of another version of optbench, or damaged."""
+        """Store an instance; a damaged file or one of another version of optbench is written again.
+        """
         path = self.instance_file(instance.hash)
         content = pickle.dumps(instance, protocol=5)
         if not path.exists() or path.read_bytes() != content:
@@ -133,28 +141,32 @@ class Store:
         return path
 
     def instance(self, instance_hash: str) -> Instance:
-        """An instance that a plan has made."""
+        """Load an instance that a plan has made."""
         path = self.instance_file(instance_hash)
         try:
             return _load_instance(path)
         except UNLOADABLE as error:  # a power cut, or another version of a library
-            what = f"{path}: no instance ({type(error).__name__}: {error})"
+            what = f"{path}: the instance cannot be loaded ({type(error).__name__}: {error})"
             raise StoreError(f"{what}; remove this file, and the same command makes it again") from None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A full or read-only disk as one message: what is stored is whole, and the same command goes on from it."""
+        """Turn errors of a full or read-only disk into one message: stored data is complete, and
+        the same command continues from it.
+        """
         try:
             yield
         except OSError as error:
             where = error.filename or self.folder
             raise StoreError(
                 f"{where}: cannot be written: {error.strerror or error}. Every record so far is kept; "
-                "mend this (free space, permissions, or another $OPTBENCH_WORKSPACE) and run the same command again"
+                "correct this (free space, permissions, or another $OPTBENCH_WORKSPACE) and run the same command again"
             ) from None
 
     def _place(self, key: str, files: Mapping[str, bytes], known: Record | None) -> Path:
-        """Put a cell's files where they belong; returns where those of its known record are until it is replaced."""
+        """Move a cell's files into place; return the folder that keeps those of its known record
+        until it is replaced.
+        """
         new = self.folder / ASIDE / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -181,7 +193,7 @@ class Store:
                 raise
 
     def _repair(self) -> None:
-        """Bring back the files of records that were to be replaced and were not."""
+        """Restore the files of records whose replacement was not completed."""
         records = self.records()
         for aside in sorted((self.folder / ASIDE).iterdir()):
             known = records.get(aside.name.partition("~")[0])
@@ -199,8 +211,8 @@ def _load_instance(path: Path) -> Instance:
 
 
 def read_foreign_instance(path: Path) -> Instance:
-    """An instance that a child wrote: data to be checked, never code to be run."""
-    return instance_from_dict(parse_json(read_left(path).decode("utf-8")))
+    """Read an instance that a child process wrote, as data and never as code."""
+    return instance_from_dict(parse_json(read_bounded_file(path).decode("utf-8")))
 
 
 def _aside_name(key: str, began_at: str) -> str:
@@ -208,7 +220,7 @@ def _aside_name(key: str, began_at: str) -> str:
 
 
 def _end_of_whole_lines(file: Any, chunk: int = 1 << 16) -> int:
-    """Where the last complete line ends."""
+    """Return the offset at which the last complete line ends."""
     end: int = file.seek(0, os.SEEK_END)
     while end > 0:
         begin = max(0, end - chunk)

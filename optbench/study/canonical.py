@@ -1,4 +1,6 @@
-"""One text per value, whatever form it was given in, so that hashes of it are the same in every process."""
+"""Canonical text of values, independent of their form, so that hashes of it are equal in every
+process.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """Sorted keys, no blanks; a tuple reads as a list, 1.0 as 1, a path as its text."""
+    """Return the text with sorted keys and no blanks; a tuple counts as a list, 1.0 as 1, a path as
+    its text.
+    """
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical text."""
+    """Return the SHA-256 of the canonical text."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 

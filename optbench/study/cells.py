@@ -13,7 +13,7 @@ from optbench import __version__
 from optbench.study.canonical import digest
 from optbench.study.declared import CellBudget, known_fields
 
-# What bounds an instance once, for all solvers.
+# The label of the cell that bounds an instance once, for all solvers.
 BOUNDS = "bounds"
 KEY_DIGITS = 32
 
@@ -22,8 +22,9 @@ KEY_DIGITS = 32
 class Cell:
     """``kind`` "bound" has no solver: its record holds the certified bounds of the instance.
 
-    ``label`` and ``target`` are the study's words and no part of the key; ``code`` is the hash of the solver's files, and of
-    those that its parameters name: of a path in ``params`` only the name counts.
+    ``label`` and ``target`` are the study's names and not part of the key; ``code`` is the hash of
+    the solver's files, and of files that its parameters name: of a path in ``params`` only the file
+    name counts.
     """
 
     kind: Literal["solve", "bound"]
@@ -66,7 +67,9 @@ class Cell:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cell:
-        """A cell from a record; its key is computed anew only if it has none, for the version may be another by now."""
+        """Read a cell from a record; its key is computed only if it has none, because the version
+        may have changed.
+        """
         cell = known_fields(cls, {**data, "budget": CellBudget.from_dict(data["budget"])})
         if data.get("key"):
             object.__setattr__(cell, "key", data["key"])
@@ -74,5 +77,7 @@ class Cell:
 
 
 def derived_seed(seed: int, repetition: int) -> int:
-    """The seed of a solver: the instance's own first, so that one number repeats a cell; drawn from both for repetitions."""
+    """Return the seed of a solver: for the first repetition the instance's seed, so that one number
+    repeats a cell; for further repetitions drawn from both.
+    """
     return seed if repetition == 0 else int(np.random.SeedSequence((seed, repetition)).generate_state(1)[0])

@@ -1,4 +1,4 @@
-"""The hash of a plug-in's code: its own files, and the plug-in files that they import relatively."""
+"""The hash of a plug-in's code: its own files and the plug-in files that they import relatively."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from optbench.study.canonical import digest
 
 
 def code_hash(kind: Kind, name: str) -> str:
-    """Changes when the plug-in changes; optbench itself counts by its version, which the keys hold too."""
+    """Return a hash that changes when the plug-in changes; optbench itself counts by its version,
+    which is also part of the keys.
+    """
     path = files_by_name(kind)[name][0]
     seen: dict[Path, bytes] = {}
     waiting = list(_of_package(path.parent)) if path.name == "__init__.py" else [path]
@@ -29,7 +31,7 @@ def code_hash(kind: Kind, name: str) -> str:
 
 
 def _of_package(folder: Path) -> Iterator[Path]:
-    """Code, and data that it may read; nothing hidden, no caches."""
+    """Yield code files and data files of a package; no hidden files and no caches."""
     for path in folder.rglob("*"):
         parts = path.relative_to(folder).parts
         if not any(part == "__pycache__" or part.startswith(".") for part in parts):
@@ -37,13 +39,15 @@ def _of_package(folder: Path) -> Iterator[Path]:
 
 
 def contents_of(params: Mapping[str, Any]) -> str:
-    """Hash of the files that parameters name: another checkpoint of the same name is another solver. Empty without any."""
+    """Return a hash of the files that parameters name: another checkpoint of the same name is
+    another solver. Empty if there are none.
+    """
     found = {name: contents for name, value in params.items() if (contents := [_content(path) for path in _paths(value)])}
     return digest(found)[:32] if found else ""
 
 
 def _paths(value: Any) -> Iterator[Path]:
-    """Paths, and text that is one: a file that is there."""
+    """Yield paths, and text that is the path of an existing file."""
     for each in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
         if isinstance(each, Path):
             yield each
@@ -52,7 +56,8 @@ def _paths(value: Any) -> Iterator[Path]:
 
 
 def _content(path: Path) -> list[list[str]]:
-    """Names and hashes of a file, or of all files of a folder; what is not there has none."""
+    """Return names and hashes of a file, or of all files of a folder; empty if it does not exist.
+    """
     files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
     return [[each.relative_to(path.parent).as_posix(), file_hash(each)] for each in files]
 
@@ -63,7 +68,7 @@ def file_hash(path: Path) -> str:
 
 
 def _relative_imports(file: Path, source: bytes) -> Iterator[Path]:
-    """Files that ``from .x import y`` and ``from . import x`` may mean."""
+    """Yield the files to which ``from .x import y`` and ``from . import x`` may refer."""
     for level, module, names in _imports(source):
         folder = file.parents[level - 1]
         base = folder.joinpath(*module.split(".")) if module else folder
@@ -76,7 +81,7 @@ def _relative_imports(file: Path, source: bytes) -> Iterator[Path]:
 def _imports(source: bytes) -> tuple[tuple[int, str, tuple[str, ...]], ...]:
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # it will not be imported either, and its cells say so
+    except (SyntaxError, ValueError):  # importing it fails too, and its cells report that
         return ()
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
     return tuple((node.level, node.module or "", tuple(alias.name for alias in node.names)) for node in found)

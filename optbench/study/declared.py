@@ -1,4 +1,6 @@
-"""What a study file says, after reading: problems × solvers × seeds under budgets, gates, claims."""
+"""The declarations of a study file after reading: problems × solvers × seeds under budgets, gates,
+claims.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from typing import Any, Literal, TypeVar
 from optbench.model.files.strict_json import jsonable
 from optbench.study.canonical import canonical, digest
 
-# A cell is killed when it is still at work so long after its time limit: verification, bounding of later levels and loading
-# take some of it, a solver that does not look at the clock the rest.
+# Seconds beyond its time limit after which a cell is killed: verification, bounding of later levels
+# and loading take some of it, a solver that checks the clock rarely the rest.
 GRACE_SHARE, GRACE_S = 0.5, 15.0
 # The hard limit where a study gives a cell no time limit.
 LONGEST_S = 3600.0
-# Processes and threads of one cell, so that a fork bomb ends soon.
+# At most this many processes and threads of one cell, which stops a fork bomb early.
 MAX_PROCESSES = 256
-# What a study calls the best known objective, when it names no solver as its reference.
+# The reference that means the best known objective instead of a solver.
 BEST = "best"
 
 T = TypeVar("T")
@@ -26,8 +28,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CellBudget:
-    """What one cell may use. The solver is told its time and work limits and threads; the others are enforced on its whole
-    process tree, and None means: derived from the time limit, or what the machine has."""
+    """The resources that one cell may use. The solver receives its time and work limits and
+    threads; the other limits are enforced on its process tree, where None means derived from the
+    time limit or the machine's limit.
+    """
 
     time_limit_s: float | None = 60.0
     work_limit: float | None = None
@@ -51,7 +55,9 @@ class CellBudget:
 
 @dataclass(frozen=True)
 class SolverEntry:
-    """One configuration of a solver: a column of the study. ``params`` are typed values, as its class holds them."""
+    """One configuration of a solver: a column of the study. ``params`` are typed values, as its
+    class holds them.
+    """
 
     label: str
     name: str
@@ -60,14 +66,16 @@ class SolverEntry:
 
     @property
     def content(self) -> dict[str, Any]:
-        """What decides its cells: everything but the label."""
+        """Return what determines its cells: everything but the label."""
         return {"name": self.name, "params": dict(self.params), "budget": asdict(self.budget)}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A published figure and the expression that gives ours; ``better`` says which way is good, ``tolerance`` is relative
-    to the figure (absolute where that is 0), ``bound`` is an expression for what the certified bounds allow."""
+    """A published figure and the expression for the study's figure. ``better`` is the direction
+    that is better, ``tolerance`` is relative to the figure (absolute where that is 0), ``bound``
+    is an expression for what the certified bounds allow.
+    """
 
     text: str
     source: str
@@ -80,9 +88,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Study:
-    """A study file. ``problems`` are targets with their grids written out, ``solvers`` configurations likewise.
+    """A study file. ``problems`` are targets and ``solvers`` configurations, both with grids
+    expanded.
 
-    ``trust`` names the solvers whose own bounds count for all others, though nobody else can prove them.
+    ``trust`` names the solvers whose own bounds count for all others without proof.
     """
 
     name: str
@@ -95,19 +104,20 @@ class Study:
     metrics: tuple[str, ...] = ()
     reference: str = BEST
     trust: tuple[str, ...] = ()
-    # A formula of one number per cell, less being better; empty: the gap to the best bounds.
+    # A formula of one number per cell, lower being better; empty: the gap to the best bounds.
     rank: str = ""
     gates: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     tune: Mapping[str, Any] | None = None
     path: Path | None = None
-    # Digests of targets that this process should not import the plug-ins of.
+    # Digests of targets whose plug-ins this process must not import.
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def config_hash(self) -> str:
-        """Of what decides the cells, in whatever order and under whatever labels: the same configuration continues the same
-        parent run."""
+        """Hash of what determines the cells, independent of order and labels: the same
+        configuration continues the same parent run.
+        """
         return digest(
             {
                 "problems": sorted(self._portable(target) for target in self.problems),
@@ -120,11 +130,11 @@ class Study:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of the configurations, by what decides their cells."""
+        """Labels of the configurations, by what determines their cells."""
         return {canonical(self._portable_entry(entry)): entry.label for entry in self.solvers}
 
     def _portable(self, target: str) -> str:
-        """A file as seen from the study's folder, so that both can move together."""
+        """Return a file relative to the study's folder, so that both can be moved together."""
         if self.path is None or not os.path.isabs(target):
             return target
         return Path(os.path.relpath(target, self.path.absolute().parent)).as_posix()
@@ -134,7 +144,9 @@ class Study:
         return {**entry.content, "params": params}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, enough for reports, gates and claims when file and plug-ins are gone."""
+        """Return plain JSON that suffices for reports, gates and claims without the file and
+        plug-ins.
+        """
         out = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "sources"}
         out["solvers"] = [asdict(entry) for entry in self.solvers]
         out["claims"] = [asdict(claim) for claim in self.claims]
@@ -162,6 +174,8 @@ def _entry(data: Mapping[str, Any]) -> SolverEntry:
 
 
 def known_fields(cls: type[T], data: Mapping[str, Any]) -> T:
-    """An object from what its class knows of the data: an older or newer optbench may have written other fields too."""
+    """Create an object from the fields that its class has: other versions of optbench may have
+    written more.
+    """
     known = {entry.name for entry in fields(cls) if entry.init}  # type: ignore[arg-type]
     return cls(**{key: value for key, value in data.items() if key in known})

@@ -1,4 +1,6 @@
-"""Gates and claims as formulas over a study: looked up when the study is read, so that a slip is found before anything is run."""
+"""Gates and claims as formulas over a study. They are resolved when the study is read, so that
+mistakes are found before anything is run.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from optbench.study.declared import BEST, Claim, SolverEntry, Study
 from optbench.study.fields import real, refuse, tables, text
 from optbench.study.formula_binding import Formula, cell_number, condition, number
 from optbench.study.formula_errors import FormulaError
-from optbench.study.formula_names import Scope, slip_of
+from optbench.study.formula_names import Scope, probable_name
 from optbench.study.formula_syntax import Node, Number, Unary, parse
 from optbench.typed_values import check_keys
 
@@ -21,33 +23,37 @@ BETTER = ("lower", "higher", "equal")
 
 
 def scope(study: Study, own: str | None = None) -> Scope:
-    """What formulas of a study may name."""
+    """Return the names that formulas of a study may use."""
     return Scope(tuple((entry.label, entry.name) for entry in study.solvers), own, study.metrics)
 
 
 def gate_formula(study: Study, name: str) -> Formula:
-    """The condition of a gate. One that has the name of a solver is about that solver; any other names its solvers itself."""
+    """Return the condition of a gate. A gate with the name of a solver is about that solver; any
+    other names its solvers itself.
+    """
     free = scope(study)
     found = free.candidates(name)
     if len(found) > 1:
         labels = ", ".join(f'"{label}"' for label in found)
-        raise FileFormatError(f"{name!r} is any of {labels}; name the gate by one label, or name the solvers in the formula")
+        raise FileFormatError(f"{name!r} is ambiguous: {labels}; name the gate by one label, or name the solvers in the formula")
     if found:
         return condition(study.gates[name], scope(study, found[0]))
     try:
         return condition(study.gates[name], free)
     except FormulaError as error:
-        raise FileFormatError(f"{error}\n  ({name!r} is no solver of the study: {nearest(name, free.all_names())})") from None
+        raise FileFormatError(f"{error}\n  ({name!r} is not a solver of the study: {nearest(name, free.all_names())})") from None
 
 
 def claim_formulas(study: Study, claim: Claim) -> tuple[Formula, Formula | None]:
-    """Ours, and what the bounds allow where the claim says so."""
+    """Return the formula of the study's figure, and that of what the bounds allow if the claim has
+    one.
+    """
     names = scope(study)
     return number(claim.ours, names), None if claim.bound is None else number(claim.bound, names)
 
 
 def check_expectations(study: Study) -> None:
-    """Every formula of the study can be computed once there are results."""
+    """Check every formula of the study."""
     for label in [entry.label for entry in study.solvers[:1] if study.rank]:
         try:
             cell_number(study.rank, scope(study, label))
@@ -75,7 +81,7 @@ def read_gates(value: Any) -> dict[str, str]:
 
 
 def read_rank(value: Any) -> str:
-    """What solvers are ranked by; empty where nothing is said."""
+    """Return the formula that solvers are ranked by; empty if there is none."""
     return "" if value is None else text(value, "rank", 'a formula of one number per cell, such as "gap_frontier"')
 
 
@@ -84,7 +90,9 @@ def read_claims(value: Any) -> tuple[Claim, ...]:
 
 
 def read_metrics(value: Any) -> tuple[str, ...]:
-    """Names of metrics, those of single families among them; what looks like a slip of the pen is refused."""
+    """Return names of metrics, including those of single families; probable misspellings are
+    refused.
+    """
     if not isinstance(value, list):
         refuse("metrics", value, 'a list of names, such as ["energy_j", "makespan_s"]')
     for k, name in enumerate(value):
@@ -93,34 +101,34 @@ def read_metrics(value: Any) -> tuple[str, ...]:
             refuse(field, name, "the name of a metric, such as energy_j")
         if name in value[:k]:
             raise FileFormatError(f"{field} is {name!r}, which is metrics[{value.index(name)}] again")
-        meant = slip_of(name)
+        meant = probable_name(name)
         if meant is not None:
             raise FileFormatError(f"{field} is {name!r}, which no family reports; did you mean {meant!r}?")
     return tuple(value)
 
 
 def read_reference(value: Any, solvers: Sequence[SolverEntry]) -> str:
-    """The label of the solver that regret refers to, or "best"."""
+    """Return the label of the solver that regret refers to, or "best"."""
     if value is None or value == BEST:
         return BEST
     name = text(value, "reference", f'the label of a solver, or "{BEST}"')
     found = Scope(tuple((entry.label, entry.name) for entry in solvers)).candidates(name)
     if len(found) > 1:
-        raise FileFormatError(f"reference is {name!r}, which is any of {', '.join(map(repr, found))}; name one of them")
+        raise FileFormatError(f"reference is {name!r}, which is ambiguous: {', '.join(map(repr, found))}; name one of them")
     if not found:
         hint = nearest(name, [BEST, *(entry.label for entry in solvers)])
-        raise FileFormatError(f"reference is {name!r}, which is no solver of the study; {hint}")
+        raise FileFormatError(f"reference is {name!r}, which is not a solver of the study; {hint}")
     return found[0]
 
 
 def read_trust(value: Any, solvers: Sequence[SolverEntry]) -> tuple[str, ...]:
-    """Names or labels of the solvers whose own bounds count for all."""
+    """Return names or labels of the solvers whose own bounds count for all."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         refuse("trust", value, 'a list of solvers, such as ["cpsat", "highs"]')
     known = list(dict.fromkeys([*(word for entry in solvers for word in (entry.label, entry.name)), *plugin_names("solver")]))
     for k, each in enumerate(value):
         if each not in known:
-            raise FileFormatError(f"trust[{k}] is {each!r}, which is no solver; {nearest(each, known)}")
+            raise FileFormatError(f"trust[{k}] is {each!r}, which is not a solver; {nearest(each, known)}")
     return tuple(dict.fromkeys(value))
 
 
@@ -136,7 +144,7 @@ def _claim(table: Mapping[str, Any], field: str) -> Claim:
     if tolerance < 0:
         refuse(f"{field}.tolerance", table["tolerance"], 'a number of at least 0, such as 0.1 or "10%"')
     paper = figure(table["paper"], f"{field}.paper")
-    if paper != 0 and tolerance >= 1:  # ours might be nothing, or of the other sign, and hold
+    if paper != 0 and tolerance >= 1:  # otherwise 0, or a figure of the other sign, would hold
         refuse(f"{field}.tolerance", table["tolerance"], 'a share of the figure below 1, such as 0.1 or "10%"')
     bound = table.get("bound")
     return Claim(
@@ -151,7 +159,7 @@ def _claim(table: Mapping[str, Any], field: str) -> Claim:
 
 
 def figure(value: Any, field: str) -> float:
-    """A number, or one in text with a unit: -0.34, "-34%", "10s"."""
+    """Return a number, also from text with a unit: -0.34, "-34%", "10s"."""
     found: float | None = None
     if isinstance(value, str):
         try:
@@ -173,5 +181,5 @@ def _constant(node: Node) -> float | None:
 
 
 def _key(name: str) -> str:
-    """A key as TOML writes it."""
+    """Return a key as TOML writes it."""
     return name if name.isidentifier() else f'"{name}"'

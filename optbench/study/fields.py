@@ -1,4 +1,6 @@
-"""Values of a study file by their field: each getter says the field, the value received and what is allowed."""
+"""Typed values of a study file: each getter raises with the field, the value received and what is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from optbench.plugins import specs
 from optbench.typed_values import is_number
 from optbench.units import KB_PER_MB
 
-# In MB of 1,024 × 1,024 bytes, as ``peak_memory_mb`` is measured, with or without an i in them.
+# Units in MB of 1,024 × 1,024 bytes, as ``peak_memory_mb`` is measured, with or without an i.
 MEMORY_MB = {"KB": 1 / KB_PER_MB, "MB": 1.0, "GB": float(KB_PER_MB), "TB": float(KB_PER_MB**2)}
 _MEMORY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)")
 NO_LIMIT = "none"
-# Threads and repetitions; beyond it a number is a slip of the pen.
+# Limit for threads and repetitions; a larger number is a mistake.
 MOST = 1_000_000
 
 
@@ -26,7 +28,7 @@ def refuse(field: str, value: Any, allowed: str) -> NoReturn:
 
 
 def shown(value: Any, most: int = 120) -> str:
-    """A value as received, in one line."""
+    """Return a value as received, in one line."""
     words = repr(value)
     return words if len(words) <= most else f"{words[:most]}..."
 
@@ -38,7 +40,7 @@ def text(value: Any, field: str, allowed: str = "text") -> str:
 
 
 def whole(value: Any, field: str, least: int, from_text: bool = True) -> int:
-    """A whole number up to MOST; by default text too, as it stands in specs."""
+    """Return a whole number up to MOST; by default also from text, as in specs."""
     number = value
     if from_text and isinstance(value, str):
         try:
@@ -51,7 +53,8 @@ def whole(value: Any, field: str, least: int, from_text: bool = True) -> int:
 
 
 def real(value: Any) -> float:
-    """A number as a float; NaN for what is none, or more than a float holds."""
+    """Return a number as a float; NaN for anything else, or a number that is too large for a float.
+    """
     if not is_number(value) and not isinstance(value, str):
         return math.nan
     try:
@@ -61,7 +64,7 @@ def real(value: Any) -> float:
 
 
 def positive(value: Any, field: str) -> float:
-    """A finite number above 0."""
+    """Return a finite number above 0."""
     number = real(value)
     if not 0 < number < math.inf:
         refuse(field, value, "a number above 0")
@@ -69,7 +72,7 @@ def positive(value: Any, field: str) -> float:
 
 
 def duration(value: Any, field: str) -> float:
-    """Seconds, above 0."""
+    """Return seconds, above 0."""
     allowed = "a duration above 0, such as 10s, 5m, 2h, 500ms or a number of seconds"
     try:
         seconds = specs.duration_s(value) if isinstance(value, str) else real(value)
@@ -81,7 +84,7 @@ def duration(value: Any, field: str) -> float:
 
 
 def limit(value: Any, field: str) -> float | None:
-    """A duration, or "none" for no limit."""
+    """Return a duration, or None for "none"."""
     return None if is_none(value) else duration(value, field)
 
 
@@ -90,7 +93,7 @@ def is_none(value: Any) -> bool:
 
 
 def memory(value: Any, field: str) -> float:
-    """MB, above 0."""
+    """Return MB, above 0."""
     allowed = "an amount of memory above 0, such as 4GB or 500MB; a bare number is in MB"
     if not is_number(value) and not isinstance(value, str):
         refuse(field, value, allowed)
@@ -102,14 +105,14 @@ def memory(value: Any, field: str) -> float:
 
 
 def elements(value: Any, field: str, example: str) -> list[Any]:
-    """A list with something in it."""
+    """Return a list that is not empty."""
     if not isinstance(value, list) or not value:
         refuse(field, value, f"a list with at least one entry, such as {example}")
     return value
 
 
 def tables(value: Any, field: str) -> list[Mapping[str, Any]]:
-    """An array of tables, ``[[field]]``."""
+    """Return an array of tables, ``[[field]]``."""
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         refuse(field, value, f"an array of tables, each begun by [[{field}]]")
     return value

@@ -1,4 +1,6 @@
-"""From a tree to terms: names looked up, kinds checked. Every mistake is found here, before anything is run."""
+"""Resolve a syntax tree to terms: names are looked up and kinds checked, so that every mistake is
+found before anything is run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from optbench.study.formula_terms import (
     leaves,
 )
 
-# How each function is called.
+# The signature of each function.
 FUNCTIONS = {
     "mean": "mean(x, solver)",
     "sum": "sum(x, solver)",
@@ -42,7 +44,7 @@ FUNCTIONS = {
     "abs": "abs(x)",
 }
 ON_SHARES = ("mean", "sum")
-# Metrics between 0 and 1, and functions that lead no further than the cells do.
+# Metrics between 0 and 1, and functions whose value lies in the range of their cells.
 SHARES = ("gap", "study_gap")
 LIKE_CELLS = ("mean", "median", "max", "min", "p")
 TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -51,7 +53,8 @@ CellKind = Literal["number", "condition"]
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula that can be computed; ``condition`` says whether it holds or not, any other is a number."""
+    """A resolved formula; ``condition`` is true if it is a condition and false if it is a number.
+    """
 
     source: str
     term: Term
@@ -63,34 +66,36 @@ class Formula:
 
     @property
     def solvers(self) -> tuple[str, ...]:
-        """Labels of all solvers that it reads, the first one first."""
+        """Labels of all solvers that it reads, in order of occurrence."""
         return tuple(dict.fromkeys(label for leaf in self.leaves for label in leaf.labels))
 
 
 def condition(source: str, scope: Scope) -> Formula:
-    """A formula that holds or does not, such as ``gap <= 0.01``."""
+    """Resolve a condition, such as ``gap <= 0.01``."""
     binder = _Binder(source, scope)
     return binder.over_cells(Formula(source, binder.condition(parse(source)), True))
 
 
 def number(source: str, scope: Scope) -> Formula:
-    """A formula with a value, such as ``rel(energy_j, heft, fcfs)``."""
+    """Resolve a formula with a value, such as ``rel(energy_j, heft, fcfs)``."""
     binder = _Binder(source, scope)
     return binder.over_cells(Formula(source, binder.number(parse(source)), False))
 
 
 def cell_number(source: str, scope: Scope) -> Node:
-    """An expression with a number for each cell, such as ``gap_frontier`` or ``energy_j / makespan_s``."""
+    """Resolve an expression with a number for each cell, such as ``gap_frontier`` or ``energy_j /
+    makespan_s``.
+    """
     binder, node = _Binder(source, scope), parse(source)
     if binder.cell(node) != "number":
-        binder.fail("this is true or false for each cell; here must stand a number", node)
+        binder.fail("this is true or false for each cell; a number is expected here", node)
     if not names_in(node):
-        binder.fail("this reads no cell: it names no metric", node)
+        binder.fail("this does not read any cell: it names no metric", node)
     return node
 
 
 def names_in(node: Node) -> tuple[str, ...]:
-    """Metrics that an expression reads."""
+    """Return the metrics that an expression reads."""
     if isinstance(node, Name):
         return (node.text,)
     if isinstance(node, Call):
@@ -114,7 +119,7 @@ class _Binder:
 
     def over_cells(self, formula: Formula) -> Formula:
         if not formula.leaves:
-            raise FormulaError("this reads no cell: it names no metric", self.source, 0)
+            raise FormulaError("this does not read any cell: it names no metric", self.source, 0)
         return formula
 
     def condition(self, node: Node) -> ConditionTerm:
@@ -128,7 +133,7 @@ class _Binder:
                 if isinstance(term, Aggregate) and (term.function == "share" or self.is_mean_of_share(term)):
                     self.says_something(node, term.text, op, other)
             return found
-        self.number(node)  # a mistake inside is the better message
+        self.number(node)  # a mistake inside gives the better message
         self.fail(f"{self.text(node)} is a number; a condition compares it with another, such as {self.text(node)} <= 0.1", node)
 
     def number(self, node: Node) -> NumberTerm:
@@ -144,7 +149,7 @@ class _Binder:
         if isinstance(node, Binary) and node.op in "+-*/":
             return Arithmetic(node.op, self.number(node.left), self.number(node.right))
         self.condition(node)
-        self.fail("a condition stands where a number must; share(...) over cells makes a number of one", node)
+        self.fail("this is a condition where a number is expected; share(...) over cells turns a condition into a number", node)
 
     def call(self, node: Call) -> NumberTerm:
         name, args = node.name, node.args
@@ -230,7 +235,7 @@ class _Binder:
         if not found:
             self.fail(f"unknown solver {node.text!r}; {nearest(node.text, self.scope.all_names())}", node)
         if len(found) > 1:
-            self.fail(f"{node.text!r} is any of {', '.join(map(repr, found))}; write the label in quotation marks", node)
+            self.fail(f"{node.text!r} is ambiguous: {', '.join(map(repr, found))}; write the label in quotation marks", node)
         return found[0]
 
     def own(self, node: Node, text: str) -> str:
@@ -240,7 +245,7 @@ class _Binder:
 
     def metric(self, node: Name) -> None:
         if node.quoted:
-            self.fail("a name in quotation marks is a solver; a metric or a number must stand here", node)
+            self.fail("a name in quotation marks is a solver; a metric or a number is expected here", node)
         if node.text in self.scope.metrics:
             return
         if self.scope.candidates(node.text):
@@ -249,12 +254,12 @@ class _Binder:
             self.fail(f"{node.text!r} is a function; it is written {FUNCTIONS[node.text]}", node)
         if node.text in RENAMED:
             new = RENAMED[node.text]
-            self.fail(f"{node.text!r} is called {new!r} now; what tables rank by is 'study_gap'", node)
+            self.fail(f"{node.text!r} is now called {new!r}; tables rank by 'study_gap'", node)
         hint = nearest(node.text, [*self.scope.metrics, *FUNCTIONS])
-        self.fail(f"unknown metric {node.text!r}; {hint} (name it in `metrics` of the study if its family has such a one)", node)
+        self.fail(f"unknown metric {node.text!r}; {hint} (name it in `metrics` of the study if its family has this metric)", node)
 
     def cell(self, node: Node) -> CellKind:
-        """The kind of what is computed for each cell."""
+        """Return the kind of what is computed for each cell."""
         if node is ALWAYS:
             return "condition"
         if isinstance(node, Number):
@@ -280,7 +285,7 @@ class _Binder:
         if self.cell(node) != wanted:
             is_now = "true or false" if wanted == "number" else "a number"
             must = "a number" if wanted == "number" else "a condition, such as gap <= 0.1"
-            self.fail(f"{self.text(node)} is {is_now} for each cell; here must stand {must}", node)
+            self.fail(f"{self.text(node)} is {is_now} for each cell; {must} is expected here", node)
         return wanted
 
     def cell_call(self, node: Call) -> CellKind:
@@ -288,26 +293,26 @@ class _Binder:
             self.arguments(node, 1, 1)
             return self.cell_part(node.args[0], "number")
         if node.name in self.scope.metrics:
-            self.fail(f"within a function the solver stands at its end: mean({node.name}, {self.example()})", node)
+            self.fail(f"within a function the solver is the last argument: mean({node.name}, {self.example()})", node)
         if node.name in FUNCTIONS:
             self.fail(f"{node.name} is computed over cells and cannot stand within another function over cells", node)
         self.fail(f"unknown function {node.name!r}; {nearest(node.name, FUNCTIONS)}", node)
 
     def is_share(self, node: Node) -> bool:
-        """Whether it is between 0 and 1 for each cell."""
+        """Whether the value is between 0 and 1 for each cell."""
         return isinstance(node, Name) and node.text in (*SHARES, *CONDITIONS)
 
     def is_mean_of_share(self, term: Aggregate) -> bool:
         return term.function in LIKE_CELLS and self.is_share(term.of_cell)
 
     def says_something(self, node: Node, text: str, op: str, other: Node) -> None:
-        """Refuse a comparison of a share that holds always or never: 5 where 5% was meant."""
+        """Refuse a comparison of a share that always or never holds: 5 where 5% was meant."""
         if not isinstance(other, Number):
             return
         value = other.value
         if not 0 <= value <= 1 or (value, op) in ((1, "<="), (1, ">"), (0, ">="), (0, "<")):
             hint = f"; write {value:g}% for {'a hundredth' if value == 1 else f'{value:g} hundredths'}" if value >= 1 else ""
-            self.fail(f"{text} is between 0 and 1, so that {self.text(node)} says nothing{hint}", node)
+            self.fail(f"{text} is between 0 and 1, so that {self.text(node)} is always or never true{hint}", node)
 
     def example(self) -> str:
         label = self.scope.labels[0] if self.scope.labels else "solver"
@@ -317,5 +322,5 @@ class _Binder:
         return f"there are {', '.join(self.scope.labels) or 'none'}"
 
 
-# What `count()` counts: every cell.
+# The condition that `count()` counts: every cell.
 ALWAYS = Number(0, 0, 1, 1.0)

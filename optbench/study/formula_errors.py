@@ -1,15 +1,15 @@
-"""A formula that means nothing, with a caret under the place."""
+"""An error in a formula, shown with a caret below its place."""
 
 from __future__ import annotations
 
 from optbench.errors import OptbenchError
 
-# Of a longer formula only the part around the place is shown.
+# Longer formulas are shown only around the place of the error.
 WIDTH, BEFORE = 100, 60
 
 
 class FormulaError(OptbenchError):
-    """Says the column (from 1), and shows the formula with a caret below it."""
+    """The message has the column (from 1) and the formula with a caret below it."""
 
     def __init__(self, message: str, source: str, at: int) -> None:
         self.message, self.source, self.column = message, source, at + 1

@@ -1,4 +1,4 @@
-"""Words of a formula: numbers with units, names, quoted names, operators."""
+"""Tokens of a formula: numbers with units, names, quoted names, operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from optbench.study.formula_errors import FormulaError
 from optbench.units import KB_PER_MB, SECONDS_PER
 
 MAX_LENGTH = 1000
-# Factors of units: seconds for times, as metrics have them; megabytes for memory; a per cent is a hundredth.
+# Factors of units: seconds for times, as in metrics; megabytes for memory; a per cent is a
+# hundredth.
 UNITS = {**SECONDS_PER, "%": 0.01, "MB": 1.0, "GB": float(KB_PER_MB)}
 KEYWORDS = ("and", "or", "not")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -37,7 +38,7 @@ class Token:
 
 
 def tokens(source: str) -> list[Token]:
-    """The words, an end marker after the last."""
+    """Return the tokens, with an end marker after the last."""
     if len(source) > MAX_LENGTH:
         raise FormulaError(f"{len(source):,} characters; a formula has at most {MAX_LENGTH:,}", source, MAX_LENGTH)
     return [*_tokens(source), Token("end", "", len(source), len(source))]
@@ -87,13 +88,13 @@ def _string(source: str, at: int) -> Token:
 
 
 def _stray(source: str, at: int) -> str:
-    """What is said of a character that begins nothing."""
+    """Return the message for a character that starts no token."""
     char = source[at]
     meant = {"=": "==", "&": "and", "|": "or", "!": "not", "≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "^": "a * a"}.get(char)
     if meant is not None:
-        return f"{char!r} means nothing here; write {meant}"
+        return f"{char!r} is not allowed here; write {meant}"
     if char == ".":
-        return "'.' means nothing here: formulas have no attributes"
+        return "'.' is not allowed here: formulas have no attributes"
     if char == ":":
-        return "':' means nothing here; put a label such as 'random_rules:k=8' in quotation marks"
-    return f"{char!r} means nothing here"
+        return "':' is not allowed here; put a label such as 'random_rules:k=8' in quotation marks"
+    return f"{char!r} is not allowed here"

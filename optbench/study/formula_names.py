@@ -1,4 +1,4 @@
-"""Names that a formula may use: what each cell has of itself, and which solvers there are."""
+"""Names that a formula may use: measures of each cell, and solvers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from difflib import get_close_matches
 
 from optbench.model.objective import METRICS
 
-# Of a cell, true or false; a mean over cells is a share.
+# Conditions of a cell; their mean over cells is a share.
 CONDITIONS = {
     "failed": "it has a reason for failing",
     "solved": "it has a verified schedule",
     "optimal": "its study_gap is closed",
     "proved": "its gap is closed, by bounds of its own run",
 }
-# Of a cell, numbers that every family has; what fails has only what was measured of its process.
+# Numbers of a cell that every family has; a failed cell only has what was measured of its process.
 MEASURES = {
-    "objective": "verified objective (none where levels follow each other)",
-    "bound": "best certified or trusted bound of the instance in the study (none where levels follow each other)",
-    "gap": "between the objective and the best bound of the very same run; 1 where either is missing",
-    "study_gap": "to the best certified or trusted bound of the instance, or the run's own; 1 where none is there",
+    "objective": "verified objective (none for lexicographic objectives)",
+    "bound": "best certified or trusted bound of the instance in the study (none for lexicographic objectives)",
+    "gap": "between the objective and the best bound of the same run; 1 where either is missing",
+    "study_gap": "to the best certified or trusted bound of the instance, or the run's own; 1 where there is none",
     "rpd": "(objective - best known) / best known",
     "regret": "(objective - that of the reference) / that of the reference",
     "wall_s": "solving time",
@@ -29,34 +29,38 @@ MEASURES = {
     "cpu_s": "processor time of the process",
     "peak_memory_mb": "highest memory of the process",
 }
-# Names that were given up, and what they are called now.
+# Former names, and what replaced them.
 RENAMED = {"own_gap": "gap"}
-# As the verifier recomputes them; a family may have others, which `metrics` of the study declares.
+# Metrics as the verifier recomputes them; a family may have others, which `metrics` of the study
+# declares.
 OF_SCHEDULES = METRICS
-# Of instances with arrivals, as the verifier recomputes them.
+# Metrics of instances with arrivals, as the verifier recomputes them.
 OF_STREAMS = (
     "arrivals", "completed", "in_progress", "queue_end", "queue_mean", "units_offered", "units_done", "j_per_unit",
     "j_per_unit_logged", "slo_violation", "sojourn_mean_s", "sojourn_p50_s", "sojourn_p95_s", "sojourn_p99_s",
     "sojourn_censored_s", "service_mean_s",
 )  # fmt: skip
-# Their distance from certified floors: at its own units, at all that were offered, at its own mean sojourn.
+# Their distance from certified floors: at their own units, at all units offered, at their own mean
+# sojourn time.
 OF_FLOORS = (
     "floor_own_j_per_unit", "gap_own", "floor_offered_j_per_unit", "gap_offered", "floor_frontier_j_per_unit", "gap_frontier",
 )  # fmt: skip
 KNOWN = (*CONDITIONS, *MEASURES, *OF_SCHEDULES, *OF_STREAMS, *OF_FLOORS)
-# Beyond this likeness an unknown metric is a slip of the pen and no metric of another family.
+# An unknown metric this similar to a known one is a misspelling and not a metric of another family.
 SLIP = 0.8
 
 
-def slip_of(name: str) -> str | None:
-    """The known metric that a name was probably meant to be."""
+def probable_name(name: str) -> str | None:
+    """Return the known metric that a name was probably meant to be."""
     close = get_close_matches(name, [each for each in KNOWN if each != name], n=1, cutoff=SLIP)
     return close[0] if close and name not in KNOWN else None
 
 
 @dataclass(frozen=True)
 class Scope:
-    """``solvers`` are pairs of label and plain name; ``own`` is the solver that a bare metric means, by its label."""
+    """``solvers`` are pairs of label and plain name; ``own`` is the label of the solver that a bare
+    metric refers to.
+    """
 
     solvers: tuple[tuple[str, str], ...]
     own: str | None = None
@@ -71,7 +75,9 @@ class Scope:
         return tuple(dict.fromkeys((*KNOWN, *self.declared)))
 
     def candidates(self, text: str) -> Sequence[str]:
-        """Labels that a solver's name may mean: the label itself, or all of a plain name."""
+        """Return the labels to which a solver's name may refer: the label itself, or all with that
+        plain name.
+        """
         if text in self.labels:
             return (text,)
         return tuple(label for label, name in self.solvers if name == text)

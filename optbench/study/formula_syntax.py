@@ -1,4 +1,4 @@
-"""From words to a tree. The grammar, from what binds least:
+"""Parse tokens to a syntax tree. The grammar, from the lowest precedence:
 
     formula = conjunction { "or" conjunction }
     conjunction = negation { "and" negation }
@@ -23,7 +23,9 @@ COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 @dataclass(frozen=True)
 class Node:
-    """``at`` and ``end`` are offsets in the formula, ``depth`` counts the levels below and including this one."""
+    """``at`` and ``end`` are offsets in the formula, ``depth`` counts the levels below and
+    including this one.
+    """
 
     at: int
     end: int
@@ -37,7 +39,7 @@ class Number(Node):
 
 @dataclass(frozen=True)
 class Name(Node):
-    """``quoted`` where it stands in quotation marks: a solver's label."""
+    """``quoted`` if it is in quotation marks: a solver's label."""
 
     text: str
     quoted: bool = False
@@ -67,18 +69,18 @@ class Binary(Node):
 
 
 def parse(source: str) -> Node:
-    """The tree of a formula, names not yet looked up."""
+    """Return the syntax tree of a formula; names are not resolved."""
     parser = _Parser(source)
     if len(parser.words) == 1:
         raise FormulaError("an empty formula; write one such as gap <= 0.01", source, 0)
     node = parser.formula()
     if parser.place < len(parser.words) - 1:
-        raise parser.error(f"{_shown(parser.here)} does not belong here")
+        raise parser.error(f"{_shown(parser.here)} is not allowed here")
     return node
 
 
 class _Parser:
-    """A place among the words; each method reads one rule of the grammar."""
+    """A position among the tokens; each method parses one rule of the grammar."""
 
     def __init__(self, source: str) -> None:
         self.source, self.words, self.place, self.nesting = source, tokens(source), 0, 0
@@ -91,7 +93,7 @@ class _Parser:
         return FormulaError(message, self.source, self.here.at if at is None else at)
 
     def take(self, *texts: str) -> Token | None:
-        """The operator here, when it is one of these, and go on."""
+        """Return and pass the current operator if it is one of these."""
         if self.here.kind != "operator" or self.here.text not in texts:
             return None
         self.place += 1
@@ -100,7 +102,7 @@ class _Parser:
     def formula(self) -> Node:
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} levels within each other")
+            raise self.error(f"more than {MAX_DEPTH} nested levels")
         node = self.conjunction()
         while self.take("or"):
             node = self.binary("or", node, self.conjunction())
@@ -126,7 +128,7 @@ class _Parser:
             return node
         node = self.binary(op.text, node, self.sum())
         if self.here.kind == "operator" and self.here.text in COMPARISONS:
-            raise self.error("comparisons do not follow each other; write a <= b and b <= c")
+            raise self.error("comparisons cannot be chained; write a <= b and b <= c")
         return node
 
     def sum(self) -> Node:
@@ -159,7 +161,7 @@ class _Parser:
     def deeper(self, at: int, *nodes: Node) -> int:
         depth = 1 + max((node.depth for node in nodes), default=0)
         if depth > MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} levels within each other; make several formulas of it", at)
+            raise self.error(f"more than {MAX_DEPTH} nested levels; split it into several formulas", at)
         return depth
 
     def atom(self) -> Node:
@@ -177,8 +179,8 @@ class _Parser:
             node = self.formula()
             self.close(token)
             return node
-        what = "the formula ends here" if token.kind == "end" else f"{_shown(token)} stands here"
-        raise self.error(f"{what}, but a number, a metric or a function must follow")
+        what = "the formula ends here" if token.kind == "end" else f"{_shown(token)} is here"
+        raise self.error(f"{what}, but a number, a metric or a function is expected")
 
     def call(self, name: Token) -> Node:
         args: list[Node] = []
@@ -195,7 +197,7 @@ class _Parser:
         if self.take(")") is None:
             if self.here.kind == "end":
                 raise self.error("this parenthesis is never closed", opening.at)
-            raise self.error(f"{_shown(self.here)} stands here, but an operator, a comma or ')' must follow")
+            raise self.error(f"{_shown(self.here)} is here, but an operator, a comma or ')' is expected")
 
 
 def _shown(token: Token) -> str:

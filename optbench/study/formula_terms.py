@@ -1,4 +1,4 @@
-"""Formulas with every name looked up: what is computed over cells, and what is done with the results."""
+"""Resolved formulas: what is computed over cells, and the operations on the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A function over the cells of one solver; ``extra`` is the percentage of p and the shift of gm."""
+    """A function over the cells of one solver; ``extra`` is the percentage of p and the shift of
+    gm.
+    """
 
     text: str
     function: str
@@ -30,9 +32,10 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Paired:
-    """Over equal instance, seed and repetition.
+    """A function of pairs of cells with equal instance, seed and repetition.
 
-    ``rel`` is the mean of (x of a - y of b) / |y of b|, ``ratio`` the mean of x of a / the mean of y of b.
+    ``rel`` is the mean of (x of a - y of b) / |y of b|, ``ratio`` the mean of x of a / the mean of
+    y of b.
     """
 
     text: str
@@ -66,7 +69,7 @@ class Absolute:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``text`` as written, for people."""
+    """``text`` is the comparison as written, for messages."""
 
     text: str
     op: str
@@ -95,7 +98,7 @@ Term = NumberTerm | ConditionTerm
 
 
 def leaves(term: Term) -> Iterator[Leaf]:
-    """Everything computed over cells, from left to right."""
+    """Yield everything computed over cells, from left to right."""
     if isinstance(term, (Aggregate, Paired)):
         yield term
     elif isinstance(term, (Negative, Absolute, Negation)):

@@ -1,6 +1,6 @@
-"""Grids: ``gpu_dag:tasks=[20,40],gpus=6`` as one spec per combination.
+"""Grids: ``gpu_dag:tasks=[20,40],gpus=6`` stands for one spec per combination.
 
-A list is a grid, unless the field takes lists itself: there a list of lists is one.
+A list is a grid, unless the field itself takes lists: then a list of lists is a grid.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from optbench.plugins import specs
 MOST = 10_000
 
 
-def spread(name: str, params: Mapping[str, str], cls: type | None) -> list[dict[str, str]]:
-    """Every combination of the parameters' values, the last parameter varying fastest."""
+def expand_grid(name: str, params: Mapping[str, str], cls: type | None) -> list[dict[str, str]]:
+    """Return every combination of the parameters' values, the last parameter varying fastest."""
     hints = {} if cls is None else specs.hints_of(cls, f"plug-in {name!r}")
     axes = []
     for key, text in params.items():
         values = _values(text, _takes_lists(hints.get(key, hints.get(f"{key}_s"))))
         if not all(values) or not values:
-            raise ParameterError(f"{name}: {key} is {text!r}; a list has at least one value, and none of them is empty")
+            raise ParameterError(f"{name}: {key} is {text!r}; a list needs at least one value, and no value may be empty")
         axes.append([(key, value) for value in values])
     if math.prod(map(len, axes)) > MOST:
         raise ParameterError(f"{name}: its lists make {math.prod(map(len, axes)):,} combinations; at most {MOST:,} are allowed")
@@ -32,13 +32,13 @@ def spread(name: str, params: Mapping[str, str], cls: type | None) -> list[dict[
 
 
 def spec_text(name: str, params: Mapping[str, str]) -> str:
-    """The spec of a name and its parameters."""
+    """Return the spec of a name and its parameters."""
     inner = ",".join(f"{key}={value}" for key, value in params.items())
     return f"{name}:{inner}" if inner else name
 
 
 def _values(text: str, takes_lists: bool) -> list[str]:
-    """The values of one parameter: one, or those of its grid."""
+    """Return the values of one parameter: one, or those of its grid."""
     inner = _inside(text)
     if inner is None:
         return [text]

@@ -1,7 +1,9 @@
-"""Where instances come from, and a note of what each source came to, so that nothing is made twice.
+"""Sources of instances, and a stored note of the instance of each source, so that none is made
+twice.
 
-The note of a source lies in the store's folder of instances under a key of all that decides the instance: for a problem its
-name, typed parameters, the hash of its code and of the files that its parameters name, and the seed; for a file its content.
+The note of a source is stored in the store's folder of instances under a key of everything that
+determines the instance: for a problem its name, typed parameters, the hashes of its code and of the
+files that its parameters name, and the seed; for a file its content.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ KEY_DIGITS = 32
 
 
 @dataclass(frozen=True)
-class Made:
-    """An instance of a study, or why there is none."""
+class MadeInstance:
+    """An instance of a study, or the reason why it could not be made."""
 
     target: str
     seed: int
@@ -40,20 +42,24 @@ class Made:
 def source_keys(
     targets: Iterable[str], seeds: Sequence[int], known: Mapping[str, str] | None = None
 ) -> dict[tuple[str, int], str]:
-    """A key per target and seed: the same key, the same instance. ``known`` are digests that another process has made."""
+    """Return a key per target and seed; equal keys mean equal instances. ``known`` are digests
+    computed by another process.
+    """
     generated, known = set(names("problem")), known or {}
     out: dict[tuple[str, int], str] = {}
     for target in targets:
         base = known[target] if target in known else source_digest(target)
         for seed in seeds:
-            # A file is the same whatever the seed.
+            # A file does not depend on the seed.
             key = digest([base, seed]) if specs.name_of(target) in generated else base
             out[target, seed] = key[:KEY_DIGITS]
     return out
 
 
 def source_digest(target: str) -> str:
-    """Of what decides a target's instances but the seed. What is no target gets one too; making it will explain."""
+    """Return a digest of what determines a target's instances except the seed. An invalid target
+    gets one too; making it raises the error.
+    """
     name = problem_named_by(target)
     try:
         content = _of_file(target) if name is None else _of_problem(target, name)
@@ -77,21 +83,25 @@ def is_public(target: str) -> bool:
     return "/" in target and target.partition("/")[0] in data_sets() and not Path(target).is_file()
 
 
-def recall(folder: Path, key: str) -> Made | None:
-    """What was noted of a source; None where nothing was, or its instance is gone or, after a power cut, empty."""
+def read_note(folder: Path, key: str) -> MadeInstance | None:
+    """Return the instance noted for a source; None without a note, or if the instance is missing
+    or, after a power cut, empty.
+    """
     try:
-        made = known_fields(Made, json.loads(_note(folder, key).read_text(encoding="utf-8")))
+        made = known_fields(MadeInstance, json.loads(_note_file(folder, key).read_text(encoding="utf-8")))
         return made if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size else None
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 
-def note_made(folder: Path, key: str, made: Made) -> None:
-    """Note what a source came to, once its instance is in the folder; failures are not noted, for they may pass."""
+def write_note(folder: Path, key: str, made: MadeInstance) -> None:
+    """Note the instance of a source once it is in the folder; failures are not noted because they
+    may be temporary.
+    """
     if made.instance_hash is None:
         return
-    write_whole(_note(folder, key), json.dumps(asdict(made)))
+    write_whole(_note_file(folder, key), json.dumps(asdict(made)))
 
 
-def _note(folder: Path, key: str) -> Path:
+def _note_file(folder: Path, key: str) -> Path:
     return folder / f"source-{key}.json"

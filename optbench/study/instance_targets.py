@@ -1,4 +1,6 @@
-"""The problems of a study: specs with grids, public instances, files, and globs of the latter two."""
+"""The problems of a study: specs with grids, public instances, files, and glob patterns of the
+latter two.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,17 @@ from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, load_problem, names, problem_named_by
 from optbench.study.canonical import canonical
 from optbench.study.fields import elements, shown, text
-from optbench.study.grids import spec_text, spread
+from optbench.study.grids import expand_grid, spec_text
 from optbench.study.instance_sources import is_public
 
 EXAMPLE = '["gpu_dag:tasks=20", "jobshop/ft06", "mine/*.json"]'
 GLOB = frozenset("*?[")
-# Files of public sets that are no instances.
+# Files of public sets that are not instances.
 NO_INSTANCES = ("bounds.json",)
 
 
 def read_targets(value: Any, folder: Path) -> tuple[str, ...]:
-    """The targets of ``problems``; files are meant relative to ``folder``."""
+    """Return the targets of ``problems``; files are relative to ``folder``."""
     found: dict[str, tuple[str, int, bool]] = {}
     for k, entry in enumerate(elements(value, "problems", EXAMPLE)):
         field = f"problems[{k}]"
@@ -46,7 +48,9 @@ def read_targets(value: Any, folder: Path) -> tuple[str, ...]:
 
 
 def targets_of(spec: str, folder: Path) -> list[str]:
-    """What one entry stands for: specs with their grids written out, names of public instances, absolute paths of files."""
+    """Return what one entry stands for: specs with their grids expanded, names of public instances,
+    absolute paths of files.
+    """
     name = problem_named_by(spec)
     if name is not None:
         return _specs(spec, name)
@@ -65,14 +69,14 @@ def _expanded(spec: str) -> Path:
     try:
         return Path(spec).expanduser()
     except RuntimeError:
-        raise FileFormatError(f"{spec!r}: there is no home folder {Path(spec).parts[0]!r}") from None
+        raise FileFormatError(f"{spec!r}: no such home folder: {Path(spec).parts[0]!r}") from None
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        raise FileFormatError(f"{shown(str(path))} cannot be looked at: {error.strerror}") from None
+        raise FileFormatError(f"{shown(str(path))} cannot be read: {error.strerror}") from None
 
 
 def is_glob(spec: str) -> bool:
@@ -80,7 +84,7 @@ def is_glob(spec: str) -> bool:
 
 
 def identity(target: str) -> str:
-    """The same text for targets that mean the same instances."""
+    """Return the same text for targets with the same instances."""
     name = problem_named_by(target)
     return target if name is None else canonical([name, specs.values_of(load_problem(target))])
 
@@ -91,19 +95,21 @@ def _public(spec: str, folder: Path) -> bool:
 
 def _specs(spec: str, name: str) -> list[str]:
     _, params = specs.parse(spec)
-    found = [spec_text(name, each) for each in spread(name, params, load_class("problem", name))]
+    found = [spec_text(name, each) for each in expand_grid(name, params, load_class("problem", name))]
     for each in found:
-        load_problem(each)  # values outside what is allowed are found here, not after an hour
+        load_problem(each)  # invalid values are found here, before anything is run
     return found
 
 
 def _public_glob(spec: str) -> list[str]:
-    """Short names of what matches, by their path or short name, with or without suffix; ``la2`` before ``la10``."""
+    """Return short names of what matches, by path or short name, with or without suffix; ``la2``
+    before ``la10``.
+    """
     entry = data_sets()[spec.partition("/")[0]]
     files = [file for file in entry.files if Path(file.path).name not in NO_INSTANCES and _matches(file, spec)]
     if not files:
         known = [file.name for file in entry.files]
-        raise DataError(f"nothing of the public data set matches {spec!r}; {nearest(spec.strip('*'), known)}")
+        raise DataError(f"no instance of the public data set matches {spec!r}; {nearest(spec.strip('*'), known)}")
     absent = [file for file in files if locate(file)[0] not in ("data", "cache")]
     if absent:
         what = f"{len(absent)} of {len(files)} instances are not here, such as {absent[0].path}"
@@ -121,22 +127,22 @@ def _file_glob(spec: str, folder: Path) -> list[str]:
     try:
         found = [path for path in root.glob(str(inner)) if path.is_file()]
     except (ValueError, NotImplementedError) as error:
-        raise FileFormatError(f"{spec!r} is no pattern of files: {error}") from None
+        raise FileFormatError(f"{spec!r} is not a valid file pattern: {error}") from None
     if not found:
-        raise FileFormatError(f"no file matches {spec!r} in {root.absolute()}; files are looked for beside the study file")
+        raise FileFormatError(f"no file matches {spec!r} in {root.absolute()}; paths are relative to the study file")
     return sorted((str(path.absolute()) for path in found), key=natural)
 
 
 def natural(name: str) -> list[tuple[bool, int, str]]:
-    """A key by which numbers within names are ordered as numbers."""
+    """Return a sort key by which numbers within names are ordered as numbers."""
     return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _no_target(spec: str, path: Path) -> OptbenchError:
-    """Why an entry is nothing: a file that is not there, or a name that nothing answers to."""
+    """Explain why an entry is not a target: a missing file or an unknown name."""
     name = specs.name_of(spec)
     if any(mark in name for mark in "./\\"):
-        words = f"no such file: {path.absolute()}; files are looked for beside the study file"
+        words = f"no such file: {path.absolute()}; paths are relative to the study file"
         folder = spec.partition("/")[0]
         close = _set_like(folder, data_sets())
         return FileFormatError(f"{words}, and there is no public data set {folder!r}{close}" if "/" in spec else words)

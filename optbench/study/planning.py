@@ -1,4 +1,6 @@
-"""From a study to its cells: the instances, made once in processes of their own, then one cell per configuration."""
+"""Plan the cells of a study: the instances, made once in subprocesses, then one cell per
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from optbench.model.files.strict_json import jsonable
 from optbench.study.cells import BOUNDS, Cell, derived_seed
 from optbench.study.code_version import code_hash, contents_of
 from optbench.study.declared import CellBudget, SolverEntry, Study, known_fields
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 
 FORMAT, VERSION = "optbench-plan", 1
 
@@ -19,11 +21,12 @@ FORMAT, VERSION = "optbench-plan", 1
 class Plan:
     """The cells of a study, those that bound an instance first.
 
-    ``changed`` says how the study file differs by now from what was run; None for a plan that is fresh or still the same.
+    ``changed`` describes how the study file now differs from what was run; None for a new plan or
+    an unchanged file.
     """
 
     study: Study
-    made: tuple[Made, ...]
+    made: tuple[MadeInstance, ...]
     cells: tuple[Cell, ...]
     changed: str | None = field(default=None, compare=False)
 
@@ -37,7 +40,7 @@ class Plan:
         return tuple(cell for cell in self.cells if cell.kind == "solve")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; the particulars of the study stand beside what readers look for first."""
+        """Return plain JSON; details of the study follow the fields that readers look for first."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -53,19 +56,23 @@ class Plan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """As it was planned; no plug-in is looked at."""
-        made = tuple(known_fields(Made, each) for each in data["made"])
+        """Read a plan; no plug-in is loaded."""
+        made = tuple(known_fields(MadeInstance, each) for each in data["made"])
         return cls(Study.from_dict(data["declared"]), made, tuple(Cell.from_dict(each) for each in data["cells"]))
 
 
-def plan(study: Study, made: tuple[Made, ...]) -> Plan:
-    """Cells in the order in which they are run: all bounds, then instance by instance, so that partial results compare."""
+def plan(study: Study, made: tuple[MadeInstance, ...]) -> Plan:
+    """Return the cells in the order in which they are run: all bounds, then instance by instance,
+    so that partial results can be compared.
+    """
     cells = [*_bounding(study, made), *_solving(study, made)]
     return Plan(study, made, tuple({cell.key: cell for cell in cells}.values()))
 
 
-def _bounding(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
-    """An objective in order is bounded by each solve, at its incumbents; anything else once per instance."""
+def _bounding(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
+    """Yield one bounding cell per instance. A lexicographic objective is bounded by each solve
+    instead, at its incumbent values.
+    """
     budget = CellBudget(time_limit_s=study.bound_limit_s)
     for each in made:
         if each.instance_hash is not None and each.levels == 1:
@@ -74,7 +81,7 @@ def _bounding(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
             )
 
 
-def _solving(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
+def _solving(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
     codes = {entry.label: code_of(entry) for entry in study.solvers}
     for each in made:
         for repetition in range(study.repetitions):
@@ -84,11 +91,11 @@ def _solving(study: Study, made: tuple[Made, ...]) -> Iterator[Cell]:
 
 
 def code_of(entry: SolverEntry) -> str:
-    """Hash of the solver's files, and of those that its parameters name."""
+    """Return the hash of the solver's files and of those that its parameters name."""
     return code_hash("solver", entry.name) + contents_of(entry.params)
 
 
-def _cell(made: Made, entry: SolverEntry, code: str, repetition: int) -> Cell:
+def _cell(made: MadeInstance, entry: SolverEntry, code: str, repetition: int) -> Cell:
     assert made.instance_hash is not None
     seed = derived_seed(made.seed, repetition)
     return Cell(

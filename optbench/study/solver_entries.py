@@ -1,4 +1,6 @@
-"""The solvers of a study: specs with grids, parameters and budgets apart, each configuration under a short label."""
+"""The solvers of a study: specs with grids, separated into parameters and budgets, each
+configuration with a short label.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,20 @@ from optbench.plugins.params import PARAMS
 from optbench.study.canonical import canonical
 from optbench.study.declared import BEST, CellBudget, SolverEntry
 from optbench.study.fields import duration, elements, is_none, limit, memory, positive, refuse, text, whole
-from optbench.study.grids import spec_text, spread
+from optbench.study.grids import expand_grid, spec_text
 from optbench.typed_values import check_keys
 from optbench.workspace import activate
 
 EXAMPLE = '["cpsat:time_limit=10s", "heft"]'
-# Keys of a solver's spec that are its budget, not its parameters.
+# Keys of a solver's spec that belong to its budget and not to its parameters.
 BUDGET_KEYS = ("time_limit", "work_limit", "wall_limit", "cpu_limit", "memory_limit", "threads")
 TABLE_KEYS = ("name", "solver", *BUDGET_KEYS)
 Budgets = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class _Draft:
-    """A configuration before its label is known to be the only one of its kind."""
+class _EntryDraft:
+    """A configuration before its label is known to be unique."""
 
     field: str
     short: str
@@ -40,8 +42,8 @@ class _Draft:
 
 
 def read_entries(value: Any, defaults: Budgets) -> tuple[SolverEntry, ...]:
-    """Every configuration of ``solvers``; ``defaults`` are the budget keys of the study."""
-    budget_of(defaults, {}, "")  # a mistake among the study's own keys is named as such
+    """Return every configuration of ``solvers``; ``defaults`` are the budget keys of the study."""
+    budget_of(defaults, {}, "")  # a mistake in the study's own keys is reported as such
     drafts = [
         draft
         for k, entry in enumerate(elements(value, "solvers", EXAMPLE))
@@ -52,11 +54,11 @@ def read_entries(value: Any, defaults: Budgets) -> tuple[SolverEntry, ...]:
 
 
 def entries_of(spec: str, defaults: Budgets | None = None) -> list[SolverEntry]:
-    """The configurations of one spec, its grids written out."""
+    """Return the configurations of one spec, its grids expanded."""
     return list(read_entries([spec], defaults or {}))
 
 
-def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_Draft]:
+def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_EntryDraft]:
     if isinstance(entry, Mapping):
         check_keys(entry, TABLE_KEYS, within=f"{field}.")
         if "solver" not in entry:
@@ -70,18 +72,18 @@ def _drafts(entry: Any, field: str, defaults: Budgets) -> list[_Draft]:
         refuse(f"{field}.name", label, f"a printable label other than {BEST!r}")
     try:
         name, params = specs.parse(spec)
-        grid = spread(name, params, load_class("solver", name))
+        grid = expand_grid(name, params, load_class("solver", name))
     except OptbenchError as error:
         raise FileFormatError(f"{where}: {error}") from None
     if label is not None and len(grid) > 1:
         many = f"the solver's lists make {len(grid)} configurations"
-        raise FileFormatError(f"{field}.name is {label!r}, but {many}; a name is for one")
+        raise FileFormatError(f"{field}.name is {label!r}, but {many}; a name is for one configuration configuration")
     return [_draft(field, where, name, each, label, given, defaults) for each in grid]
 
 
 def _draft(
     field: str, where: str, name: str, params: Mapping[str, str], label: str | None, given: Budgets, defaults: Budgets
-) -> _Draft:
+) -> _EntryDraft:
     own = {key: value for key, value in params.items() if key in BUDGET_KEYS}
     rest = {key: value for key, value in params.items() if key not in BUDGET_KEYS}
     for key in own:
@@ -89,24 +91,24 @@ def _draft(
             raise FileFormatError(f"{field} gives {key} twice: {own[key]!r} in the spec, and {given[key]!r} beside it")
     try:
         _known(name, rest)
-        values = {key: _placed(value) for key, value in specs.values_of(make("solver", name, rest)).items()}
+        values = {key: _resolved_path(value) for key, value in specs.values_of(make("solver", name, rest)).items()}
     except OptbenchError as error:
         raise FileFormatError(f"{where}: {error}") from None
     budget = budget_of(defaults, {**own, **given}, f"{field}.")
     full = spec_text(name, {**rest, **own, **{key: specs.as_text(value) for key, value in given.items()}})
-    return _Draft(field, label or spec_text(name, rest), label or full, label is not None, name, values, budget)
+    return _EntryDraft(field, label or spec_text(name, rest), label or full, label is not None, name, values, budget)
 
 
 def _known(name: str, given: Iterable[str]) -> None:
-    """A key that is neither a parameter nor of the budget, with the nearest of both."""
+    """Refuse a key that is neither a parameter nor a budget key, with the nearest name of both."""
     fields = [entry.name for entry in specs.parameters(load_class("solver", name))]
     for key in given:
         if key not in fields and f"{key}_s" not in fields and key != PARAMS:
             raise UnknownNameError(f"parameter or limit of solver {name!r}", key, [*fields, *BUDGET_KEYS])
 
 
-def _placed(value: Any) -> Any:
-    """A path as the cells' processes find it: in the current folder or in the workspace."""
+def _resolved_path(value: Any) -> Any:
+    """Resolve a path as the cells' processes will: in the current folder or in the workspace."""
     if not isinstance(value, Path) or value.is_absolute():
         return value
     places = [Path.cwd() / value, *(root / value for root in (activate(),) if root is not None)]
@@ -114,8 +116,10 @@ def _placed(value: Any) -> Any:
 
 
 def budget_of(defaults: Budgets, own: Budgets, where: str) -> CellBudget:
-    """The budget of a solver: its own keys before those of the study. A work limit stands instead of a time limit, unless one
-    of the two gives that too: then whichever is spent first ends the solve."""
+    """Return the budget of a solver: its own keys take precedence over those of the study. A work
+    limit replaces a time limit unless one of the two sets both: then the first one reached ends
+    the solve.
+    """
     fields = {**dict.fromkeys(defaults, ""), **dict.fromkeys(own, where)}
     given = {**defaults, **own}
     values: dict[str, Any] = {}
@@ -143,8 +147,8 @@ def bound_limit(value: Any) -> float:
     return duration(value, "bound_limit")
 
 
-def _refuse_twice(drafts: list[_Draft]) -> None:
-    seen: dict[str, _Draft] = {}
+def _refuse_twice(drafts: list[_EntryDraft]) -> None:
+    seen: dict[str, _EntryDraft] = {}
     for each in drafts:
         what = canonical({"name": each.name, "params": dict(each.params), "budget": asdict(each.budget)})
         if what in seen:
@@ -153,12 +157,14 @@ def _refuse_twice(drafts: list[_Draft]) -> None:
         seen[what] = each
 
 
-def _labelled(drafts: list[_Draft]) -> list[tuple[_Draft, str]]:
-    """Short labels where they tell configurations apart, those with the budget where only that does."""
+def _labelled(drafts: list[_EntryDraft]) -> list[tuple[_EntryDraft, str]]:
+    """Return short labels where they are unique, and labels with the budget where only that
+    differs.
+    """
     shorts = Counter(each.short for each in drafts)
     labels = [each.short if shorts[each.short] == 1 else each.full for each in drafts]
     for k, label in enumerate(labels):
         if label in labels[:k]:
             other = drafts[labels.index(label)].field
-            raise FileFormatError(f"{drafts[k].field} and {other} both have the label {label!r}; give one a name of its own")
+            raise FileFormatError(f"{drafts[k].field} and {other} both have the label {label!r}; set the name of one of them")
     return list(zip(drafts, labels, strict=True))

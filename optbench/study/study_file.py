@@ -1,4 +1,6 @@
-"""Reading a study file: TOML with known keys only, grids written out, every mistake named with file and field."""
+"""Read a study file: TOML with known keys only and grids expanded; every mistake is reported with
+file and field.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ BOUND_LIMIT = "10s"
 
 
 def load_study(name: str | Path) -> Study:
-    """A study by its name, or by its file."""
+    """Load a study by its name or file."""
     path, table = read_file(name)
     with naming(path):
         try_imports(table)
@@ -58,7 +60,7 @@ def load_study(name: str | Path) -> Study:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors say which study file they are about."""
+    """Add the name of the study file to errors."""
     try:
         yield
     except OptbenchError as error:
@@ -66,7 +68,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def read_file(name: str | Path) -> tuple[Path, Mapping[str, Any]]:
-    """The file of a study, and the table in it."""
+    """Return the file of a study and the table in it."""
     path = Path(name) if str(name).endswith(".toml") else study_file(str(name))
     try:
         return path, tomllib.loads(path.read_text(encoding="utf-8"))
@@ -79,7 +81,7 @@ def read_file(name: str | Path) -> tuple[Path, Mapping[str, Any]]:
 
 
 def read(table: Mapping[str, Any], path: Path) -> Study:
-    """The study that a table declares; files are meant relative to ``path``."""
+    """Return the study that a table declares; files are relative to ``path``."""
     check_keys(table, KEYS)
     for key in ("problems", "solvers"):
         if key not in table:
@@ -118,7 +120,7 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
 
 
 def _seeds(value: Any) -> tuple[int, ...]:
-    """A number of seeds from 0 on, or a list of them."""
+    """Return seeds from a number of seeds counted from 0, or from a list."""
     allowed = f"a number of seeds from 1 to {MAX_SEEDS:,}, or a list of different seeds, none negative, such as [0, 1, 2]"
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SEEDS:
         return tuple(range(value))

@@ -1,4 +1,6 @@
-"""The ``[tune]`` section of a study: what is varied, on which instances, towards what, and how long."""
+"""The ``[tune]`` section of a study: what is varied, on which instances, for which goals, and how
+long.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +37,21 @@ KEYS = (
     *BUDGET_KEYS,
 )
 KINDS = ("float", "int", "choice")
-# What a sampler or a pruner of this name needs, and what it is good for: docs/tuning.md.
+# Requirements and purpose of each sampler and pruner: docs/tuning.md.
 SAMPLERS = ("tpe", "random", "nsga2", "cmaes")
 PRUNERS = ("median", "wilcoxon", "none")
 OF_PROBLEM = "problem."
-# What hangs on the other solvers of a study, or on the bounding of its instances: a gap would be 1 for every configuration.
+# Measures that depend on the other solvers of a study or on the bounding of its instances: in a
+# search a gap would be 1 for every configuration.
 NOT_OF_A_CONFIGURATION = ("bound", "study_gap", "rpd", "regret", "optimal")
 TRIALS, STARTUP = 50, 10
 
 
 @dataclass(frozen=True)
 class SpaceAxis:
-    """One parameter that is varied: a field of the solver, or of the problems. ``choices`` are text or plain values."""
+    """One varied parameter: a field of the solver or of the problems. ``choices`` are text or plain
+    values.
+    """
 
     field: str
     of: Literal["solver", "problem"]
@@ -59,33 +64,36 @@ class SpaceAxis:
 
     @property
     def name(self) -> str:
-        """As the study writes it: ``low_clock``, ``problem.gang``."""
+        """The name in the study: ``low_clock``, ``problem.gang``."""
         return f"{OF_PROBLEM}{self.field}" if self.of == "problem" else self.field
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A metric, ``objective``, or a formula over the cells of a configuration, and which way is good."""
+    """A metric, ``objective``, or a formula over the cells of a configuration, and its direction.
+    """
 
     expression: str
     maximize: bool = False
 
     @property
     def is_metric(self) -> bool:
-        """A value of each cell, so that instances can be compared one by one."""
+        """Whether it is a value of each cell, so that instances can be compared one by one."""
         return self.expression.isidentifier()
 
     @property
     def loss(self) -> str:
-        """What a trial's value is called, which is better the lower it is: of what is maximised a loss."""
+        """The name of a trial's value, which is minimised: a loss where the goal is maximised."""
         return "loss" if self.maximize else "change"
 
 
 @dataclass(frozen=True)
 class TuneSection:
-    """``problems`` None: those of the study. ``validation`` None: the seeds of the study, which the search never sees.
+    """``problems`` None: those of the study. ``validation`` None: the seeds of the study, which the
+    search does not use.
 
-    ``solver`` is a spec without grids; its budget keys (time_limit, ...) hold for each cell, ``budget`` where it has none.
+    ``solver`` is a spec without grids; its budget keys (time_limit, ...) hold for each cell,
+    ``budget`` where it has none.
     """
 
     solver: str
@@ -105,14 +113,17 @@ class TuneSection:
 
 
 def with_budget(table: Any, study: Mapping[str, Any]) -> Any:
-    """The section as a study keeps it: with the study's own budget keys where it has none."""
+    """Return the section as a study stores it: with the study's own budget keys where it has none.
+    """
     return {**{key: study[key] for key in BUDGET_KEYS if key in study}, **table} if isinstance(table, Mapping) else table
 
 
 def read_tune(
     table: Mapping[str, Any], *, seeds: Sequence[int] = (), problems: Sequence[str] = (), metrics: Sequence[str] = ()
 ) -> TuneSection:
-    """The section; ``seeds``, ``problems`` and ``metrics`` are those of the study, and tuning seeds must not be among its own."""
+    """Read the section; ``seeds``, ``problems`` and ``metrics`` are those of the study, and tuning
+    seeds must not be among its own.
+    """
     if not isinstance(table, Mapping):
         raise FileFormatError(f"tune is {table!r}; it must be a table, [tune]")
     check_keys(table, KEYS, "tune: ")
@@ -150,12 +161,14 @@ def read_tune(
 
 
 def own_scope(own: str, metrics: Sequence[str]) -> Scope:
-    """What formulas of a search may name: one configuration's cells. The defaults' are there for comparisons with them."""
+    """Return the names that formulas of a search may use: one configuration's cells, and the
+    defaults' cells for comparisons.
+    """
     return Scope(tuple((label, label) for label in dict.fromkeys((own, "defaults"))), own, tuple(metrics))
 
 
 def _check_formulas(section: TuneSection, metrics: tuple[str, ...]) -> None:
-    """Every name and sign, before anything is run."""
+    """Check every name and sign before anything is run."""
     scope = Scope((("tuned", "tuned"),), "tuned", metrics)
     for kind, texts in (("minimize", [goal.expression for goal in section.goals]), ("constraints", section.constraints)):
         for text in texts:
@@ -172,7 +185,7 @@ def _check_formulas(section: TuneSection, metrics: tuple[str, ...]) -> None:
 
 
 def _check(section: TuneSection, seeds: Sequence[int], problems: Sequence[str]) -> None:
-    """What holds between keys."""
+    """Check constraints between keys."""
     try:
         entries = entries_of(section.solver, section.budget)
     except OptbenchError as error:
@@ -211,7 +224,9 @@ def _space(table: Any, solver: str, problems: Sequence[str]) -> tuple[SpaceAxis,
 
 
 def _flat(table: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Parameters by name; ``problem.gang = ...`` is a table within a table where TOML has no quotes around it."""
+    """Return parameters by name; TOML reads ``problem.gang = ...`` without quotes as a nested
+    table.
+    """
     out = []
     for key, entry in table.items():
         nested = key == OF_PROBLEM[:-1] and isinstance(entry, Mapping) and not set(entry) & set(KINDS)
@@ -232,7 +247,7 @@ def _axis(key: str, entry: Any, solver: str, problems: Sequence[str]) -> SpaceAx
     axis = _choice(key, where, entry["choice"]) if kinds == ["choice"] else _range(key, where, kinds[0], entry)
     plugins = [("solver", solver)] if axis.of == "solver" else [("problem", name) for name in _generators(problems)]
     if axis.of == "problem" and not plugins:
-        raise FileFormatError(f"{where}: none of the problems is generated, so that there is nothing to vary")
+        raise FileFormatError(f"{where}: none of the problems is generated, so that no parameter can be varied")
     for kind, name in plugins:
         _check_field(axis, kind, name, where)
     return axis
@@ -272,7 +287,9 @@ def _choice(key: str, where: str, values: Any) -> SpaceAxis:
 
 
 def _check_field(axis: SpaceAxis, kind: Any, plugin: str, where: str) -> None:
-    """The plug-in has the field, and takes the ends of the range or each of the choices."""
+    """Check that the plug-in has the field and accepts the ends of the range or each of the
+    choices.
+    """
     cls = load_class(kind, plugin)
     known = [each.name for each in specs.parameters(cls)]
     if axis.field not in known:
@@ -302,7 +319,7 @@ def _text(table: Mapping[str, Any], key: str) -> str:
 
 
 def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """A text, or a list of them."""
+    """Return a text, or a list of them, as a tuple."""
     given = [table[key]] if isinstance(table[key], str) else table[key]
     if not isinstance(given, list) or not given or not all(isinstance(each, str) and each.strip() for each in given):
         raise FileFormatError(f"tune.{key} is {table[key]!r}; it must be a list of texts")
@@ -310,7 +327,9 @@ def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _seeds(table: Mapping[str, Any], key: str) -> tuple[int, ...]:
-    """A list of seeds; a number alone would be read as so many, and those are what the study reports on."""
+    """Return a list of seeds; a single number is refused, since it would mean a number of seeds,
+    which the study reports on.
+    """
     given = table[key]
     whole = isinstance(given, list) and all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in given)
     if not whole or not given or len(set(given)) < len(given):

@@ -1,4 +1,4 @@
-"""Parameters that were tuned on what a study reports: the one thing a comparison must not do unnoticed."""
+"""Warn of parameters that were tuned on instances that a study reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from optbench.study.declared import Study
 
 
 def warn_of_tuned_on(study: Study, solvers: Any) -> None:
-    """Say which entries of ``solvers`` carry parameters of a search that used seeds and problems of the study."""
+    """Warn of entries of ``solvers`` with parameters of a search that used seeds and problems of
+    the study.
+    """
     for entry in solvers:
         spec = str(entry["solver"] if isinstance(entry, dict) else entry)
         name, params = specs.parse(spec)

@@ -1,4 +1,6 @@
-"""The files of a run: what the store keeps of a cell, the chart and the power over time of its schedule, the study's page."""
+"""The files of a run: the stored files of a cell, the chart and the power over time of its
+schedule, the study's page.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from optbench.model.schedule import Schedule
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 
-# Of instances up to this many tasks the schedule is drawn.
+# The schedule is drawn for instances with up to this many tasks.
 MOST_TASKS = 3000
 KEPT = ("schedule.json", "trajectory.json", "output.txt")
 # Columns of solvers.csv.
@@ -28,7 +30,7 @@ HEADS = (
 
 
 def cell_files(record: Record, store: Store, folder: Path) -> None:
-    """Record, schedule, trajectory, output, and what is drawn from them."""
+    """Write record, schedule, trajectory, output and the charts."""
     (folder / "record.json").write_text(json.dumps(record.to_dict(), indent=1), encoding="utf-8")
     kept = store.cell(record.key)
     for name in KEPT:
@@ -54,7 +56,7 @@ def _draw(record: Record, instance: Instance, folder: Path) -> None:
 
 
 def power_file(instance: Instance, schedule: Schedule, path: Path) -> None:
-    """Watts of each pool, busy and at rest, from each change to the next."""
+    """Write the power of each pool, busy and idle, between changes."""
     from optbench.model.metrics import power_trace
 
     trace = power_trace(instance, schedule)
@@ -69,7 +71,7 @@ def power_file(instance: Instance, schedule: Schedule, path: Path) -> None:
 
 
 def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result:
-    """A record as the page takes it."""
+    """Return a record as the result that the page takes."""
     cell = record.cell
     known = {field.name for field in fields(TrajectoryPoint)}
     points = json.loads((folder / "trajectory.json").read_text()) if (folder / "trajectory.json").is_file() else []
@@ -92,13 +94,13 @@ def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result
 
 
 def study_files(joined: Table, store: Store, folder: Path) -> None:
-    """The report, the plan, the study file as it is now, and a line per solver."""
+    """Write the report, the plan, the current study file, and one line per solver."""
     from optbench.report.study_page import write_report
 
     plan = joined.plan
     try:
         write_report(plan, store, folder / "report.html", linked=False)
-    except OptbenchError as error:  # a study file that has changed since; the runs are sent all the same
+    except OptbenchError as error:  # the study file has changed since; the runs are sent anyway
         (folder / "report.txt").write_text(f"no report: {error}\n", encoding="utf-8")
     (folder / "plan.json").write_text(json.dumps(plan.to_dict(), default=str), encoding="utf-8")
     if plan.study.path is not None and plan.study.path.is_file():

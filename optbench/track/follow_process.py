@@ -1,4 +1,6 @@
-"""The runner's side of tracking: a process of low priority follows the store, so that no cell ever waits for MLflow."""
+"""The runner's side of tracking: a process of low priority follows the store, so that no cell waits
+for MLflow.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,16 @@ from optbench.store.run_store import Store
 from optbench.study.declared import Study
 from optbench.track.follower import END
 
-# How long the end of a study waits for what is not sent yet, the second after Ctrl-C; and at most while runs still arrive.
+# Seconds that the end of a study waits for unsent runs, the second value after Ctrl-C; and at most
+# while runs still arrive.
 WAIT_S, HURRIED_S, MOST_S = 15.0, 2.0, 60.0
 LOOK_S = 0.1
 
 
-class Following:
-    """What the follower has said so far; ``unsent`` is None until it knows. ``hurry`` is for the runner to set: wait hardly."""
+class FollowerState:
+    """The reports of the follower so far; ``unsent`` is None until it is known. The runner sets
+    ``hurry`` to shorten the wait.
+    """
 
     def __init__(self) -> None:
         self.hurry = False
@@ -33,13 +38,13 @@ class Following:
     def unsent(self) -> int | None:
         return None if self.done is None or self.total is None else self.total - self.done
 
-    def hear(self, line: str) -> None:
+    def read_line(self, line: str) -> None:
         for key, value in json.loads(line).items():
             setattr(self, key, value)
 
     @property
     def warning(self) -> str | None:
-        """What to say at the end when something is not in MLflow."""
+        """Return a message if runs are not in MLflow at the end."""
         if not (self.trouble or self.gave_up):
             return None
         number = f"{self.unsent} runs are" if self.unsent else "the study is"
@@ -47,24 +52,26 @@ class Following:
         return f"{number} not in MLflow yet{why}; nothing is lost: `optbench sync` sends them"
 
 
-OnWait = Callable[[Following], None]
+OnWait = Callable[[FollowerState], None]
 
 
 @contextmanager
 def following(
     study: Study, store: Store, enabled: bool = True, wait_s: float = WAIT_S, on_wait: OnWait | None = None
-) -> Iterator[Following]:
-    """Send the study's cells while the body runs them, and at its end wait at most ``wait_s`` for the rest.
+) -> Iterator[FollowerState]:
+    """Send the study's cells while the body runs them, and at its end wait at most ``wait_s`` for
+    the rest.
 
-    ``on_wait`` is called while waiting. The follower dies with this process, and at once when the body raises.
+    ``on_wait`` is called while waiting. The follower ends with this process, and immediately when
+    the body raises.
     """
-    state = Following()
+    state = FollowerState()
     if not enabled:
         yield state
         return
     words = [sys.executable, "-m", "optbench.track.follower", study.name, study.config_hash, str(store.folder)]
     pipe = subprocess.PIPE
-    # Ctrl-C is the runner's business: it says when the study ends.
+    # The runner handles Ctrl-C and signals the end of the study.
     with subprocess.Popen(
         words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1, start_new_session=True
     ) as child:
@@ -80,25 +87,25 @@ def following(
             listener.join()
 
 
-def _listen(child: subprocess.Popen[str], state: Following) -> None:
+def _listen(child: subprocess.Popen[str], state: FollowerState) -> None:
     assert child.stdout is not None
     for line in child.stdout:
         if line.startswith("{"):
-            with suppress(ValueError):  # a library may print too
-                state.hear(line)
+            with suppress(ValueError):  # a library may also print
+                state.read_line(line)
 
 
-def _wait(child: subprocess.Popen[str], state: Following, wait_s: float, most_s: float, on_wait: OnWait | None) -> None:
+def _wait(child: subprocess.Popen[str], state: FollowerState, wait_s: float, most_s: float, on_wait: OnWait | None) -> None:
     assert child.stdin is not None
     began, seen = time.monotonic(), state.done
     deadline = began + wait_s
     try:
         child.stdin.write(f"{END}\n")
         child.stdin.flush()
-    except BrokenPipeError:  # it has ended already, and said why
+    except BrokenPipeError:  # it has already ended and reported why
         pass
     while child.poll() is None:
-        if state.done != seen:  # they arrive, if slowly: a busy machine, say
+        if state.done != seen:  # runs still arrive, though slowly, as on a busy machine
             seen, deadline = state.done, min(time.monotonic() + wait_s, began + most_s)
         if time.monotonic() >= deadline:
             state.gave_up = True

@@ -1,7 +1,9 @@
-"""The process that follows a study's records and sends them while the study runs: ``python -m optbench.track.follower``.
+"""The process that follows a study's records and sends them while the study runs: ``python -m
+optbench.track.follower``.
 
-It is told by its standard input: ``end`` means that the last record is written; a pipe that closes without it means that the
-runner is gone, and then this process leaves at once. It tells by its standard output, a JSON object per line.
+It is controlled by its standard input: ``end`` means that the last record is written; if the pipe
+closes without it, the runner has ended and this process exits immediately. It reports on its
+standard output, one JSON object per line.
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ from optbench.track.tracking_address import TrackingAddress
 
 END = "end"
 EVERY_S = 2.0
-# A pass that takes long comes less often, a server in trouble is asked less often, and sums wait for several passes.
+# A slow pass is repeated less often, a failing server is called less often, and study sums are sent
+# every few passes.
 REST_FACTOR, TROUBLED_S, SUMS_EVERY_S = 2.0, 5.0, 30.0
 NICENESS, LISTEN_S = 15, 1.0
 
 
 class FollowerOrders:
-    """What the runner says, read in a thread of its own."""
+    """The runner's messages, read in a separate thread."""
 
     def __init__(self) -> None:
         self.ended = threading.Event()
@@ -50,11 +53,11 @@ class FollowerOrders:
                 said += words
                 if END.encode() in said:
                     self.ended.set()
-        os._exit(0)  # the runner is gone, or has waited long enough; the other thread may be within a request
+        os._exit(0)  # the runner has ended or stopped waiting; the other thread may be in a request
 
 
 class Follower:
-    """One study, one configuration."""
+    """Follows one configuration of one study."""
 
     def __init__(self, snapshot: Snapshot, store: Store) -> None:
         self.snapshot, self.store = snapshot, store
@@ -64,7 +67,7 @@ class Follower:
         self.plan_bytes = b""
         self.parent: TrackedRun | None = None
         self.parent_at = -SUMS_EVERY_S
-        # What was sent last, and whether as of a study that has ended.
+        # What was sent last, and whether it was marked as the end of the study.
         self.sent: tuple[str, bool] | None = None
         self.arrived: set[tuple[str, str]] = set()
 
@@ -79,11 +82,11 @@ class Follower:
             orders.ended.wait(max(EVERY_S, REST_FACTOR * spent, TROUBLED_S if trouble else 0.0))
 
     def attempt(self, last: bool) -> bool:
-        """Send what is new; whether that went wrong."""
+        """Send what is new; return whether that failed."""
         try:
             self._send(last)
         except (TrackingError, OSError) as error:
-            tell(trouble=str(error))
+            print_state(trouble=str(error))
             return True
         return False
 
@@ -104,23 +107,25 @@ class Follower:
         self.sent = (fingerprint, last)
         if last:
             self.snapshot.note_sent(fingerprint)
-        tell(done=len(children), total=len(children), trouble="")
+        print_state(done=len(children), total=len(children), trouble="")
 
     def _counting(self, children: list[TrackedRun]) -> OnSent:
-        """Tells how many of the children are there as they are now; what an earlier pass has sent counts."""
+        """Return a callback that reports how many children have arrived in their current state,
+        including earlier passes.
+        """
         described = [(child.cell, child.content) for child in children]
         self.arrived &= set(described)
-        tell(done=len(self.arrived), total=len(children))
+        print_state(done=len(self.arrived), total=len(children))
 
         def heard(done: int, total: int) -> None:
             if done > 0:
                 self.arrived.add(described[done - 1])
-                tell(done=len(self.arrived), total=total)
+                print_state(done=len(self.arrived), total=total)
 
         return heard
 
     def _current(self) -> StudyRuns:
-        """The runs of the plan as it lies there now: a runner writes it when the instances are made."""
+        """Return the runs of the current plan; a runner writes it when the instances are made."""
         now = self.snapshot.path.read_bytes()
         if self.runs is None or now != self.plan_bytes:
             self.plan_bytes = now
@@ -130,7 +135,9 @@ class Follower:
     def _described(
         self, runs: StudyRuns, records: Mapping[str, Record], last: bool
     ) -> tuple[TrackedRun, list[TrackedRun]]:
-        """The sums over the study change with every cell; MLflow keeps every value, so it gets them now and then only."""
+        """Return parent and children. The sums over the study change with every cell and MLflow
+        keeps every value, so that they are sent only now and then.
+        """
         parent, children = runs.runs(records, running=not last)
         now = time.monotonic()
         if last or self.parent is None or now - self.parent_at >= SUMS_EVERY_S:
@@ -138,8 +145,8 @@ class Follower:
         return self.parent, children
 
 
-def tell(**state: object) -> None:
-    """One line for the runner; a runner that is gone is noticed elsewhere."""
+def print_state(**state: object) -> None:
+    """Print one line for the runner; a runner that has ended is detected elsewhere."""
     try:
         sys.stdout.write(json.dumps(state) + "\n")
         sys.stdout.flush()
@@ -148,13 +155,13 @@ def tell(**state: object) -> None:
 
 
 def main(study: str, config_hash: str, folder: str) -> None:
-    """Follow a study of the store in ``folder`` until told to end."""
+    """Follow a study of the store in ``folder`` until the runner ends it."""
     os.nice(NICENESS)
     store = Store(Path(folder))
     try:
         Follower(Snapshot.of(study, config_hash, store), store).work(FollowerOrders())
     except OptbenchError as error:
-        tell(trouble=str(error))
+        print_state(trouble=str(error))
     os._exit(0)  # the listening thread waits for its pipe
 
 

@@ -1,4 +1,4 @@
-"""What a tracking store holds already: runs as they were found or left there."""
+"""Runs that a tracking store already holds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PARENT = "mlflow.parentRunId"
 
 
 @dataclass
-class KnownRuns:
-    """A run of the store. ``gone``: in MLflow's bin."""
+class KnownRun:
+    """A run of the store; ``gone`` means that it is deleted in MLflow."""
 
     run_id: str
     name: str
@@ -28,7 +28,7 @@ class KnownRuns:
     metrics: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: Run) -> KnownRuns:
+    def of(cls, run: Run) -> KnownRun:
         tags = {key: value for key, value in run.data.tags.items() if key.startswith(PREFIX) or key == PARENT}
         info = run.info
         return cls(
@@ -63,19 +63,23 @@ class KnownRuns:
         return SUPERSEDED in self.tags
 
     def holds(self, run: TrackedRun, parent_run_id: str | None) -> bool:
-        """Everything of ``run`` has arrived."""
+        """Whether everything of ``run`` has arrived."""
         return self.content == run.content and self.status == run.status and self.tags.get(PARENT) == parent_run_id
 
     def contradicts(self, run: TrackedRun) -> bool:
-        """MLflow changes no parameter and removes no metric: a new run has to take its place."""
+        """Whether a new run has to replace this one: MLflow changes no parameter and removes no
+        metric.
+        """
         params = run.all_params()
         changed = any(params.get(key, value) != value for key, value in self.params.items())
         return changed or not set(self.metrics) <= set(run.all_metrics())
 
 
-def one_each(runs: Iterable[KnownRuns]) -> tuple[dict[str, KnownRuns], list[KnownRuns]]:
-    """By cell the run that stays, and the doubles: a complete run is kept before one that is not, then the oldest id."""
-    kept: dict[str, KnownRuns] = {}
+def without_duplicates(runs: Iterable[KnownRun]) -> tuple[dict[str, KnownRun], list[KnownRun]]:
+    """Return, by cell, the run that stays, and the duplicates: a complete run is kept before an
+    incomplete one, then the one with the lowest id.
+    """
+    kept: dict[str, KnownRun] = {}
     doubles = []
     for seen in sorted(runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)):
         if seen.superseded or seen.cell in kept:

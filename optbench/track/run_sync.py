@@ -1,4 +1,6 @@
-"""One synchronisation: the runs of one parent, compared with what the store holds, and sent where they differ."""
+"""One synchronisation: the runs of one parent are compared with what the store holds and sent where
+they differ.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
-from optbench.track.known_runs import PARENT, KnownRuns, one_each
+from optbench.track.known_runs import PARENT, KnownRun, without_duplicates
 from optbench.track.runs import (
     CELL,
     CONTENT,
@@ -27,16 +29,18 @@ from optbench.track.runs import (
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-# What one request takes.
+# Limits of one request.
 MAX_METRICS, MAX_PARAMS, MAX_TAGS, PAGE = 800, 100, 100, 5000
-# Answers that another attempt would only repeat.
+# Status codes for which a repeated request would fail again.
 FINAL = ("INVALID_PARAMETER_VALUE", "PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED", "ENDPOINT_NOT_FOUND")
 PAUSE_S = 0.5
 T = TypeVar("T")
 
 
-class Sender:
-    """Use once, under the workspace's lock. ``known`` is what the store holds of the group, None where that must be asked."""
+class RunSender:
+    """Synchronises one group; use it once, under the workspace's lock. ``known`` is what the store
+    holds of the group, None if that must be queried.
+    """
 
     def __init__(
         self,
@@ -44,47 +48,49 @@ class Sender:
         experiment_id: str,
         group: str,
         attempts: int,
-        known: dict[str, KnownRuns] | None,
+        known: dict[str, KnownRun] | None,
         restore: bool,
     ) -> None:
         self.client, self.experiment_id, self.group = client, experiment_id, group
         self.attempts, self.restore = attempts, restore
-        self.known: dict[str, KnownRuns] = {} if known is None else known
+        self.known: dict[str, KnownRun] = {} if known is None else known
         self.counts = dict.fromkeys(("created", "updated", "unchanged", "removed", "deleted"), 0)
         self.troubled = False
         if known is None:
-            self.look()
+            self.query_group()
 
     def report(self, parent_run_id: str) -> SyncReport:
         return SyncReport(self.experiment_id, parent_run_id, **self.counts)
 
-    def look(self) -> None:
-        """Ask for all runs of the group, and remove doubles."""
-        self.known, doubles = one_each(self._search(f"tags.`{GROUP}` = '{self.group}'"))
+    def query_group(self) -> None:
+        """Query all runs of the group and remove duplicates."""
+        self.known, doubles = without_duplicates(self._search(f"tags.`{GROUP}` = '{self.group}'"))
         for seen in doubles:
             self._delete(seen)
             self.counts["removed"] += 1
 
-    def _search(self, condition: str) -> list[KnownRuns]:
+    def _search(self, condition: str) -> list[KnownRun]:
         from mlflow.entities import ViewType
 
-        found: list[KnownRuns] = []
+        found: list[KnownRun] = []
         token: str | None = None
         while True:
             page = self.client.search_runs(
                 [self.experiment_id], condition, run_view_type=ViewType.ALL, max_results=PAGE, page_token=token
             )
-            found += [KnownRuns.of(run) for run in page]
+            found += [KnownRun.of(run) for run in page]
             token = page.token
             if not token:
                 return found
 
-    def _delete(self, seen: KnownRuns) -> None:
+    def _delete(self, seen: KnownRun) -> None:
         self.client.set_tag(seen.run_id, SUPERSEDED, "true")
         self.client.delete_run(seen.run_id)
 
     def send(self, run: TrackedRun, parent_run_id: str | None) -> str:
-        """Make the store hold ``run``; its id there. What fails is looked up and tried again."""
+        """Make the store hold ``run`` and return its id there. A failed request is looked up and
+        tried again.
+        """
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -103,13 +109,13 @@ class Sender:
         raise TrackingError("no attempt at all was allowed")
 
     def _look_up(self, cell: str) -> None:
-        """A run whose creation was not answered may be there all the same."""
-        kept, _ = one_each(self._search(f"tags.`{CELL}` = '{cell}'"))
+        """Look for a run whose creation was not answered: it may exist."""
+        kept, _ = without_duplicates(self._search(f"tags.`{CELL}` = '{cell}'"))
         self.known.pop(cell, None)
         self.known.update(kept)
 
     def _send(self, run: TrackedRun, parent_run_id: str | None) -> tuple[str, str]:
-        """What was done, and the run's id."""
+        """Return what was done, and the run's id."""
         seen = self.known.get(run.cell)
         if seen is not None and seen.gone:
             if not self.restore:
@@ -131,24 +137,28 @@ class Sender:
             self._fill(seen, run, parent_run_id, files)
         return what, seen.run_id
 
-    def _leftover(self, seen: KnownRuns, files: Path) -> bool:
-        """Files of an earlier state that the new one does not have: MLflow's client cannot remove them."""
+    def _leftover(self, seen: KnownRun, files: Path) -> bool:
+        """Whether files of an earlier state exist that the new one does not have: MLflow's client
+        cannot remove them.
+        """
         names = {path.name for path in files.iterdir()}
         if not names or not seen.files:
             return False
         return any(entry.path not in names for entry in self.client.list_artifacts(seen.run_id))
 
-    def _create(self, run: TrackedRun, parent_run_id: str | None) -> KnownRuns:
+    def _create(self, run: TrackedRun, parent_run_id: str | None) -> KnownRun:
         tags = {"mlflow.user": _user(), "mlflow.source.name": "optbench", **run.all_tags(), CELL: run.cell, GROUP: self.group}
         if parent_run_id is not None:
             tags[PARENT] = parent_run_id
         made = self.client.create_run(self.experiment_id, start_time=run.began_ms, tags=tags, run_name=run.name)
-        seen = KnownRuns(made.info.run_id, run.name, "RUNNING", False, tags=tags)
+        seen = KnownRun(made.info.run_id, run.name, "RUNNING", False, tags=tags)
         self.known[run.cell] = seen
         return seen
 
-    def _fill(self, seen: KnownRuns, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
-        """Everything that is missing or different; the content's hash after all else, the status at the end."""
+    def _fill(self, seen: KnownRun, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
+        """Send everything that is missing or different; the hash of the content after all else, the
+        status at the end.
+        """
         from mlflow.entities import Metric, Param, RunTag
 
         if any(files.iterdir()):
@@ -164,9 +174,9 @@ class Sender:
             tags[PARENT] = parent_run_id
         tags = {key: value for key, value in tags.items() if seen.tags.get(key) != value}
         at = run.ended_ms + seen.revision
-        *points, last_points = parts([Metric(key, value, at, 0) for key, value in metrics.items()], MAX_METRICS)
-        *settings, last_settings = parts([Param(key, value) for key, value in params.items()], MAX_PARAMS)
-        *labels, last_labels = parts([RunTag(key, value) for key, value in tags.items()], MAX_TAGS)
+        *points, last_points = cut_into_parts([Metric(key, value, at, 0) for key, value in metrics.items()], MAX_METRICS)
+        *settings, last_settings = cut_into_parts([Param(key, value) for key, value in params.items()], MAX_PARAMS)
+        *labels, last_labels = cut_into_parts([RunTag(key, value) for key, value in tags.items()], MAX_TAGS)
         for early_points in points:
             self.client.log_batch(seen.run_id, metrics=early_points)
         for early_settings in settings:
@@ -179,7 +189,7 @@ class Sender:
         seen.metrics |= metrics
         self._finish(seen, run)
 
-    def _finish(self, seen: KnownRuns, run: TrackedRun) -> None:
+    def _finish(self, seen: KnownRun, run: TrackedRun) -> None:
         for key in [key for key in seen.tags if key.startswith(PREFIX) and key not in (*OWN, *run.tags)]:
             self.client.delete_tag(seen.run_id, key)
             del seen.tags[key]
@@ -194,8 +204,8 @@ class Sender:
         seen.status, seen.ended_ms = run.status, run.ended_ms
 
 
-def parts(things: Sequence[T], size: int) -> list[Sequence[T]]:
-    """Cut into parts of at most ``size``; the last one holds the end, or nothing when there is nothing."""
+def cut_into_parts(things: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Cut a sequence into parts of at most ``size``; the last part may be empty."""
     return [things[k : k + size] for k in range(0, max(len(things), 1), size)]
 
 

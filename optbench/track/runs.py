@@ -24,23 +24,27 @@ CONTENT = f"{PREFIX}content"
 FILES = f"{PREFIX}files"
 # How often metrics were replaced: MLflow takes the value with the latest time for the current one.
 REVISION = f"{PREFIX}revision"
-# Set before optbench itself deletes a run; a deleted run without it was deleted by somebody else.
+# Set before optbench itself deletes a run; a run deleted without it was deleted by a user.
 SUPERSEDED = f"{PREFIX}superseded"
 OWN = (CELL, GROUP, CONTENT, FILES, REVISION, SUPERSEDED)
-# What MLflow takes of a parameter and of a tag.
+# Length limits of MLflow for a parameter and a tag.
 MAX_PARAM, MAX_TAG = 6000, 5000
 
 
 class TrackingError(OptbenchError):
-    """The tracking store cannot be used, or not now: nothing is lost, the local store has it all."""
+    """The tracking store cannot be used, or not now. Nothing is lost: the local store has all
+    results.
+    """
 
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """One run: ``cell`` is its identity within the experiment; everything else may change and is then sent again.
+    """One run: ``cell`` is its identity within the experiment; everything else may change and is
+    then sent again.
 
-    ``artifacts`` writes the run's files into a folder; they are sent again when ``files_version`` changes. ``metrics`` that are
-    not finite are left out. ``group`` may stay empty: it is the parent's cell.
+    ``artifacts`` writes the run's files into a folder; they are sent again when ``files_version``
+    changes. ``metrics`` that are not finite are left out. ``group`` may stay empty: it is the
+    parent's cell.
     """
 
     cell: str
@@ -80,8 +84,10 @@ class TrackedRun:
 
 @dataclass(frozen=True)
 class SyncReport:
-    """What ``sync`` did: runs created, runs completed or changed, runs that were right already; ``removed`` were doubles, and
-    ``deleted`` somebody deleted in MLflow: they stay so."""
+    """The result of ``sync``: numbers of runs that were created, completed or changed, and already
+    right; ``removed`` were duplicates, and ``deleted`` were deleted by a user in MLflow and stay
+    deleted.
+    """
 
     experiment_id: str
     parent_run_id: str

@@ -1,4 +1,4 @@
-"""MLflow's server and the dashboards, as children that end with the caller."""
+"""Run MLflow's server and the dashboards as child processes that end with the caller."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from optbench.track.tracking_address import ARTIFACTS, FOLDER, VARIABLE, Trackin
 
 DEFAULT_PORT, PORTS_TRIED = 5000, 50
 START_S, STOP_S, LOOK_S = 120.0, 2.0, 0.1
-# Background jobs of MLflow's server are for other things than runs, and cost eight processes; nobody outside is told anything.
+# Background jobs of MLflow's server serve other purposes and cost eight processes; telemetry is
+# switched off.
 SETTINGS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"}
 
-# Ends a session when the process that holds the other end of its input is gone, were it killed.
+# Ends a session when the process that holds the other end of its input ends, even if it is killed.
 GUARD = "import os, signal, sys; sys.stdin.read(); os.killpg(int(sys.argv[1]), signal.SIGTERM)"
 
 
 def free_port(host: str, port: int | None) -> int:
-    """The port asked for, or the first free one from MLflow's default on."""
+    """Return the requested port, or the first free one from MLflow's default on."""
     wanted = [port] if port is not None else range(DEFAULT_PORT, DEFAULT_PORT + PORTS_TRIED)
     problem = ""
     for number in wanted:
@@ -45,7 +46,7 @@ def free_port(host: str, port: int | None) -> int:
 
 
 def server_words(place: TrackingAddress, host: str, port: int) -> list[str]:
-    """The command of MLflow's server on a store."""
+    """Return the command that starts MLflow's server on a store."""
     return [
         *(sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"),
         *("--backend-store-uri", place.uri, "--artifacts-destination", str(place.folder / FOLDER / ARTIFACTS)),
@@ -53,7 +54,9 @@ def server_words(place: TrackingAddress, host: str, port: int) -> list[str]:
 
 
 def server_environment() -> dict[str, str]:
-    """This process's, without the address that the server itself would follow."""
+    """Return this process's environment without the tracking address, which the server itself would
+    use.
+    """
     return {**{key: value for key, value in os.environ.items() if key != VARIABLE}, **SETTINGS}
 
 
@@ -61,7 +64,7 @@ def server_environment() -> dict[str, str]:
 def serving(
     words: Sequence[str], url: str, log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a server, wait until it answers, and end it with all its processes on leaving."""
+    """Start a server, wait until it answers, and end it with all its processes on exit."""
     with log.open("wb") as output:
         child = subprocess.Popen(
             list(words),
@@ -76,7 +79,7 @@ def serving(
             _wait_for(child, url, log)
             yield child
         finally:
-            end(child)
+            end_session(child)
             guard.kill()
             guard.communicate()
 
@@ -86,14 +89,14 @@ def _wait_for(child: subprocess.Popen[bytes], url: str, log: Path) -> None:
     while time.monotonic() < deadline:
         if child.poll() is not None:
             raise TrackingError(f"the server ended with exit code {child.returncode}; {log} ends with: {_tail(log)}")
-        if answers(url):
+        if is_responding(url):
             return
         time.sleep(LOOK_S)
     raise TrackingError(f"the server does not answer at {url} after {START_S:g} s; {log} ends with: {_tail(log)}")
 
 
-def answers(url: str) -> bool:
-    """Whether a page comes back."""
+def is_responding(url: str) -> bool:
+    """Whether the URL returns a page."""
     try:
         with urllib.request.urlopen(url, timeout=2) as reply:
             return bool(reply.status == 200)
@@ -101,8 +104,8 @@ def answers(url: str) -> bool:
         return False
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
-    """Ask its whole session to leave, and then make it."""
+def end_session(child: subprocess.Popen[bytes]) -> None:
+    """Terminate the session, then kill it."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
@@ -113,7 +116,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             continue
         if number == signal.SIGTERM:
-            time.sleep(LOOK_S)  # workers leave after their master
+            time.sleep(LOOK_S)  # workers end after their master
     child.wait()
 
 

@@ -1,4 +1,5 @@
-"""From a study's plan and records to the runs that MLflow shows: one per configuration, and one below it per cell."""
+"""Convert a study's plan and records to MLflow runs: one per configuration, and one child per cell.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +25,16 @@ from optbench.study.planning import Plan
 from optbench.track.artifacts import cell_files, study_files
 from optbench.track.runs import CELL, PREFIX, RunStatus, TrackedRun
 
-# Raised when cells or studies get other files from the same records.
+# Increased when the files of cells or studies change for the same records.
 FILES_VERSION = "1"
 HASH_DIGITS = 12
-# What MLflow allows in the name of a metric.
+# Characters that MLflow allows in the name of a metric.
 NOT_IN_NAMES = re.compile(r"[^\w\-. :/]")
 
 
 @dataclass
 class StudyRuns:
-    """The runs of one plan; what is read from files is kept for the next call."""
+    """The runs of one plan; values read from files are kept for the next call."""
 
     plan: Plan
     store: Store
@@ -48,7 +49,7 @@ class StudyRuns:
         return self.plan.study.config_hash[:HASH_DIGITS]
 
     def runs(self, records: Mapping[str, Record], running: bool = False) -> tuple[TrackedRun, list[TrackedRun]]:
-        """The parent and its children: every cell that has a record."""
+        """Return the parent and its children: one for every cell that has a record."""
         joined = table(self.plan, records)
         bounding = [self._bound(cell, records[cell.key]) for cell in self.plan.bounding.values() if cell.key in records]
         solving = [self._solve(row, row.record, joined) for row in joined.rows if row.record is not None]
@@ -98,7 +99,7 @@ class StudyRuns:
         return out
 
     def _bound(self, cell: Cell, record: Record) -> TrackedRun:
-        """The bounding of an instance is a run too, for it can fail as any other."""
+        """Return the run of an instance's bounding, which can fail like any other."""
         return self._run(cell, record, record.status, {"gap": None}, digest([FILES_VERSION, record.began_at]), None)
 
     def _solve(self, row: Row, record: Record, joined: Table) -> TrackedRun:
@@ -110,7 +111,7 @@ class StudyRuns:
             "regret": row.regret,
             "primal_integral": self._primal_integral(row, record, joined),
         }
-        # The chart shows the bound and what is wrong.
+        # The chart shows the bound and the violations.
         version = digest([FILES_VERSION, record.began_at, record.bound, row.low, str(record.reason)])
         return self._run(row.cell, record, "error" if row.failed else row.state, own, version, row)
 
@@ -169,7 +170,7 @@ class StudyRuns:
         return out
 
     def _primal_integral(self, row: Row, record: Record, joined: Table) -> float | None:
-        """Against the best known objective."""
+        """Return the primal integral against the best known objective."""
         best = joined.best.get(row.cell.instance_hash)
         if best is None or record.failed:
             return None
@@ -180,7 +181,9 @@ class StudyRuns:
 
 
 def span_ms(record: Record) -> tuple[int, int]:
-    """When a cell began and ended, as its record says it: what is sent twice has the same times."""
+    """Return when a cell began and ended, from its record, so that a repeated request has the same
+    times.
+    """
     began = datetime.fromisoformat(record.began_at).timestamp() * 1000 if record.began_at else 0.0
     return round(began), round(began + record.total_s * 1000)
 
@@ -190,7 +193,7 @@ def digest(value: Any) -> str:
 
 
 def _levels(name: str, value: Value | None) -> Iterator[tuple[str, float]]:
-    """``name``, or ``name_0`` and so on of objectives in order."""
+    """Yield ``name``, or ``name_0`` and so on for lexicographic objectives."""
     if isinstance(value, tuple):
         yield from ((f"{name}_{level}", each) for level, each in enumerate(value))
     elif value is not None:
@@ -198,7 +201,7 @@ def _levels(name: str, value: Value | None) -> Iterator[tuple[str, float]]:
 
 
 def _params(cell: Cell) -> dict[str, str]:
-    """What the key holds: MLflow allows no parameter to change."""
+    """Return the parameters of a cell's key: MLflow does not allow a parameter to change."""
     budget = cell.budget
     limits = {
         "time_limit_s": budget.time_limit_s,

@@ -1,4 +1,6 @@
-"""Sending what the store holds of a study: all configurations of it that were ever run, each only where something is new."""
+"""Send the stored results of a study: all configurations of it that were ever run, each only if
+something is new.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ FILE_DIGITS = 16
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One plan of a study in the store, by the file that keeps it."""
+    """One stored plan of a study."""
 
     study: str
     path: Path
@@ -42,7 +44,7 @@ class Snapshot:
         return named.is_file() and named.read_text(encoding="utf-8").strip() == self.path.name
 
     def plan(self, store: Store) -> Plan:
-        """The plan; the latest one with the study file's words as they are now."""
+        """Return the plan; the latest one has the current texts of the study file."""
         if self.latest:
             plan = load_plan(self.study, store)
             if plan.changed is None:
@@ -51,9 +53,9 @@ class Snapshot:
 
     @property
     def running(self) -> bool:
-        """Whether a runner holds the study at this moment."""
+        """Whether a runner holds the study now."""
         lock = self.path.parent / LOCK
-        if not lock.is_file() or not lock.stat().st_size:  # a runner that leaves empties it
+        if not lock.is_file() or not lock.stat().st_size:  # a runner empties it at its end
             return False
         with lock.open("a") as file:
             try:
@@ -63,7 +65,7 @@ class Snapshot:
         return False
 
     def fingerprint(self, plan: Plan, records: Mapping[str, Record], uri: str) -> str:
-        """Changes when there is something to send."""
+        """Return a value that changes when there is something to send."""
         digest = hashlib.sha256(uri.encode() + self.path.read_bytes())
         for cell in plan.cells:
             if cell.key in records:
@@ -75,7 +77,7 @@ class Snapshot:
         return self.path.with_suffix(MARK)
 
     def sent(self, fingerprint: str, place: TrackingAddress) -> bool:
-        """Whether all of this was sent before, as far as is known here."""
+        """Whether all of this was sent before, as far as is known locally."""
         return place.exists and self.mark.is_file() and self.mark.read_text(encoding="utf-8") == fingerprint
 
     def note_sent(self, fingerprint: str) -> None:
@@ -83,7 +85,9 @@ class Snapshot:
 
 
 def snapshots(study: str, store: Store) -> list[Snapshot]:
-    """All plans of a study, the latest one last; one that cannot be read is passed with a warning."""
+    """Return all plans of a study, the latest one last; an unreadable one is skipped with a
+    warning.
+    """
     found = []
     for path in sorted((store.folder / STUDIES / study).glob(PLANS)):
         try:
@@ -112,7 +116,7 @@ def push(
 
 
 def with_records(study: str, store: Store) -> Iterator[Snapshot]:
-    """Configurations of which at least one cell has been run."""
+    """Yield configurations of which at least one cell has been run."""
     records = store.records()
     for snapshot in snapshots(study, store):
         if any(cell.key in records for cell in read_plan(snapshot.path).cells):

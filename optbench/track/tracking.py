@@ -1,8 +1,10 @@
-"""Sending runs to MLflow so that it can be repeated at any time: what is right stays, what is missing or half there is completed.
+"""Send runs to MLflow so that it can be repeated at any time: complete runs stay, missing or
+incomplete ones are completed.
 
-A run is found by the tag ``optbench.cell``. It is created with that tag, then filled, and its content hash comes last; so a
-crash between any two requests leaves a run that the next ``sync`` finds and completes. A create whose answer was lost is looked
-for before it is repeated, and doubles that arose nevertheless are removed.
+A run is found by the tag ``optbench.cell``. It is created with that tag, then filled, and the hash
+of its content is written last; a crash between two requests leaves a run that the next ``sync``
+finds and completes. A create request whose answer was lost is looked up before it is repeated, and
+duplicates that arise nevertheless are removed.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.track.known_runs import KnownRuns
-from optbench.track.run_sync import Sender
+from optbench.track.known_runs import KnownRun
+from optbench.track.run_sync import RunSender
 from optbench.track.runs import SyncReport, TrackedRun, TrackingError
 from optbench.track.tracking_address import VARIABLE, TrackingAddress, prepare, stamp
 
@@ -22,36 +24,36 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 OnSent = Callable[[int, int], None]
-# Without it MLflow's pages open with those for language models, which show no runs.
+# Without this tag MLflow's pages open with those for language models, which show no runs.
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 MAX_SAID = 200
-# Signs of what happens most, in the errors of MLflow's client, and our words for them.
+# Patterns of frequent errors of MLflow's client, and the message for each.
 SIGNS = {
-    "connection refused": "nobody answers there (connection refused)",
+    "connection refused": "no server answers there (connection refused)",
     "failed to resolve|name or service not known": "there is no host of this name",
     "timed out|timeout": "no answer in time",
     "error code 40[13]|unauthenticated|permission_denied": "access is denied; $MLFLOW_TRACKING_USERNAME and _PASSWORD log in",
-    "maintenance mode": "MLflow keeps runs in folders no more; name a database (sqlite:///...) or a server (http://...)",
+    "maintenance mode": "MLflow no longer stores runs in folders; name a database (sqlite:///...) or a server (http://...)",
     "unsupported uri|invalid uri|not supported": "not an address of a tracking store (http://..., sqlite:///..., postgresql://...)",
 }
 
 
 class Tracking:
-    """A tracking store. Several processes of a workspace may use it: they wait for each other."""
+    """A tracking store. Several processes of a workspace may use it; they wait for each other."""
 
     def __init__(self, uri: str | None = None, workspace: Path | None = None, attempts: int = 3) -> None:
         self.place = TrackingAddress.of(workspace, uri)
         self.attempts = attempts
         self._client: MlflowClient | None = None
         self._experiments: dict[str, str] = {}
-        self._known: dict[tuple[str, str], dict[str, KnownRuns]] = {}
+        self._known: dict[tuple[str, str], dict[str, KnownRun]] = {}
         self._mark = ""
 
     @property
     def client(self) -> MlflowClient:
-        """MLflow's own, with which sent runs can be read."""
+        """MLflow's client, with which sent runs can be read."""
         if self._client is None:
-            with translated(self.place.uri):
+            with as_tracking_errors(self.place.uri):
                 from mlflow.tracking import MlflowClient
 
                 self.place.make()
@@ -67,20 +69,21 @@ class Tracking:
         restore: bool = False,
         on_sent: OnSent | None = None,
     ) -> SyncReport:
-        """Make the store hold exactly one run for each of these; ``restore`` also brings back what was deleted in MLflow.
+        """Make the store hold exactly one run for each of these; ``restore`` also restores what was
+        deleted in MLflow.
 
         ``on_sent(done, total)`` counts the children.
         """
         runs = list(children)
-        with self.place.locked() as lock, translated(self.place.uri):
-            if lock.read_text() != self._mark:  # another process has been here
+        with self.place.locked() as lock, as_tracking_errors(self.place.uri):
+            if lock.read_text() != self._mark:  # another process has used the store
                 self._known.clear()
             self._mark = stamp(lock)
             report = None
             try:
                 report = self._sync(experiment, parent, runs, restore, on_sent or (lambda done, total: None))
             finally:
-                if report is None:  # what the store holds now has to be asked
+                if report is None:  # the store has to be queried again
                     self._known.clear()
                     self._experiments.clear()
             return report
@@ -90,22 +93,22 @@ class Tracking:
     ) -> SyncReport:
         number = self._experiment(experiment, restore)
         place = (number, parent.cell)
-        sender = Sender(self.client, number, parent.cell, self.attempts, self._known.get(place), restore)
+        sender = RunSender(self.client, number, parent.cell, self.attempts, self._known.get(place), restore)
         parent_run_id = sender.send(parent, None)
-        if sender.counts["deleted"]:  # with the parent, its configuration was deleted
+        if sender.counts["deleted"]:  # the configuration was deleted with the parent
             sender.counts["deleted"] += len(children)
             return sender.report(parent_run_id)
         for done, child in enumerate(children):
             on_sent(done, len(children))
             sender.send(child, parent_run_id)
         on_sent(len(children), len(children))
-        if sender.troubled:  # a server that was slow may have made a run after all
-            sender.look()
+        if sender.troubled:  # a slow server may have created a run after a timeout
+            sender.query_group()
         self._known[place] = sender.known
         return sender.report(parent_run_id)
 
     def _experiment(self, name: str, restore: bool) -> str:
-        """The experiment's id; it is made where there is none."""
+        """Return the experiment's id; it is created if missing."""
         if name not in self._experiments:
             found = self.client.get_experiment_by_name(name)
             if found is None:
@@ -124,8 +127,8 @@ class Tracking:
 
 
 @contextmanager
-def translated(uri: str) -> Iterator[None]:
-    """What goes wrong in MLflow, in our words."""
+def as_tracking_errors(uri: str) -> Iterator[None]:
+    """Turn errors of MLflow into TrackingError with a clear message."""
     prepare()
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -136,11 +139,12 @@ def translated(uri: str) -> Iterator[None]:
         remedy = "`pip install 'optbench[server]'`, and postgresql+psycopg2://... as address"
         raise TrackingError(f"tracking store {uri} needs the package {error.name!r}, which is not installed: {remedy}") from error
     except (MlflowException, SQLAlchemyError, OSError) as error:
-        raise TrackingError(f"tracking store {uri}: {told(error)}; ${VARIABLE} names another store") from error
+        raise TrackingError(f"tracking store {uri}: {error_line(error)}; ${VARIABLE} names another store") from error
 
 
-def told(error: Exception) -> str:
-    """What went wrong in a line: the client wraps a refused connection in some 500 characters."""
+def error_line(error: Exception) -> str:
+    """Describe an error in one line: the client wraps a refused connection in some 500 characters.
+    """
     said = " ".join(str(error).split())
     for sign, words in SIGNS.items():
         if re.search(sign, said, re.IGNORECASE):

@@ -1,4 +1,6 @@
-"""Where runs are tracked: the workspace's own database unless MLFLOW_TRACKING_URI names another place."""
+"""The address of the tracking store: the workspace's own database unless MLFLOW_TRACKING_URI names
+another.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ from optbench.workspace import STORE, activate
 VARIABLE = "MLFLOW_TRACKING_URI"
 FOLDER, DATABASE, ARTIFACTS = "mlflow", "mlflow.db", "artifacts"
 LOCK = "tracking.lock"
-# A database that has been in the making for so long was given up.
+# A database whose creation began this many seconds ago was abandoned.
 STALE_S = 600.0
-# A request is never repeated by MLflow itself: a create whose answer was lost would make a second run. Tracking repeats it,
-# after looking whether it arrived. Nobody outside is told of anything.
+# MLflow itself must not repeat a request: a create request whose answer was lost would make a
+# second run. ``Tracking`` repeats it after looking for the run. Telemetry is switched off.
 SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -43,7 +45,7 @@ class TrackingAddress:
 
     @classmethod
     def of(cls, workspace: Path | None = None, uri: str | None = None) -> TrackingAddress:
-        """The given URI, the variable's, or the workspace's database."""
+        """Return the given URI, that of the variable, or the workspace's database."""
         root = workspace if workspace is not None else activate() or Path.cwd()
         own = root / FOLDER
         given = uri or os.environ.get(VARIABLE)
@@ -53,7 +55,7 @@ class TrackingAddress:
 
     @property
     def local(self) -> bool:
-        """The workspace's own database."""
+        """Whether it is the workspace's own database."""
         return self.artifacts is not None
 
     @property
@@ -65,7 +67,9 @@ class TrackingAddress:
         return not self.local or self.database.exists()
 
     def make(self) -> None:
-        """The workspace's own folders and database: the latter beside its place first, so that a kill leaves no half of it."""
+        """Create the workspace's folders and database; the database is created beside its place
+        first, so that a kill leaves no incomplete one.
+        """
         if self.artifacts is None:
             return
         self.artifacts.mkdir(parents=True, exist_ok=True)
@@ -82,7 +86,8 @@ class TrackingAddress:
 
     @contextmanager
     def locked(self) -> Iterator[Path]:
-        """Alone among this workspace's processes; yields a file that says who was here last."""
+        """Hold the lock among this workspace's processes; yields a file that names the last holder.
+        """
         folder = self.folder / STORE
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / LOCK).open("a") as lock:
@@ -95,16 +100,16 @@ def local_uri(root: Path) -> str:
 
 
 def stamp(lock: Path) -> str:
-    """Leave a new mark in the lock file, which only its holder does."""
+    """Write a new mark to the lock file, which only its holder does."""
     mark = secrets.token_hex(8)
     lock.write_text(mark)
     return mark
 
 
 def prepare() -> None:
-    """Settings of MLflow's client, for this process; what the user has set stays."""
+    """Set options of MLflow's client for this process; the user's settings take precedence."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
-    # The migrations of a new database speak through alembic's logger.
+    # alembic logs the migrations of a new database.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="mlflow")

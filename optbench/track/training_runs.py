@@ -1,4 +1,6 @@
-"""A training in MLflow: parameters, curves step by step (rewards, latency, multipliers), provenance, the file."""
+"""Track a training in MLflow: parameters, curves step by step (rewards, latency, multipliers),
+provenance, the file.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from optbench.track.runs import CELL, MAX_PARAM, PREFIX
-from optbench.track.tracking import EXPERIMENT_TAGS, Tracking, translated
+from optbench.track.tracking import EXPERIMENT_TAGS, Tracking, as_tracking_errors
 from optbench.track.tracking_address import prepare
 
-# MLflow takes so many metrics in a request, and these signs in a name.
+# The number of metrics in one request of MLflow, and the characters in a name.
 BATCH = 1000
 NOT_IN_NAMES = re.compile(r"[^\w./ -]")
 
@@ -23,7 +25,7 @@ def track_training(solver: str, about: Mapping[str, Any], history: Sequence[Mapp
     """Write one run to experiment ``optbench/train`` and return its id."""
     prepare()
     tracking = Tracking()
-    with translated(tracking.place.uri):
+    with as_tracking_errors(tracking.place.uri):
         from mlflow.entities import Metric, Param, RunTag
 
         client = tracking.client

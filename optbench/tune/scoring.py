@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from optbench.evaluate.cell_columns import CellColumns
-from optbench.evaluate.formula_values import Sample, Unknown, evaluate, holds, interval
+from optbench.evaluate.formula_values import Sample, UnknownValueError, evaluate, holds, interval
 from optbench.evaluate.rows import Row
 from optbench.evaluate.stats import Estimate, estimate
 from optbench.store.records import Record
@@ -108,7 +108,7 @@ def excess(task: SearchTask, text: str, records: Records) -> float:
     kept = holds(formula.term, sample)
     try:
         found = _excess(formula.term, sample)
-    except Unknown:  # of an `or` that holds, say, one side may be unknown
+    except UnknownValueError:  # of an `or` that holds, say, one side may be unknown
         found = 0.0 if kept else MISSING
     return min(found, 0.0) if kept else max(found, BARELY)
 

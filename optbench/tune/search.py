@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from optbench.errors import OptbenchError
 from optbench.files import write_whole
-from optbench.store.locks import alone
+from optbench.store.locks import exclusive_lock
 from optbench.store.run_store import Store
 from optbench.study.declared import Study
 from optbench.track.runs import TrackingError
@@ -159,7 +159,7 @@ def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) ->
     task, goals = known.task, known.task.section.goals
     kept = known.reference()
     if kept is None:
-        with alone(known.folder / "reference"), evaluating(task, store, jobs, stop) as evaluator:
+        with exclusive_lock(known.folder / "reference"), evaluating(task, store, jobs, stop) as evaluator:
             evaluator.instances(task.points)
             records = evaluator.all_records(task.defaults, task.points)
         values = {goal.expression: values_of(task, goal, records) for goal in goals}
@@ -237,7 +237,7 @@ def _progress(known: Trials, total: int, elapsed_s: float, before: int) -> TuneP
 def _validated(known: Trials, store: Store, jobs: int, stop: threading.Event, total: int) -> Validation | None:
     if stop.is_set() or len(known.finished(total)) < total:
         return None
-    with alone(known.folder / "validation"), evaluating(known.task, store, jobs, stop) as evaluator:
+    with exclusive_lock(known.folder / "validation"), evaluating(known.task, store, jobs, stop) as evaluator:
         return validate(known, evaluator)
 
 

@@ -16,7 +16,7 @@ from optbench.run.runner import run_cells
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.study.cells import Cell
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import plan
 from optbench.tune.search_task import Configuration, SearchPoint, SearchTask
 
@@ -47,7 +47,7 @@ class Evaluator:
     executor: Executor
     folder: Path
     stop: threading.Event
-    _made: dict[tuple[str, ...], tuple[Made, ...]] = field(default_factory=dict)
+    _made: dict[tuple[str, ...], tuple[MadeInstance, ...]] = field(default_factory=dict)
 
     def cells(self, configuration: Configuration, points: Sequence[SearchPoint]) -> dict[SearchPoint, Cell | str]:
         """The cell of each instance, or why the instance cannot be made with this configuration."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from optbench.store.locks import alone
+from optbench.store.locks import exclusive_lock
 from optbench.tune.samplers import distribution_of, pruner_of, sampler_of, within
 from optbench.tune.search_task import SearchTask
 from optbench.tune.storage import open_storage
@@ -62,7 +62,7 @@ class Trials:
 
         quiet()
         self.folder.mkdir(parents=True, exist_ok=True)
-        with alone(self.folder / "claims"):
+        with exclusive_lock(self.folder / "claims"):
             self.study = optuna.create_study(
                 storage=open_storage(self.url),
                 study_name=self.task.name,
@@ -90,7 +90,7 @@ class Trials:
         return found
 
     def keep_reference(self, values: Mapping[str, Mapping[str, float | None]]) -> None:
-        with alone(self.folder / "claims"):
+        with exclusive_lock(self.folder / "claims"):
             if self.reference() is None:
                 self.study.set_user_attr(REFERENCE, {goal: dict(each) for goal, each in values.items()})
 
@@ -101,7 +101,7 @@ class Trials:
 
     def claim(self, total: int) -> TrialClaim | None:
         """A trial to work on: an abandoned one, or a new one while there are fewer than ``total``; None when there is neither."""
-        with alone(self.folder / "claims"):
+        with exclusive_lock(self.folder / "claims"):
             known = self.all()
             for trial in known:
                 if trial.state.name == "RUNNING" and trial.number < total and self._is_abandoned(trial):

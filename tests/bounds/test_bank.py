@@ -206,7 +206,7 @@ def test_the_whole_bank_is_checked_again(bank: BoundBank, instance: Instance) ->
         db.execute("update instances set content = (select content from instances where objective = ?) where objective != ?",
                    (other.objective.hash,) * 2)
     gone = [check for check in bank.recheck_all() if check.outcome == "dropped"]
-    assert [check.why for check in gone] == ["its instance is not the one that it was proved of"]
+    assert [check.why for check in gone] == ["its instance is not the one that it was proved for"]
     assert [check.outcome for check in bank.recheck_all()] == ["holds"]
 
 
@@ -242,7 +242,7 @@ def test_a_schedule_changed_to_an_infeasible_one_is_dropped(
 
 
 def test_an_infeasible_schedule_is_refused(bank: BoundBank, instance: Instance) -> None:
-    with pytest.raises(ParameterError, match="only feasible schedules are banked; capacity: pool m0"):
+    with pytest.raises(ParameterError, match="only feasible schedules are recorded; capacity: pool m0"):
         bank.observe(instance, Schedule.of(instance, instance.pairs.mode[instance.pairs.ptr[:-1]], np.zeros(3)))
     assert bank.incumbent(instance) is None
 
@@ -257,7 +257,7 @@ def test_a_later_level_is_banked_under_its_limits(bank: BoundBank, instance: Ins
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database " * 100)
-    with pytest.raises(FileFormatError, match="text is no bank of bounds"):
+    with pytest.raises(FileFormatError, match="text is not a bank of bounds"):
         BoundBank(tmp_path / "text")
     with sqlite3.connect(tmp_path / "old") as db:
         db.execute("create table bounds (physics text)")

@@ -18,7 +18,7 @@ import optbench as ob
 from optbench.bounds.combinatorial import destructive
 from optbench.bounds.combinatorial.destructive import (
     STAGES,
-    Trial,
+    TrialArrays,
     destructive_bound,
     is_deducible,
     is_refuted,
@@ -113,7 +113,7 @@ def test_one_stage_that_refutes_is_enough(
     for stage in (*STAGES, None):
         asked.clear()
 
-        def refutes(trial: Trial, *args: Any, stage: Any = stage) -> bool:
+        def refutes(trial: TrialArrays, *args: Any, stage: Any = stage) -> bool:
             asked.append(args)
             return bool(args[1:3] == stage)
 
@@ -261,7 +261,7 @@ def test_narrow_windows_are_shaved_first_and_all_again_after_a_cut(
     # Heads of 0, 4 and 0 and tails of 5, 0 and 2 under a makespan of 10: windows of 5, 6 and 8.
     heads, tails, one = np.array([0, 4, 0]), np.array([5, 0, 2]), np.ones(3, np.int64)
     latest, pairs, edges = np.full(3, 2**61), (np.arange(4), one), (one[:0],) * 3
-    trial = Trial(heads, tails, latest, 3, pairs, edges, (one[:1],))
+    trial = TrialArrays(heads, tails, latest, 3, pairs, edges, (one[:1],))
     shaved: list[int] = []
     cuts = iter([0, 1, 0, 0, 0, 0])
 

@@ -227,7 +227,7 @@ def test_floors_give_way_to_rows_by_two_parts_in_ten_million() -> None:
     ):  # fmt: skip
         assert lower[column] == pytest.approx(floor)
         lower[column] = floor - less
-    told = module._told_apart(fluid, program)
+    told = module._with_rows_for_floors(fluid, program)
     assert told.lower == pytest.approx(lower, rel=1e-10, abs=1e-10)
     assert program.lower[fluid.makespan] == 10
 

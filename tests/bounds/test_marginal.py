@@ -13,8 +13,8 @@ from optbench.bounds import marginal
 from optbench.bounds.fluid.fluid_bound import fluid_bound
 from optbench.bounds.fluid.fluid_program import fluid_model
 from optbench.bounds.marginal import (
-    Change,
     MarginalValue,
+    ResourceChange,
     changes,
     column_of,
     floor_by_duals,
@@ -81,7 +81,7 @@ def test_a_second_of_deadline_and_a_joule_of_budget() -> None:
     assert values(m.build())["limit on energy_j"].price == pytest.approx(0.1, rel=1e-5)
 
 
-def every_change(instance: Instance) -> list[Change]:
+def every_change(instance: Instance) -> list[ResourceChange]:
     return list(changes(instance, np.zeros(instance.num_pools)))
 
 
@@ -122,7 +122,7 @@ def slope_of(instance: Instance, amount: float) -> float:
     budget = {**instance.limits.metric_max, "energy_j": limit + amount}
     more = replace(instance, limits=replace(instance.limits, metric_max=budget))
     program = fluid_model(instance, proof.keep_edges).program()
-    value = floor_by_duals(Change("limit on energy_j", amount, "J", more), program, proof)
+    value = floor_by_duals(ResourceChange("limit on energy_j", amount, "J", more), program, proof)
     return 0.0 if value is None else value.price
 
 

@@ -11,7 +11,7 @@ import pytest
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial import merging
-from optbench.bounds.combinatorial.merging import alike, merge_pools, merged
+from optbench.bounds.combinatorial.merging import alike_pools, merge_classes, merge_pools
 from optbench.model.instance import Instance, Links, Modes, Pools
 from optbench.model.schedule import Schedule
 from optbench.model.streams import outages_in_seconds, with_stream
@@ -70,11 +70,11 @@ def test_the_pools_come_back() -> None:
     """Where a device's siblings are linked for nothing, the merged instance is as good as the one of pools."""
     for seed, instance, devices in splittable(lag=0.0, most=25):
         of = np.repeat(np.arange(instance.num_pools), instance.pools.count)
-        found = merged(devices, of)
+        found = merge_classes(devices, of)
         assert found.instance.pools.count.tolist() == instance.pools.count.tolist()
         assert found.instance.num_modes <= instance.num_modes
         # Two equal pools are one class too; a class never spans pools that differ.
-        classes = alike(devices)
+        classes = alike_pools(devices)
         assert all(len(set(classes[of == p].tolist())) == 1 for p in range(instance.num_pools)), seed
         one, other = brute_force(validate(found.instance)), brute_force(instance)
         assert (one is None) == (other is None)
@@ -85,7 +85,7 @@ def test_the_pools_come_back() -> None:
 def test_a_merged_optimum_and_its_bounds_never_exceed_the_optimum() -> None:
     fewer = 0
     for seed, _, devices in splittable(lag=1.0):
-        optimum, found = brute_force(devices), merged(devices, alike(devices))
+        optimum, found = brute_force(devices), merge_classes(devices, alike_pools(devices))
         if optimum is None:
             continue
         fewer += found.instance.num_pools < devices.num_pools
@@ -100,7 +100,7 @@ def test_a_merged_optimum_and_its_bounds_never_exceed_the_optimum() -> None:
 def test_schedules_are_feasible_in_the_merged_instance_and_cost_no_more() -> None:
     checked = 0
     for seed, _, devices in splittable(lag=1.0):
-        found = merged(devices, alike(devices))
+        found = merge_classes(devices, alike_pools(devices))
         for schedule in schedules(devices, np.random.default_rng(seed)):
             before, after = verify(devices, schedule), verify(found.instance, found.image(schedule))
             assert after.feasible, (seed, after.violations)
@@ -115,7 +115,7 @@ def test_pools_that_differ_are_not_merged() -> None:
     m.task(modes=[m.mode(pool, time_s=2 + (k == 3)) for k, pool in enumerate(pools)])
     m.minimize(makespan=1.0)
     # 0 and 4 are alike; 1 rests at 10 W, 2 has more memory, 3 is slower.
-    assert alike(m.build()).tolist() == [0, 1, 2, 3, 0]
+    assert alike_pools(m.build()).tolist() == [0, 1, 2, 3, 0]
 
 
 def test_small_instances_are_bounded_as_they_are() -> None:
@@ -172,7 +172,7 @@ def three_sites() -> Instance:
 
 
 def test_the_way_to_a_class_is_that_to_its_nearest_pool() -> None:
-    found = merged(three_sites(), np.array([0, 1, 0])).instance
+    found = merge_classes(three_sites(), np.array([0, 1, 0])).instance
     assert found.pools.count.tolist() == [5, 1]
     assert found.pools.names == ("a and 1 alike", "b")
     assert found.stream is not None

@@ -66,7 +66,7 @@ def test_a_certificate_does_not_hold_where_the_relaxation_does_not() -> None:
     """Of an interrupted task the fluid rows do not hold."""
     (bound,) = lower_bounds(TWO, "fluid")
     assert bound.certificate is not None
-    with pytest.raises(CertificateError, match="proves nothing of this instance"):
+    with pytest.raises(CertificateError, match="proves nothing for this instance"):
         prove(replace(TWO, preemptive=True), bound.certificate)
 
 

@@ -20,7 +20,7 @@ from optbench.bounds.lp.linear_program import (
     solve_in_units,
 )
 from optbench.bounds.streams import stream_duals
-from optbench.bounds.streams.stream_bound import slots_of, whole
+from optbench.bounds.streams.stream_bound import single_slot, slots_of
 from optbench.bounds.streams.stream_duals import _rising, repaired, solve_scaled
 from optbench.bounds.streams.stream_program import (
     Demand,
@@ -60,7 +60,7 @@ def test_traffic_knows_when_work_is_there_and_how_long_it_runs() -> None:
     # at the horizon is not here.
     found = traffic(farm([2, 3, 4], [1, 7, 1000], 1000.0, way_s=4.0))
     assert found.of.tolist() == [0, 0, -1] and found.here.tolist() == [True, True, False]
-    assert found.units.tolist() == [5.0] and found.way_s.tolist() == [4.0] * 3
+    assert found.units.tolist() == [5.0] and found.ingress_s.tolist() == [4.0] * 3
     assert found.there_s[:2] == pytest.approx([5.0, 11.0], rel=EXACT)
     assert found.shortest_s == pytest.approx([20.0, 30.0, 40.0], rel=EXACT)
 
@@ -74,7 +74,7 @@ def test_tasks_of_another_ingress_take_their_own_nearest_way() -> None:
     found = traffic(
         with_stream(m.build(), ingress=[0, 1, 0], latency_s=ways, ingress_names=("north", "south"))
     )
-    assert found.way_s.tolist() == [1.0, 3.0, 1.0]
+    assert found.ingress_s.tolist() == [1.0, 3.0, 1.0]
     assert found.of[0] == found.of[2] != found.of[1]
     assert found.allowed[found.of].tolist() == [
         [True, True, False],
@@ -215,7 +215,7 @@ def test_devices_that_are_away_are_missing_on_the_average() -> None:
 def test_the_programme_leaves_room_for_rounding_and_is_scaled_to_a_unit() -> None:
     instance = farm([5, 5, 5], [0, 0, 100], 1000.0)
     work = traffic(instance)
-    program = stream_program(instance, work, whole(instance, work), Demand(12.0))
+    program = stream_program(instance, work, single_slot(instance, work), Demand(12.0))
     count = len(program.cls)
     assert program.lp.upper[:count] == pytest.approx([15 * (1 + SUM_MARGIN)] * count, rel=EXACT)
     assert (program.lp.upper[:count] > 15.0).all()
@@ -321,7 +321,7 @@ def test_rest_leaves_less_of_a_power_cap() -> None:
     limits = replace(instance.limits, cap_place=np.array([0]), cap_w=np.array([5.0]))
     instance = replace(instance, limits=limits)
     work = traffic(instance)
-    program = stream_program(instance, work, whole(instance, work), Demand())
+    program = stream_program(instance, work, single_slot(instance, work), Demand())
     row = program.lp.family.index("watts")
     assert -3000 * (1 + 1e-8) < program.lp.right[row] < -3000
     mine = slice(program.lp.row_ptr[row], program.lp.row_ptr[row + 1])

@@ -139,7 +139,7 @@ def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(cli: Cli, workspace: Pat
     process.send_signal(sign)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert "what is finished is kept" in err and "interrupted: " in out and "Traceback" not in err
+    assert "finished cells are kept" in err and "interrupted: " in out and "Traceback" not in err
     kept = len(lines(workspace))
     assert 4 <= kept < 8 and processes(workspace) == []
     assert list((workspace / ".optbench" / "work").iterdir()) == []

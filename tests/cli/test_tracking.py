@@ -66,7 +66,7 @@ def test_a_server_that_is_down_costs_a_word_and_nothing_else(cli: Cli, study: Pa
     assert ran.json["done"] == 3
     sync = cli("sync", **down)
     assert sync.code == 2
-    assert "nobody answers there" in sync.err and "http://127.0.0.1:9" in sync.err
+    assert "no server answers there" in sync.err and "http://127.0.0.1:9" in sync.err
 
 
 def test_nothing_to_send_and_nothing_to_show(cli: Cli, study: Path) -> None:

@@ -18,5 +18,5 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, capsys: pytest.C
     notes = tmp_path / "notes.txt"
     notes.write_text("mine")
     assert main(["train", "chsac_af", "--on", "geo_dc:days=0.05", "-o", str(notes), "--no-track"]) == 2
-    assert "notes.txt: no readable safetensors file" in capsys.readouterr().err
+    assert "notes.txt: not a readable safetensors file" in capsys.readouterr().err
     assert notes.read_text() == "mine"

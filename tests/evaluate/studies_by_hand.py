@@ -11,7 +11,7 @@ from optbench.store.records import Reason, Record
 from optbench.store.run_store import Store
 from optbench.study.cells import BOUNDS, Cell
 from optbench.study.declared import CellBudget, SolverEntry, Study
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan
 
 BUDGET = CellBudget(time_limit_s=10.0)
@@ -29,13 +29,17 @@ def study_of(
     """A plan with one problem per instance name; the same name and seed are the same instance."""
     entries = tuple(SolverEntry(label, label.partition(":")[0], {}, budget) for label in labels)
     study = Study(**{"name": "by_hand", "question": "Which?", "problems": tuple(instances), "solvers": entries, **fields})
-    made = tuple(Made(name, seed, f"{name}-{seed}", f"hash-{name}-{seed}", levels) for name in instances for seed in seeds)
+    made = tuple(
+        MadeInstance(name, seed, f"{name}-{seed}", f"hash-{name}-{seed}", levels)
+        for name in instances
+        for seed in seeds
+    )
     cells = [_cell("bound", each, BOUNDS, CellBudget(time_limit_s=1.0)) for each in made if levels == 1]
     cells += [_cell("solve", each, label, budget) for each in made for label in labels]
     return Plan(study, made, tuple(cells))
 
 
-def _cell(kind: Any, made: Made, label: str, budget: CellBudget) -> Cell:
+def _cell(kind: Any, made: MadeInstance, label: str, budget: CellBudget) -> Cell:
     name = label.partition(":")[0]
     params = {"label": label} if ":" in label else {}
     assert made.instance_hash is not None

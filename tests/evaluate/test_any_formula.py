@@ -12,7 +12,7 @@ from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_bounds import at_bound
 from optbench.evaluate.formula_values import evaluate, interval
 from optbench.evaluate.rows import rows
-from optbench.evaluate.worst_cells import offenders
+from optbench.evaluate.worst_cells import worst_cells
 from optbench.study.formula_binding import Formula, condition, number
 from optbench.study.formula_errors import FormulaError
 from optbench.study.formula_names import Scope
@@ -65,7 +65,7 @@ def told(formula: Formula, columns: CellColumns) -> None:
         assert found.value is None or np.isfinite(found.value)
         assert all(part.value is None or np.isfinite(part.value) for part in found.parts)
         if formula.condition:
-            assert found.value is True or all(each.value is not None or each.why for each in offenders(formula, columns))
+            assert found.value is True or all(each.value is not None or each.why for each in worst_cells(formula, columns))
             return
         spread, lowest = interval(formula, columns), at_bound(formula)
         assert spread is None or spread[0] <= spread[1]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from optbench.cli.main import main
-from optbench.evaluate.claim_ledger import ClaimResult, as_good
+from optbench.evaluate.claim_ledger import ClaimResult, is_as_good
 from optbench.evaluate.gates import GateResult
-from optbench.evaluate.judging import evaluate, judge_claims, not_held
+from optbench.evaluate.judging import any_not_held, evaluate, judge_claims
 from optbench.evaluate.rows import rows
 from optbench.study.cells import BOUNDS
 from optbench.study.declared import Claim
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan
 from tests.evaluate.studies_by_hand import failure, records_of, study_of
 
@@ -65,7 +65,7 @@ def test_a_claim_with_its_interval_its_bound_and_its_gap() -> None:
 )
 def test_it_holds_when_ours_is_as_good_within_the_tolerance(paper: float, better: Any, tolerance: float, held: bool) -> None:
     the_claim = claim(paper, better=better, tolerance=tolerance)
-    assert as_good(the_claim, -0.35) is held
+    assert is_as_good(the_claim, -0.35) is held
     assert one(the_claim).verdict == ("holds" if held else "not reproduced")
 
 
@@ -73,7 +73,7 @@ def test_what_has_no_data_is_neither_reproduced_nor_not() -> None:
     found = one(claim(-0.34), {("new", "x-1"): lambda cell: failure(cell, "memory_limit")})
     assert (found.verdict, found.ours, found.interval, found.bound) == ("no data", None, None, None)
     assert found.why == ("1 of 2 cells of new have no value: x-1, seed 1, failed: memory_limit",)
-    assert not found.holds and not_held((), (found,))
+    assert not found.holds and any_not_held((), (found,))
     assert one(claim(-0.34), {("old", "x-0"): None}).why[0].endswith("x-0, seed 0, has not been run")
 
 
@@ -92,7 +92,7 @@ def test_gates_hold_fail_or_cannot_be_told() -> None:
     near, sure = "study_gap <= 20%", "failed(new) == 0 and failed(old) == 0"
     gates, _ = judged(gates={"new": near, "old": near, "sure": sure})
     assert [gate.verdict for gate in gates] == ["holds", "fails", "holds"]
-    assert not_held(gates, ())
+    assert any_not_held(gates, ())
     assert [part.value for part in gates[1].parts] == [pytest.approx(0.45)]
     assert [(each.cell.label, each.cell.instance) for each in gates[1].worst] == [("old", "x-0")]
     told = gates[1].to_dict()
@@ -105,7 +105,7 @@ def test_gates_hold_fail_or_cannot_be_told() -> None:
 
 def test_instances_that_could_not_be_made_leave_gates_unknown() -> None:
     plan = study_of(["new", "old"], ["x"], seeds=(0, 1), gates={"new": "gap <= 0.9"})
-    lost = replace(plan, made=(*plan.made, Made("y", 0, "y", None, error="no such file")))
+    lost = replace(plan, made=(*plan.made, MadeInstance("y", 0, "y", None, error="no such file")))
     gates, _ = evaluate(lost, records_of(lost, {**OURS, **BOUNDED}))
     assert gates[0].verdict == "unknown"
     assert gates[0].why == ("1 of 3 instances could not be made: y, seed 0: no such file",)

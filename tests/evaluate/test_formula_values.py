@@ -14,12 +14,12 @@ from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_bounds import at_bound
 from optbench.evaluate.formula_values import evaluate, interval
 from optbench.evaluate.rows import rows
-from optbench.evaluate.worst_cells import offenders
+from optbench.evaluate.worst_cells import worst_cells
 from optbench.store.records import Record
 from optbench.study.cells import BOUNDS, Cell
 from optbench.study.formula_binding import condition, number
 from optbench.study.formula_names import Scope
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan
 from tests.evaluate.studies_by_hand import BUDGET, failure, record, records_of, study_of
 
@@ -170,7 +170,7 @@ def test_the_unknown_decides_nothing_that_the_known_does_not(source: str, held: 
 def test_division_by_zero_is_unknown() -> None:
     free = {("b", "x-2"): lambda cell: made(cell, 0.0)}
     found = evaluate(number("rel(energy_j, a, b)", SCOPE), study(free))
-    assert found.value is None and "b has 0 on x-2" in found.why[0]
+    assert found.value is None and "b is 0 on x-2" in found.why[0]
     assert evaluate(number("ratio(energy_j, a, b)", SCOPE), study(free)).value == pytest.approx(30 / 31.25)
     found = evaluate(condition("energy_j / (energy_j - 30) < 1", SCOPE), study())
     assert found.value is None and "division by zero" in found.why[0]
@@ -231,7 +231,7 @@ def test_pairs_are_drawn_together() -> None:
 def test_seeds_of_an_instance_are_drawn_with_it() -> None:
     """Four files, the same whatever the seed: the interval is that of one seed, not one without width."""
     one = study_of(["a"], ["w", "x", "y", "z"])
-    made = [Made(name, seed, f"{name}-0", f"hash-{name}-0") for name in "wxyz" for seed in (0, 1, 2)]
+    made = [MadeInstance(name, seed, f"{name}-0", f"hash-{name}-0") for name in "wxyz" for seed in (0, 1, 2)]
     cells = [Cell("solve", m.target, m.name, str(m.instance_hash), 0, "a", "a", {}, "", m.seed, BUDGET) for m in made]
     three = replace(one, made=tuple(made), cells=tuple(cells))
     given = {("a", f"{name}-0"): (value, None) for name, value in zip("wxyz", A)}
@@ -264,7 +264,7 @@ def test_at_the_bound_of_the_first_solver() -> None:
 
 
 def worst(source: str, columns: CellColumns) -> list[tuple[str, str, float | None]]:
-    return [(each.cell.label, each.cell.instance, each.value) for each in offenders(condition(source, SCOPE), columns)]
+    return [(each.cell.label, each.cell.instance, each.value) for each in worst_cells(condition(source, SCOPE), columns)]
 
 
 def test_worst_cells_are_those_that_pull_the_wrong_way() -> None:
@@ -284,7 +284,7 @@ def test_only_what_does_not_hold_is_blamed() -> None:
 
 
 def test_cells_without_a_value_come_first_and_say_why() -> None:
-    found = offenders(condition("energy_j <= 5 and study_gap <= 0", SCOPE), study(CRASHED))
+    found = worst_cells(condition("energy_j <= 5 and study_gap <= 0", SCOPE), study(CRASHED))
     assert (found[0].cell.instance, found[0].value, found[0].why) == ("x-1", None, "failed: crashed")
     assert found[1].cell.instance == "x-3" and found[1].value == pytest.approx(5 / 6)
 

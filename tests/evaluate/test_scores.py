@@ -104,7 +104,7 @@ def test_who_has_a_cell_without_a_value_stands_last_and_is_named(tmp_path: Path)
     [
         ("gap_fronteer", "rank: column 1: unknown metric 'gap_fronteer'.*gap_frontier"),
         ("gap <= 0.1", "rank: column 1: this is true or false for each cell"),
-        ("3", "rank: column 1: this reads no cell"),
+        ("3", "rank: column 1: this does not read any cell"),
         ("mean(gap)", "rank: column 1: mean is computed over cells"),
     ],
 )

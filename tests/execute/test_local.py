@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from optbench.execute.base import Job
-from optbench.execute.local import LocalExecutor, _Slot
-from optbench.execute.wire import Wire
+from optbench.execute.local import LocalExecutor, _SlotHandle
+from optbench.execute.message_channel import MessageChannel
 from optbench.study.declared import CellBudget
 from tests.hostile.cases import MARK, make_workspace, marked
 
@@ -262,7 +262,8 @@ def test_what_is_left_to_the_end_of_the_interpreter_is_done(root: Path) -> None:
     started = program(
         root,
         "with LocalExecutor(1) as executor:",
-        "    for outcome in executor.run([job('orderly')]): print(json.dumps([outcome.reason, outcome.left, outcome.output]))",
+        "    for outcome in executor.run([job('orderly')]):",
+        "        print(json.dumps([outcome.reason, outcome.left_processes, outcome.output]))",
     )
     assert said(started) == [[None, 0, "a thread has ended\nclosed\n"]]
 
@@ -314,14 +315,14 @@ def test_where_no_cell_can_be_started_none_has_failed(root: Path) -> None:
 def test_the_time_of_a_job_does_not_begin_while_libraries_are_loaded(tmp_path: Path) -> None:
     executor = LocalExecutor()
     runner, zygote = socket.socketpair()
-    wire = Wire(socket.socketpair()[0])
-    with runner, zygote, contextlib.closing(wire):
-        executor.control = Wire(runner)
+    channel = MessageChannel(socket.socketpair()[0])
+    with runner, zygote, contextlib.closing(channel):
+        executor.control = MessageChannel(runner)
         job = Job("key", "solve", {}, CellBudget(1.0), tmp_path)
-        executor.slots[0] = slot = _Slot(0, wire, job=job, sent_at=-1e6)
+        executor.slots[0] = slot = _SlotHandle(0, channel, job=job, sent_at=-1e6)
         assert slot.is_silent()
-        Wire(zygote).send({"slot": 0, "pid": 1})
-        executor._hear_zygote()
+        MessageChannel(zygote).send({"slot": 0, "pid": 1})
+        executor._read_zygote()
         assert slot.pid == 1 and not slot.is_silent()
 
 

@@ -11,18 +11,18 @@ import pytest
 
 from optbench.execute import memory
 from optbench.execute.memory import TreeMemory, machine_mb
-from optbench.sandbox.ps import Usage
+from optbench.sandbox.ps import ProcessUsage
 
 
 def test_one_process_counts_beyond_the_baseline() -> None:
     looks = TreeMemory(baseline_mb=100.0, limit_mb=50.0)
-    assert looks.of([Usage(1, 0.0, 170.0, 1)]) == 70.0
-    assert looks.of([Usage(1, 0.0, 90.0, 1)]) == 0.0
+    assert looks.of([ProcessUsage(1, 0.0, 170.0, 1)]) == 70.0
+    assert looks.of([ProcessUsage(1, 0.0, 90.0, 1)]) == 0.0
 
 
 def test_several_processes_below_the_limit_are_not_looked_at_closely() -> None:
     # 130 + 120 - 100 is the most that it can be; 30 + 20 what it is if they share what they began with.
-    assert TreeMemory(100.0, 200.0).of([Usage(1, 0.0, 130.0, 1), Usage(2, 0.0, 120.0, 1)]) == 50.0
+    assert TreeMemory(100.0, 200.0).of([ProcessUsage(1, 0.0, 130.0, 1), ProcessUsage(2, 0.0, 120.0, 1)]) == 50.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -35,7 +35,7 @@ def test_shared_pages_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(60)
         os._exit(0)
     try:
-        found = TreeMemory(0.0, 10.0).of([Usage(os.getpid(), 0.0, 150.0, 1), Usage(child, 0.0, 150.0, 1)])
+        found = TreeMemory(0.0, 10.0).of([ProcessUsage(os.getpid(), 0.0, 150.0, 1), ProcessUsage(child, 0.0, 150.0, 1)])
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)

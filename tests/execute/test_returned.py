@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from optbench.execute.returned import read_answer
-from optbench.sandbox.job_folder import NotReadable, read_left, remove
+from optbench.execute.answer_file import read_answer
+from optbench.sandbox.job_folder import UnreadableFileError, read_bounded_file, remove_folder
 from optbench.store.records import Reason
 
 
@@ -38,16 +38,16 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("{}")
     (tmp_path / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe")
-    for name, says in (("link", "symbolic links"), ("pipe", "no regular file"), ("gone", "No such file")):
-        with pytest.raises(NotReadable, match=says):
-            read_left(tmp_path / name)
+    for name, says in (("link", "symbolic links"), ("pipe", "not a regular file"), ("gone", "No such file")):
+        with pytest.raises(UnreadableFileError, match=says):
+            read_bounded_file(tmp_path / name)
 
 
 def test_what_is_too_large(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (1 << 21))
-    assert len(read_left(tmp_path / "large", most_mb=2)) == 1 << 21
-    with pytest.raises(NotReadable, match="large has 2 MB; 1 MB are allowed"):
-        read_left(tmp_path / "large", most_mb=1)
+    assert len(read_bounded_file(tmp_path / "large", most_mb=2)) == 1 << 21
+    with pytest.raises(UnreadableFileError, match="large has 2 MB; 1 MB are allowed"):
+        read_bounded_file(tmp_path / "large", most_mb=1)
 
 
 def test_what_is_left_is_removed_however_deep_it_is(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_what_is_left_is_removed_however_deep_it_is(tmp_path: Path) -> None:
         os.close(place)
         place = below
     os.close(place)
-    remove(folder)
+    remove_folder(folder)
     assert list(tmp_path.iterdir()) == [outside] and [path.name for path in outside.iterdir()] == ["kept"]
 
 
@@ -78,5 +78,5 @@ def test_a_link_is_removed_and_not_what_it_names(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "outside")
     for name in ("link", "file", "nothing"):
-        remove(tmp_path / name)
+        remove_folder(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["outside"]

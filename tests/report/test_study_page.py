@@ -19,7 +19,7 @@ from optbench.report.study_report import caveats, gather
 from optbench.store.records import Record
 from optbench.study.cells import BOUNDS
 from optbench.study.declared import Claim
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan
 from tests.evaluate.studies_by_hand import MACHINE, failure, record, records_of, stored, study_of
 from tests.html.html_pages import dom_of, outline
@@ -132,7 +132,7 @@ def test_nothing_that_users_write_becomes_markup(tmp_path: Path) -> None:
         if cell.label == HOSTILE:
             records[cell.key] = failure(cell, "crashed", HOSTILE, code_version=HOSTILE, machine={"host": HOSTILE})
     outputs = {key: HOSTILE for key, each in records.items() if each.failed}
-    plan = replace(plan, made=(*plan.made, Made(HOSTILE, 0, HOSTILE, None, error=HOSTILE)), changed=HOSTILE)
+    plan = replace(plan, made=(*plan.made, MadeInstance(HOSTILE, 0, HOSTILE, None, error=HOSTILE)), changed=HOSTILE)
     html = page(plan, records, tmp_path, outputs)
     assert "alert(1)" in html and "<script>alert" not in html
     assert outline(html).tags.count("script") == 2  # the cells' data, and the page's own
@@ -170,7 +170,11 @@ def test_what_must_be_known_first(tmp_path: Path) -> None:
     records[liar.key] = record(liar, 200.0, 150.0)
     records[other.key] = replace(records[other.key], machine={**MACHINE, "cores": 64}, code_version="0.1.0+def-dirty")
     del records[next(cell.key for cell in plan.solving if cell.label == "y" and cell.seed == 1)]
-    plan = replace(plan, made=(*plan.made, Made("nosuch", 3, "nosuch", None, error="no such problem")), changed="it has changed")
+    plan = replace(
+        plan,
+        made=(*plan.made, MadeInstance("nosuch", 3, "nosuch", None, error="no such problem")),
+        changed="it has changed",
+    )
     found = caveats(gather(plan, stored(tmp_path, records)))
     assert [(each.grave, each.words) for each in found] == [
         (True, "a-0: y's bound 150.0 (y) exceeds the objective 100.0 that x reached and the verifier confirmed"),
@@ -187,7 +191,7 @@ def test_what_must_be_known_first(tmp_path: Path) -> None:
 
 def test_many_instances_that_could_not_be_made_are_a_few_remarks(tmp_path: Path) -> None:
     plan, records = small()
-    plan = replace(plan, made=(*plan.made, *(Made("nosuch", seed, "nosuch", None, error="why") for seed in range(50))))
+    plan = replace(plan, made=(*plan.made, *(MadeInstance("nosuch", seed, "nosuch", None, error="why") for seed in range(50))))
     found = [each.words for each in caveats(gather(plan, stored(tmp_path, records)))]
     assert len(found) == 5 and found[2:4] == [
         "no instance of nosuch with seed 2: why", "and 47 more instances could not be made"

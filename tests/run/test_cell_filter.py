@@ -60,12 +60,12 @@ def test_the_beginning_of_a_key() -> None:
     ("filters", "words"),
     [
         (["solver=cpsta"], "no cell has solver 'cpsta'; did you mean 'cpsat'?"),
-        (["solvr=cpsat"], "'solvr' is no field; did you mean 'solver'?"),
+        (["solvr=cpsat"], "'solvr' is not a field; did you mean 'solver'?"),
         (["cpsta"], "'cpsta' occurs in no cell; did you mean 'cpsat'?"),
         (["seed=7"], "no cell has seed '7'; known: 0, 1"),
         (["0123456789ab"], "'0123456789ab' occurs in no cell"),
         ([" "], "' ' occurs in no cell"),
-        (["instance=alpha-0", "seed=1"], "no cell has them all"),
+        (["instance=alpha-0", "seed=1"], "no cell matches all of them"),
     ],
 )
 def test_a_filter_without_cells_is_answered_with_the_nearest(filters: list[str], words: str) -> None:

@@ -36,7 +36,7 @@ def judged(answer: Any, instance: Instance = INSTANCE, **fields: Any) -> Record:
     record = judging.judge(cell_of(instance, kind=kind), outcome, instance, AT)
     line = json.dumps(record.to_dict(), allow_nan=False)
     assert Record.from_dict(json.loads(line)).to_dict() == record.to_dict()
-    kept = judging.files(outcome, record)
+    kept = judging.kept_files(outcome, record)
     assert all(isinstance(content, bytes) for content in kept.values())
     assert not record.verified or {"schedule.json", "trajectory.json"} <= set(kept)
     return record
@@ -92,9 +92,9 @@ BOUND = {"value": 1.0, "source": "told", "proof": "solver", "level": 0}
         ({"time_to_first_s": -0.5}, "-0.5"),
         ({"objective": "12"}, "'12'"),
         ({"objective": [1.0, 2.0]}, "a list of 2"),
-        ({"objective": 1.0}, "an objective of (1.0,)"),
-        ({"objective": None}, "an objective of None"),
-        ({"status": "infeasible"}, "'infeasible', and the schedule is verified"),
+        ({"objective": 1.0}, "the objective (1.0,)"),
+        ({"objective": None}, "the objective None"),
+        ({"status": "infeasible"}, "'infeasible', but the schedule is feasible"),
         ({"bounds": {}}, "an object"),
         ({"bounds": [3]}, "a bound is 3"),
         ({"bounds": [BOUND | {"value": float("inf")}]}, "inf"),
@@ -237,7 +237,7 @@ def test_the_executors_reason_wins_over_any_answer() -> None:
 
 
 def test_processes_left_behind_spoil_a_good_answer() -> None:
-    record = judged(ANSWER, left=3)
+    record = judged(ANSWER, left_processes=3)
     assert record.reason is not None and record.reason.kind == "left_processes" and "3" in record.reason.message
     assert record.objective is None and record.metrics == {}
 
@@ -288,16 +288,16 @@ def test_what_is_kept_of_a_trajectory_is_what_was_read() -> None:
     outcome = JobOutcome("key", in_result(trajectory=rows), total_s=TOTAL_S)
     record = judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT)
     assert record.verified
-    assert json.loads(judging.files(outcome, record)["trajectory.json"]) == [
+    assert json.loads(judging.kept_files(outcome, record)["trajectory.json"]) == [
         {"t_s": TOTAL_S, "objective": None, "bound": None, "level": 0},
         {"t_s": 0.5, "objective": 1e9, "bound": None, "level": 0},
     ]
     long = [{"t_s": 0.0, "objective": 1e9}] * MAX_POINTS + [{"t_s": 0.0, "objective": 0.0}]
     outcome = JobOutcome("key", in_result(trajectory=long), total_s=TOTAL_S)
-    kept = json.loads(judging.files(outcome, judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT))["trajectory.json"])
+    kept = json.loads(judging.kept_files(outcome, judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT))["trajectory.json"])
     assert len(kept) == MAX_POINTS and min(row["objective"] for row in kept) == 1e9
     refused = JobOutcome("key", ANSWER | {"refusal": "refused", "message": ""})
-    assert judging.files(refused, judging.judge(cell_of(INSTANCE), refused, INSTANCE, AT)) == {}
+    assert judging.kept_files(refused, judging.judge(cell_of(INSTANCE), refused, INSTANCE, AT)) == {}
 
 
 def test_a_terminal_is_told_nothing_that_it_might_obey() -> None:

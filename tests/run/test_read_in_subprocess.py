@@ -70,7 +70,7 @@ def start(root: Path, source: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=root, env=environment(), capture_output=True, text=True, timeout=100, check=False)
 
 
-@pytest.mark.skipif(not landlock.version(), reason="without Landlock an import may write where it likes")
+@pytest.mark.skipif(not landlock.landlock_version(), reason="without Landlock an import may write where it likes")
 def test_an_import_that_patches_the_verifier_is_not_believed(tmp_path: Path) -> None:
     done = start(tmp_path, FORGES.replace("{root!r}", repr(str(tmp_path))))
     assert done.returncode == 5, done.stderr
@@ -94,9 +94,9 @@ def test_a_plug_in_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 def test_reading_that_leaves_nothing_is_one_message(tmp_path: Path) -> None:
     """It survives its trial, and ends the process that reads."""
-    ends = "import os, sys\nif 'read_for' in sys.orig_argv[3]:\n    os._exit(0)\n"
+    ends = "import os, sys\nif 'read_in_child' in sys.orig_argv[3]:\n    os._exit(0)\n"
     done = start(tmp_path, ends + FORGES.replace("{root!r}", repr(str(tmp_path))))
-    assert done.returncode == 2 and "leaves no study" in done.stderr
+    assert done.returncode == 2 and "could not be read with its plug-ins" in done.stderr
 
 
 def test_json_comes_back_as_the_study(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_json_comes_back_as_the_study(tmp_path: Path) -> None:
     start(tmp_path, source.replace("{root!r}", repr(str(tmp_path / "nowhere"))))
     program = (
         "import json, sys\nfrom optbench.study.study_file import load_study\n"
-        "from optbench.run.read_in_subprocess import load_study_apart\n"
-        "apart, here = load_study_apart('who'), load_study('who')\n"
-        "print(json.dumps([apart == here, apart.config_hash == here.config_hash, sorted(apart.sources)]))"
+        "from optbench.run.read_in_subprocess import load_study_in_subprocess\n"
+        "there, here = load_study_in_subprocess('who'), load_study('who')\n"
+        "print(json.dumps([there == here, there.config_hash == here.config_hash, sorted(there.sources)]))"
     )
     words = [COMMAND[0], "-c", program]
     done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False)

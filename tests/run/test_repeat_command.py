@@ -10,7 +10,7 @@ import pytest
 from optbench.cli.main import build_parser
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, load_solver
-from optbench.run.repeat_command import command_of, repeat
+from optbench.run.repeat_command import command_of, failure_command
 from optbench.store.records import Reason
 from optbench.study.declared import CellBudget
 from tests.run.study_parts import cell_of, instance_of
@@ -50,5 +50,8 @@ def test_a_solver_that_is_gone_is_repeated_with_all_its_parameters() -> None:
 
 @pytest.mark.parametrize("kind", ["time_limit", "memory_limit", "left_processes"])
 def test_what_a_limit_ended_is_repeated_under_it(kind: str) -> None:
-    assert repeat(CELL, Reason(kind, ""), "my study.toml") == f"optbench run 'my study.toml' --only {CELL.key[:12]} --force"
-    assert repeat(CELL, Reason("crashed", ""), "night") == command_of(CELL)
+    assert (
+        failure_command(CELL, Reason(kind, ""), "my study.toml")
+        == f"optbench run 'my study.toml' --only {CELL.key[:12]} --force"
+    )
+    assert failure_command(CELL, Reason("crashed", ""), "night") == command_of(CELL)

@@ -9,7 +9,7 @@ from optbench.cli.terminal.live_line import LiveLine
 from optbench.cli.terminal.studying import StudyProgress
 from optbench.run.runner import RunProgress
 from optbench.run.study_progress import StudyWatch
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from tests.evaluate.studies_by_hand import failure, record, study_of
 
 PLAN = study_of(["cpsat", "fcfs"], ["alpha", "beta"])
@@ -84,8 +84,8 @@ def test_infeasible_is_contradicted_by_a_schedule_whichever_comes_first() -> Non
 def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LiveLine, "line_every_s", 0.0)
     with StudyProgress("night", StudyWatch(2)) as show:
-        show(RunProgress("instance", 1, 2, made=Made("alpha", 0, "alpha-0", "hash")))
-        show(RunProgress("instance", 2, 2, made=Made("gamma", 3, "gamma", None, error="no such file")))
+        show(RunProgress("instance", 1, 2, made=MadeInstance("alpha", 0, "alpha-0", "hash")))
+        show(RunProgress("instance", 2, 2, made=MadeInstance("gamma", 3, "gamma", None, error="no such file")))
         known = {cell.key: record(cell, bound=8.0) for cell in BOUNDS}
         show(RunProgress("plan", 2, 6, known=known, waiting=PLAN.solving))
         show(RunProgress("cell", 3, 6, record=record(FCFS[0], 10.0, total_s=4.0)))

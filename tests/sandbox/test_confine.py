@@ -24,7 +24,7 @@ def can(work):
         return error.strerror
     return "done"
 """
-WITH_LANDLOCK = pytest.mark.skipif(landlock.version() < 1, reason="this kernel has no Landlock")
+WITH_LANDLOCK = pytest.mark.skipif(landlock.landlock_version() < 1, reason="this kernel has no Landlock")
 WITH_SECCOMP = pytest.mark.skipif(not seccomp.is_available(), reason="no filter for this machine")
 
 
@@ -63,7 +63,7 @@ def test_writing_ends_at_the_folder_and_reading_does_not(folders: tuple[Path, Pa
     assert (folders[1] / "file").read_text() == "content"
 
 
-@pytest.mark.skipif(landlock.version() < 6, reason="this kernel's Landlock knows nothing of signals")
+@pytest.mark.skipif(landlock.landlock_version() < 6, reason="this kernel's Landlock knows nothing of signals")
 def test_signals_stay_inside(folders: tuple[Path, Path]) -> None:
     said = run(
         folders,
@@ -80,7 +80,7 @@ def test_attributes_stay_as_they_are(folders: tuple[Path, Path]) -> None:
     before = [(folder / "file").stat() for folder in folders]
     said = run(
         folders,
-        "import resource, shutil; seccomp.leave_attributes_alone()",
+        "import resource, shutil; seccomp.install_filter()",
         "for folder in (inside, outside):",
         "    print(can(lambda: os.chmod(folder / 'file', 0)), can(lambda: os.utime(folder / 'file', (0, 0))))",
         "    print(can(lambda: os.chown(folder / 'file', 1, 1)))",
@@ -99,7 +99,7 @@ def test_memory_that_would_outlive_a_cell_cannot_be_had(folders: tuple[Path, Pat
     said = run(
         folders,
         "from optbench.sandbox.system_calls import LIBC, last_error",
-        "seccomp.leave_attributes_alone()",
+        "seccomp.install_filter()",
         "for made in (LIBC.shmget(0, 4096, 0o1600), LIBC.semget(0, 1, 0o1600), LIBC.msgget(0, 0o1600)):",
         "    print(made, last_error().strerror)",
     )
@@ -112,7 +112,7 @@ def test_root_gives_up_its_rights_for_good(folders: tuple[Path, Path]) -> None:
         folders,
         "import resource, subprocess, time",
         "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))",
-        "capabilities.give_up()",
+        "capabilities.drop_capabilities()",
         "print(can(lambda: time.clock_settime(time.CLOCK_REALTIME, time.time())))",
         "print(can(lambda: os.nice(-5)))",
         "try: resource.setrlimit(resource.RLIMIT_CORE, (9, 9))",
@@ -127,15 +127,15 @@ def test_root_gives_up_its_rights_for_good(folders: tuple[Path, Path]) -> None:
 @WITH_LANDLOCK
 def test_older_versions_are_asked_for_what_they_know(folders: tuple[Path, Path]) -> None:
     """A kernel refuses rights that it does not know; one that knows more takes the fewer."""
-    for version in range(1, landlock.version() + 1):
+    for version in range(1, landlock.landlock_version() + 1):
         said = run(
             folders,
-            f"landlock.version = lambda: {version}; landlock.write_only_beneath([inside])",
+            f"landlock.landlock_version = lambda: {version}; landlock.write_only_beneath([inside])",
             "print(can(lambda: (outside / 'new').mkdir()))",
         )
         assert said == ["Permission denied"], version
 
 
 def test_the_version_is_a_number() -> None:
-    assert landlock.version() >= 0 and (sys.platform == "linux" or not landlock.version())
+    assert landlock.landlock_version() >= 0 and (sys.platform == "linux" or not landlock.landlock_version())
     assert os.path.exists(landlock.DEVICES[0])

@@ -7,7 +7,7 @@ import numpy as np
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.events import advance, begin, close_accounts, interrupt, pass_time, start
-from optbench.sim.kernel.moments import LISTED, choose, desk_at, list_fresh, list_options
+from optbench.sim.kernel.moments import LISTED, decisions_at, list_fresh, list_options, start_and_remove
 from optbench.sim.kernel.plant import CAPS, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.queues import pop_event, put, sift_up, take
 from optbench.sim.kernel.remaining import add_part, least_length
@@ -80,14 +80,14 @@ def through_a_queue(plant_row: Ints, state_row: Ints, keys: Floats, takes: Ints,
 
 
 @njit(cache=True)
-def work_off(plant_row: Ints, state_row: Ints, desk_row: Ints, draws: Floats, stops: int) -> int:
+def work_off(plant_row: Ints, state_row: Ints, decisions_row: Ints, draws: Floats, stops: int) -> int:
     """Start options at random, and interrupt running tasks at random up to ``stops`` times, until nothing happens any more.
 
     Returns after how many events devices did not add up, or a cap was exceeded.
     """
-    plant, state, desk = plant_at(plant_row), state_at(state_row), desk_at(desk_row)
+    plant, state, decisions = plant_at(plant_row), state_at(state_row), decisions_at(decisions_row)
     begin(plant, state)
-    desk.held[LISTED] = 0
+    decisions.held[LISTED] = 0
     wrong, drawn, stopped = 0, 0, 0
     while advance(plant, state):
         for task in range(plant.size[TASKS]):
@@ -95,13 +95,13 @@ def work_off(plant_row: Ints, state_row: Ints, desk_row: Ints, draws: Floats, st
             if state.status[task] == RUNNING and stopped < stops and draws[drawn % len(draws)] < 0.3:
                 interrupt(plant, state, task)
                 stopped += 1
-        list_fresh(plant, state, desk)
-        options = list_options(plant, state, desk)
+        list_fresh(plant, state, decisions)
+        options = list_options(plant, state, decisions)
         while options > 0:
             drawn += 1
             k = int(draws[drawn % len(draws)] * options)
-            choose(plant, state, desk, desk.option_task[k], desk.option_mode[k])
-            options = list_options(plant, state, desk)
+            start_and_remove(plant, state, decisions, decisions.option_task[k], decisions.option_mode[k])
+            options = list_options(plant, state, decisions)
         wrong += overfull(plant, state)
     if state.tally[NUM_DONE] == plant.size[TASKS]:
         close_accounts(plant, state)

@@ -15,7 +15,7 @@ from optbench.model.metrics import profile_of
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import progress
 from optbench.model.verify import verify
-from optbench.sim.kernel.moments import new_desk
+from optbench.sim.kernel.moments import new_decision_table
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import (
@@ -118,9 +118,9 @@ def test_queues_are_heaps_by_key_and_tie() -> None:
 def run(instance: Instance, seed: int, stops: int = 0, faults: tuple[Fault, ...] = ()) -> tuple[Any, Schedule | None]:
     """Random starts and interruptions; devices and watts must add up after every event."""
     plant = plant_of(instance, faults)
-    state, desk = new_state(plant, stops), new_desk(plant)
+    state, decisions = new_state(plant, stops), new_decision_table(plant)
     draws = np.random.default_rng(seed).random(997)
-    assert driver.work_off(addresses(plant), addresses(state), addresses(desk), draws, stops) == 0
+    assert driver.work_off(addresses(plant), addresses(state), addresses(decisions), draws, stops) == 0
     return state, schedule_of(instance, plant, state)
 
 
@@ -258,7 +258,7 @@ def test_the_task_that_began_last_is_stopped_first() -> None:
 
 def test_faults_that_cannot_be_are_refused() -> None:
     instance = one_pool([1.0], count=2)
-    with pytest.raises(ob.ModelError, match="3 of 2 devices of pool gpu would be gone"):
+    with pytest.raises(ob.ModelError, match="3 of 2 devices of pool gpu would be lost"):
         plant_of(instance, [Fault(0.0, 0, 3)])
     with pytest.raises(ob.ModelError, match="pool 1 does not exist; pools are 0 to 0"):
         plant_of(instance, [Fault(0.0, 1, 1)])

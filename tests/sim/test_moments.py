@@ -74,7 +74,7 @@ def test_every_moment_has_an_option_and_says_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("decision", "complaint"),
     [
-        (None, "nothing will happen until it starts one of 4 options"),
+        (None, "no event follows until it starts one of 4 options"),
         ((7, 0), "there is no task 7; tasks are 0 to 1"),
         ((0, 9), "mode 9 is not of the kind of task a, whose modes are 0 to 1"),
         (3, r"a policy decided 3; a decision is a pair \(task, mode\), or None to wait"),

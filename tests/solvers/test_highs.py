@@ -19,7 +19,7 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.plugins.protocol import Run, check_supported
 from optbench.plugins.solvers import highs as module
-from optbench.plugins.solvers._first import first_schedules
+from optbench.plugins.solvers._first_schedules import first_schedules
 from optbench.plugins.solvers.highs import STOPPED, Highs, Session, known_end, safe_bound
 from optbench.views.milp import formulate
 

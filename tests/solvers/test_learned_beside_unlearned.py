@@ -13,7 +13,7 @@ from optbench.learn.sites.actor_training import SiteTrainer
 from optbench.learn.sites.checkpoints import read_checkpoint, write_checkpoint
 from optbench.learn.sites.mean_duals import DualTable, read_tables, write_tables
 from optbench.learn.sites.parallel_weeks import SiteFleet
-from optbench.learn.sites.pilot import random_pilot
+from optbench.learn.sites.pilot import random_network
 from optbench.learn.sites.training_settings import SiteTraining
 from optbench.model.instance import Instance
 from optbench.model.streams import with_stream
@@ -62,7 +62,7 @@ def test_any_checkpoint_can_be_played_without_its_network(tmp_path: Path) -> Non
     """Where the network does not fit the sites its prices still do."""
     grid = grid_of(load_problem("geo_dc:days=0.01").instance(0))
     shipped = read_checkpoint(Path(__file__).parents[2] / "solvers" / "_chsac_af.safetensors")
-    flat = random_pilot(grid, np.random.default_rng(0), "flat", 8)
+    flat = random_network(grid, np.random.default_rng(0), "flat", 8)
     shipped = type(shipped)(
         flat, 8, grid.widest, shipped.mean_units, shipped.budgets_s, shipped.prices_w
     )
@@ -79,7 +79,7 @@ def test_the_papers_way_is_shown_no_regrets() -> None:
     for seen in ("regrets", "sites"):
         fleet = SiteFleet([two_sites()], seen=seen)
         fleet.set_price(0, 4.0)
-        pilot = random_pilot(grid_of(two_sites()), np.random.default_rng(0))
+        pilot = random_network(grid_of(two_sites()), np.random.default_rng(0))
         rows[seen] = fleet.roll(pilot, 1, np.random.default_rng(1)).rows[0, 0]
     site, option = SITE_FEATURES.index("regret"), OPTION_FEATURES.index("regret")
     assert rows["regrets"][G + S + site] > 0 and rows["regrets"][G + 2 * S + O + option] > 0
@@ -154,5 +154,5 @@ def test_tables_survive_a_file_and_a_broken_one_is_named(tmp_path: Path) -> None
     (again,) = read_tables(tmp_path / "t.json")
     assert again.fits(board) and np.array_equal(again.duals, table.duals)
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(FileFormatError, match=r"bad\.json: no tables of mean duals"):
+    with pytest.raises(FileFormatError, match=r"bad\.json: not a file of mean duals"):
         read_tables(tmp_path / "bad.json")

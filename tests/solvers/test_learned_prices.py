@@ -7,7 +7,7 @@ import pytest
 
 import optbench as ob
 from optbench.errors import UnsupportedError
-from optbench.learn.sites.prices import EXTRA, SIZE, features, plans_by
+from optbench.learn.sites.prices import EXTRA, SIZE, features, plans_from_parameters
 from optbench.model.instance import Instance
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver
@@ -41,7 +41,7 @@ def test_random_weights_pay_more(day: Instance) -> None:
     """With the same plans and the same limit, so that it is the network that saves."""
     board = board_of(day)
     theta = np.concatenate((np.random.default_rng(0).normal(size=SIZE), learned()[SIZE:]))
-    schedule = play_plans(board, plans_by(theta, board, *features(board))).schedule
+    schedule = play_plans(board, plans_from_parameters(theta, board, *features(board))).schedule
     assert schedule is not None
     made = verify(day, schedule)
     assert made.metrics["cost_usd"] > 1.02 * cost(day, "learned_prices")

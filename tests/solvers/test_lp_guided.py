@@ -17,8 +17,8 @@ from optbench.model.windows import windows
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.problems.gpu_dag import GpuDag
 from optbench.plugins.solvers._lp_finder import Finder
-from optbench.plugins.solvers._lp_guide import blind, guide
-from optbench.plugins.solvers._lp_rest import rest_of
+from optbench.plugins.solvers._lp_guide import guide, guide_from_windows
+from optbench.plugins.solvers._remaining_instance import remaining_instance
 from optbench.plugins.solvers.lp_guided import LpGuided
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.state import NOW
@@ -111,7 +111,7 @@ def test_the_value_of_the_search_is_that_of_the_verifier() -> None:
 def test_without_an_answer_in_time_windows_guide_it() -> None:
     instance = SETTINGS["layered"].instance(0)
     known = guide(instance, 1e-6)
-    assert np.array_equal(known.share, blind(instance, windows(instance)).share)
+    assert np.array_equal(known.share, guide_from_windows(instance, windows(instance)).share)
     assert api.solve(instance, LpGuided(prices=False), work_limit=0.2, bound=False).verified
 
 
@@ -163,7 +163,7 @@ def test_what_is_left_keeps_running_tasks_to_their_modes() -> None:
     instance = m.build()
     state = run_rule(instance, list_rule(instance, end_weight=1.0), until=1e9).state
     assert state.total[NOW] == 1e9 and late is not None
-    rest = rest_of(instance, plant_of(instance), state)
+    rest = remaining_instance(instance, plant_of(instance), state)
     assert sorted(rest.task.tolist()) == [0, 1, 2, 3]
     running = rest.instance.pairs.duration[np.isin(rest.instance.pairs.task, rest.running)]
     assert running.tolist() == [3_000_000_000] * 2

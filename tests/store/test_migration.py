@@ -43,7 +43,7 @@ def test_what_still_verifies_is_kept_under_a_new_key(folder: Path, capsys: pytes
         assert verify(instance, schedule).objectives[0] == record.objective == pytest.approx(before[name]["objective"], rel=1e-12)
         assert record.key != before[name]["key"] and not store.cell(before[name]["key"]).exists()
     said = capsys.readouterr().err
-    assert "bringing it up to date" in said and "3 bounds have no certificate" in said
+    assert "migrating it" in said and "3 bounds have no certificate" in said
 
 
 def test_the_records_as_they_were_stay_and_nothing_is_done_twice(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from optbench.execute.base import JobOutcome
 from optbench.run.judge import judge
-from optbench.store.locks import StudyBusyError, sweep
-from optbench.store.record_index import DamagedRecord
+from optbench.store.locks import StudyBusyError, remove_dead_folders
+from optbench.store.record_index import DamagedRecordWarning
 from optbench.store.records import Record
 from optbench.store.run_store import Store, StoreError
 from tests.run.study_parts import answer_of, cell_of, instance_of
@@ -117,13 +117,13 @@ def test_a_damaged_line_costs_its_cell_and_is_named(store: Store) -> None:
     lines = store.file.read_bytes().splitlines(keepends=True)
     store.file.write_bytes(lines[0] + lines[1][:300] + b"\0" * 20 + lines[1][320:] + lines[2])
     records = Store(store.folder).records()
-    with pytest.warns(DamagedRecord, match=r"results\.jsonl, line 2: no record, passed"):
+    with pytest.warns(DamagedRecordWarning, match=r"results\.jsonl, line 2: not a record, skipped"):
         assert record_of(1).key not in records
     assert sorted(records) == sorted(record_of(seed).key for seed in (0, 2))
     store.file.write_bytes(lines[0] + b"what is this\n" + lines[2])
-    with pytest.warns(DamagedRecord, match=r"line 2: .*what is this"):
+    with pytest.warns(DamagedRecordWarning, match=r"line 2: .*what is this"):
         assert len(Store(store.folder).records()) == 2
-    with pytest.warns(DamagedRecord, match="line 2"):
+    with pytest.warns(DamagedRecordWarning, match="line 2"):
         assert Store(store.folder).make().add(record_of(1), FILES).key == record_of(1).key
 
 
@@ -133,7 +133,7 @@ def test_an_earlier_record_counts_where_the_last_one_is_damaged(store: Store) ->
     store.add(second, FILES, replaces=first)
     text = store.file.read_bytes()
     store.file.write_bytes(text.replace(b"T13:00", b"T13\0:00"))
-    with pytest.warns(DamagedRecord, match="line 2"):
+    with pytest.warns(DamagedRecordWarning, match="line 2"):
         assert Store(store.folder).records()[first.key].began_at == first.began_at
 
 
@@ -141,7 +141,7 @@ def test_a_record_of_a_newer_version_is_passed_and_kept(store: Store) -> None:
     store.add(record_of(), FILES)
     newer = store.file.read_text().replace('"version": 1, "key"', '"version": 99, "key"')
     store.file.write_text(newer)
-    with pytest.warns(DamagedRecord, match="version 99"):
+    with pytest.warns(DamagedRecordWarning, match="version 99"):
         assert record_of().key not in Store(store.folder).records()
     assert store.file.read_text() == newer
 
@@ -232,19 +232,19 @@ def test_an_instance_of_another_version_is_written_anew(store: Store) -> None:
 
 def test_a_study_has_one_runner_and_the_second_is_told_whom(store: Store) -> None:
     def hold(say: Say) -> None:
-        with store.only_runner("night"):
+        with store.study_lock("night"):
             say("held")
             time.sleep(60)
 
     child = Child(hold)
     assert child.said.readline() == "held\n"
-    with pytest.raises(StudyBusyError, match=f"'night' is being run by process {child.pid} since"), store.only_runner("night"):
+    with pytest.raises(StudyBusyError, match=f"'night' is being run by process {child.pid} since"), store.study_lock("night"):
         pass
-    with store.only_runner("day"):
+    with store.study_lock("day"):
         pass
     child.kill()
     child.wait()
-    with store.only_runner("night"):
+    with store.study_lock("night"):
         pass
 
 
@@ -263,7 +263,7 @@ def test_work_folders_of_the_dead_go_and_those_of_the_living_stay(store: Store) 
     dead.wait()
     with store.work_folder() as own:
         assert sorted((store.folder / "work").iterdir()) == sorted([kept, own])
-        sweep(store.folder / "work")
+        remove_dead_folders(store.folder / "work")
         assert own.exists() and kept.exists()
     assert list((store.folder / "work").iterdir()) == [kept]
     living.kill()

@@ -15,7 +15,7 @@ from optbench.run.runner import keep_plan
 from optbench.store.run_store import Store
 from optbench.store.snapshots import load_plan, load_plans, studies_run
 from optbench.study.declared import Study
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan, plan
 from optbench.study.study_file import load_study
 
@@ -38,8 +38,8 @@ ours = "rel(objective, long, fcfs)"
 """
 
 
-def made(study: Study) -> tuple[Made, ...]:
-    return tuple(Made(t, s, f"{t}-{s}", f"hash-{t}-{s}") for t in study.problems for s in study.seeds)
+def made(study: Study) -> tuple[MadeInstance, ...]:
+    return tuple(MadeInstance(t, s, f"{t}-{s}", f"hash-{t}-{s}") for t in study.problems for s in study.seeds)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def kept(folder: Path, store: Store, text: str = TEXT) -> tuple[Path, Plan]:
     path = folder / "mine.toml"
     path.write_text(text)
     study = load_study(path)
-    planned = plan(study, (*made(study), Made("lost", 0, "lost", None, error="why")))
+    planned = plan(study, (*made(study), MadeInstance("lost", 0, "lost", None, error="why")))
     keep_plan(planned, store)
     return path, planned
 
@@ -74,7 +74,7 @@ def test_and_without_its_file(tmp_path: Path, store: Store) -> None:
     assert back.study == replace(planned.study, path=path.absolute())
     assert back.study.config_hash == planned.study.config_hash
     assert [cell.key for cell in back.cells] == [cell.key for cell in planned.cells]
-    assert back.changed is not None and "cannot be read" in back.changed
+    assert back.changed is not None and "can no longer be read" in back.changed
 
 
 def test_words_are_those_of_the_file_as_it_is_now(tmp_path: Path, store: Store) -> None:
@@ -152,7 +152,7 @@ def test_a_snapshot_that_cannot_be_read(tmp_path: Path, store: Store) -> None:
     (snapshot,) = (store.folder / "studies" / "mine").glob("*.json")
     for text in ("{", "[]", '{"format": "optbench-plan", "version": 99}', '{"format": "optbench-plan", "version": 1}'):
         snapshot.write_text(text)
-        with pytest.raises(FileFormatError, match="no plan that can be read"):
+        with pytest.raises(FileFormatError, match="the plan cannot be read"):
             load_plan("mine", store)
 
 
@@ -161,7 +161,7 @@ def test_cells_of_the_same_content_are_one(tmp_path: Path) -> None:
     (tmp_path / "shop.txt").write_text("2 2\n0 3 1 2\n0 4 1 2\n")
     (tmp_path / "s.toml").write_text('problems = ["shop.txt"]\nsolvers = ["fcfs"]\nseeds = 3\nrepetitions = 2')
     study = load_study(tmp_path / "s.toml")
-    planned = plan(study, tuple(Made(study.problems[0], seed, "shop", "h") for seed in study.seeds))
+    planned = plan(study, tuple(MadeInstance(study.problems[0], seed, "shop", "h") for seed in study.seeds))
     assert len(planned.bounding) == 1 and sum(cell.kind == "bound" for cell in planned.cells) == 1
     assert len(planned.solving) == 6 and len({cell.seed for cell in planned.solving}) == 6
 
@@ -207,8 +207,8 @@ def test_a_workspace_with_files_of_solvers_may_move(tmp_path: Path) -> None:
         "from optbench.run.runner import keep_plan; from optbench.store.run_store import Store; "
         "from optbench.store.snapshots import load_plan; from optbench.study.planning import plan; "
         "from optbench.study.study_file import load_study; "
-        "from optbench.study.instance_sources import Made; import sys; store = Store().make(); study = load_study('mine.toml')\n"
-        "if sys.argv[1:]: keep_plan(plan(study, (Made('t', 0, 't-0', 'h'),)), store)\n"
+        "from optbench.study.instance_sources import MadeInstance; import sys; store = Store().make(); study = load_study('mine.toml')\n"
+        "if sys.argv[1:]: keep_plan(plan(study, (MadeInstance('t', 0, 't-0', 'h'),)), store)\n"
         "print(load_plan('mine.toml', store).changed)"
     )
     for root, words in ((old, ["keep"]), (new, [])):

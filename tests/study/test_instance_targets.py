@@ -9,7 +9,7 @@ import pytest
 from optbench.errors import OptbenchError
 from optbench.plugins.discovery import load_class
 from optbench.plugins.specs import parse
-from optbench.study.grids import spec_text, spread
+from optbench.study.grids import expand_grid, spec_text
 from optbench.study.instance_targets import natural, read_targets
 
 SHOP = "2 2\n0 3 1 2\n0 4 1 2\n"
@@ -23,7 +23,7 @@ def refusal(folder: Path, *specs: str) -> str:
 
 def combinations(spec: str) -> list[str]:
     name, params = parse(spec)
-    return [spec_text(name, each) for each in spread(name, params, load_class("problem", name))]
+    return [spec_text(name, each) for each in expand_grid(name, params, load_class("problem", name))]
 
 
 def test_grids_are_written_out_the_last_parameter_varying_fastest() -> None:
@@ -81,7 +81,7 @@ def test_public_instances_and_globs_of_them(tmp_path: Path, data_dir: Path, monk
     assert set(read_targets(["rcpsp/j30/*"], tmp_path)) == set(read_targets(["rcpsp/j30_*"], tmp_path))
     assert len(read_targets(["jobshop/la*", "jobshop/la01"], tmp_path)) == len(shops)
     assert "the same as problems[0]" in refusal(tmp_path, "jobshop/ft06", "jobshop/ft06")
-    assert "nothing of the public data set matches 'jobshop/zz*'" in refusal(tmp_path, "jobshop/zz*")
+    assert "no instance of the public data set matches 'jobshop/zz*'" in refusal(tmp_path, "jobshop/zz*")
     assert "did you mean 'jobshop/ft06'?" in refusal(tmp_path, "jobshop/ft6")
 
 
@@ -102,9 +102,9 @@ def test_a_file_of_the_study_comes_before_a_public_instance_of_the_same_name(tmp
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("~nobody_of_that_name/shop.txt", "there is no home folder '~nobody_of_that_name'"),
-        ("~nobody_of_that_name/*.txt", "there is no home folder '~nobody_of_that_name'"),
-        ("a" * 5000 + ".json", "cannot be looked at: File name too long"),
+        ("~nobody_of_that_name/shop.txt", "no such home folder: '~nobody_of_that_name'"),
+        ("~nobody_of_that_name/*.txt", "no such home folder: '~nobody_of_that_name'"),
+        ("a" * 5000 + ".json", "cannot be read: File name too long"),
     ],
 )
 def test_a_place_that_cannot_be(tmp_path: Path, entry: str, words: str) -> None:

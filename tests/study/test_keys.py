@@ -19,7 +19,7 @@ from optbench.study.canonical import canonical, digest
 from optbench.study.cells import Cell, derived_seed
 from optbench.study.code_version import contents_of
 from optbench.study.declared import CellBudget
-from optbench.study.instance_sources import Made, note_made, recall, source_keys
+from optbench.study.instance_sources import MadeInstance, read_note, source_keys, write_note
 
 BASE: dict[str, Any] = {
     "kind": "solve", "target": "t", "instance": "i", "instance_hash": "h", "instance_seed": 0, "label": "l", "solver": "s",
@@ -105,10 +105,10 @@ import sys
 from optbench.study.code_version import code_hash
 from optbench.study.study_file import load_study
 from optbench.study.planning import plan
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 study = load_study(sys.argv[1])
 print(study.config_hash)
-for cell in plan(study, (Made("t", 0, "t-0", "h"),)).cells:
+for cell in plan(study, (MadeInstance("t", 0, "t-0", "h"),)).cells:
     print(cell.label, cell.key)
 """
 
@@ -206,13 +206,13 @@ def test_sources_of_instances(tmp_path: Path) -> None:
 
 
 def test_a_source_is_remembered_while_its_instance_is_there(tmp_path: Path) -> None:
-    made = Made("t", 3, "t-3", digest("h"), 2)
-    note_made(tmp_path, "k", made)
-    assert recall(tmp_path, "k") is None
+    made = MadeInstance("t", 3, "t-3", digest("h"), 2)
+    write_note(tmp_path, "k", made)
+    assert read_note(tmp_path, "k") is None
     (tmp_path / f"{made.instance_hash}.pickle").write_bytes(b"x")
-    assert recall(tmp_path, "k") == made
-    assert recall(tmp_path, "other") is None
+    assert read_note(tmp_path, "k") == made
+    assert read_note(tmp_path, "other") is None
     (tmp_path / "source-k.json").write_text("{")
-    assert recall(tmp_path, "k") is None
-    note_made(tmp_path, "failed", Made("t", 3, "t", None, error="why"))
+    assert read_note(tmp_path, "k") is None
+    write_note(tmp_path, "failed", MadeInstance("t", 3, "t", None, error="why"))
     assert not (tmp_path / "source-failed.json").exists()

@@ -145,7 +145,7 @@ def test_a_file_that_is_wrong_as_a_whole(tmp_path: Path, text: str, words: str) 
         ('["fcfs:time_limit=soon"]', "solvers[0].time_limit is 'soon'; it must be a duration above 0"),
         ('["fcfs:time_limit=-1s"]', "solvers[0].time_limit is '-1s'"),
         ('["fcfs:threads=0"]', "solvers[0].threads is '0'; it must be a whole number from 1 to 1,000,000"),
-        ('["fcfs:time_limit=[]"]', "solvers[0]: fcfs: time_limit is '[]'; a list has at least one value"),
+        ('["fcfs:time_limit=[]"]', "solvers[0]: fcfs: time_limit is '[]'; a list needs at least one value"),
         ('[{ name = "x" }]', "solvers[0].solver is missing"),
         ('[{ solver = "fcfs", tme_limit = 1 }]', "unknown key 'solvers[0].tme_limit'; did you mean 'time_limit'?"),
         ('[{ solver = "fcfs", name = "best" }]', "solvers[0].name is 'best'"),
@@ -202,11 +202,11 @@ def test_every_mistake_among_solvers_is_named(tmp_path: Path, solvers: str, word
         ('metrics = ["enrgy_j"]', "metrics[0] is 'enrgy_j', which no family reports; did you mean 'energy_j'?"),
         ('metrics = ["a b"]', "metrics[0] is 'a b'"),
         ('metrics = ["energy_j", "energy_j"]', "metrics[1] is 'energy_j', which is metrics[0] again"),
-        ('reference = "cpsta"', "reference is 'cpsta', which is no solver of the study; did you mean 'cpsat'?"),
+        ('reference = "cpsta"', "reference is 'cpsta', which is not a solver of the study; did you mean 'cpsat'?"),
         ("[gates]\ncpsat = 3", "gates.cpsat is 3; it must be a condition in text"),
-        ("[gates]\ncpsat = 'gap <= 5'", "gates.cpsat: column 1: gap is between 0 and 1, so that gap <= 5 says nothing"),
+        ("[gates]\ncpsat = 'gap <= 5'", "gates.cpsat: column 1: gap is between 0 and 1, so that gap <= 5 is always or never true"),
         ("[gates]\ncpsat = 'gpa <= 1'", "gates.cpsat: column 1: unknown metric 'gpa'; did you mean 'gap'?"),
-        ("[gates]\ncpsta = 'gap <= 1'", "'cpsta' is no solver of the study: did you mean 'cpsat'?"),
+        ("[gates]\ncpsta = 'gap <= 1'", "'cpsta' is not a solver of the study: did you mean 'cpsat'?"),
         ("gates = ['gap']", "gates is ['gap']; it must be a table"),
         ("claims = 3", "claims is 3; it must be an array of tables"),
         ("[[claims]]\ntext = 'x'", "claims[0].source is missing"),
@@ -230,7 +230,7 @@ CLAIM = "[[claims]]\ntext = 'x'\nsource = 'y'\npaper = {paper}\nours = '{ours}'\
         ("true", "gap(cpsat)", "", "claims[0].paper is True"),
         ("'gap'", "gap(cpsat)", "", "claims[0].paper is 'gap'"),
         ("1", "gap", "", "claims[0].ours: column 1: of which solver?"),
-        ("1", "gap(cpsat) < 1", "", "claims[0].ours: column 1: a condition stands where a number must"),
+        ("1", "gap(cpsat) < 1", "", "claims[0].ours: column 1: this is a condition where a number is expected"),
         ("1", "gap(heft)", "", "unknown solver"),
         ("1", "gap(cpsat)", "better = 'less'", "claims[0].better is 'less'; "),
         ("1", "gap(cpsat)", "tolerance = -1", "claims[0].tolerance is -1"),
@@ -249,9 +249,12 @@ def test_of_nothing_a_tolerance_is_no_share(tmp_path: Path) -> None:
 
 def test_a_gate_of_a_name_that_several_have(tmp_path: Path) -> None:
     text = PROBLEMS + 'solvers = ["random_rules:k=[1,2]"]\n[gates]\nrandom_rules = "gap <= 1"'
-    assert "gates.random_rules: 'random_rules' is any of \"random_rules:k=1\", \"random_rules:k=2\"" in refusal(tmp_path, text)
+    assert (
+        'gates.random_rules: \'random_rules\' is ambiguous: "random_rules:k=1", "random_rules:k=2"'
+        in refusal(tmp_path, text)
+    )
     text = PROBLEMS + 'reference = "random_rules"\nsolvers = ["random_rules:k=[1,2]"]'
-    assert "reference is 'random_rules', which is any of 'random_rules:k=1', 'random_rules:k=2'" in refusal(tmp_path, text)
+    assert "reference is 'random_rules', which is ambiguous: 'random_rules:k=1', 'random_rules:k=2'" in refusal(tmp_path, text)
 
 
 def test_a_file_that_is_no_study(tmp_path: Path) -> None:

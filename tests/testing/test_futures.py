@@ -112,13 +112,13 @@ def test_a_network_that_is_fed_sizes_relative_to_all_jobs_is_caught(
 ) -> None:
     """What chsac_af did: the mean over all jobs of the instance, those of the future among them."""
     policy = load_solver("chsac_af")[1]
-    module: Any = __import__(type(policy).__module__, fromlist=["fly"])
-    fly = module.fly
+    module: Any = __import__(type(policy).__module__, fromlist=["run_network"])
+    run_network = module.run_network
 
     def with_mean_of_all(instance: Instance, *given: Any, **named: Any) -> Any:
-        return fly(instance, *given, **{**named, "mean_units": float(instance.tasks.units.mean())})
+        return run_network(instance, *given, **{**named, "mean_units": float(instance.tasks.units.mean())})
 
-    monkeypatch.setattr(module, "fly", with_mean_of_all)
+    monkeypatch.setattr(module, "run_network", with_mean_of_all)
     assert isinstance(policy, Policy)
     with pytest.raises(AssertionError, match="reads the future"):
         suite(policy).test_another_future_changes_no_decision_before_it()

@@ -19,7 +19,7 @@ from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import accrue
 from optbench.sim.kernel.plant import POOLS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import Steering, happen, open_sites, send, steering_at
+from optbench.sim.kernel.sites.sites import Steering, handle_event, open_sites, send, steering_at
 from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_READY, READY, RELEASED, State, state_at
 
 # Entries of ``shape``, and what LEARNS says: play by chances, play by values, or learn them.
@@ -87,7 +87,7 @@ def one_event(plant: Plant, state: State, steering: Steering, at: Lookup, until:
     accrue(plant, state, t)
     if ends <= t:
         worth, meant = end_job(plant, state, steering, at, state.event_code[0])
-        happen(plant, state, steering)
+        handle_event(plant, state, steering)
     else:
         task = steering.order[tally[RELEASED]]
         tally[RELEASED] += 1

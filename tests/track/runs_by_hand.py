@@ -10,7 +10,7 @@ from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.study.cells import Cell
 from optbench.study.declared import CellBudget, SolverEntry, Study
-from optbench.study.instance_sources import Made
+from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan
 from optbench.track.study_sync import Snapshot
 
@@ -34,7 +34,11 @@ def cell(label: str) -> Cell:
     return Cell(kind, TARGET, INSTANCE.name, INSTANCE.hash, SEED, label, one.name, one.params, "c0de", SEED, BUDGET)  # type: ignore[arg-type]
 
 
-PLAN = Plan(STUDY, (Made(TARGET, SEED, INSTANCE.name, INSTANCE.hash),), tuple(map(cell, ("bounds", "fcfs", "random_rules:k=8"))))
+PLAN = Plan(
+    STUDY,
+    (MadeInstance(TARGET, SEED, INSTANCE.name, INSTANCE.hash),),
+    tuple(map(cell, ("bounds", "fcfs", "random_rules:k=8"))),
+)
 
 
 def record(label: str, objective: float | None, **changes: object) -> Record:

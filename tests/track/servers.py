@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from optbench.track.server import answers, end, free_port, server_environment
+from optbench.track.server import end_session, free_port, is_responding, server_environment
 
 HOST = "127.0.0.1"
 
@@ -35,7 +35,7 @@ class Server:
         with (self.folder / "server.log").open("ab") as log:
             self.child = subprocess.Popen(words, stdout=log, stderr=log, env=server_environment(), start_new_session=True)
         deadline = time.monotonic() + patience_s
-        while not answers(f"{self.url}/health"):
+        while not is_responding(f"{self.url}/health"):
             assert self.child.poll() is None and time.monotonic() < deadline, (self.folder / "server.log").read_text()[-2000:]
             time.sleep(0.05)
 
@@ -51,7 +51,7 @@ class Server:
     def end(self) -> None:
         if self.child is not None and self.child.poll() is None:
             self.signal(signal.SIGCONT)
-            end(self.child)
+            end_session(self.child)
 
 
 class Forwarder(BaseHTTPRequestHandler):

@@ -16,7 +16,7 @@ import pytest
 
 from optbench.sandbox.process_tree import descendants
 from optbench.store.run_store import Store
-from optbench.track.follow_process import Following, _listen, following
+from optbench.track.follow_process import FollowerState, _listen, following
 from optbench.track.tracking import Tracking
 from tests.track.runs_by_hand import LATER, PLAN, STUDY, cell, keep, record
 
@@ -90,7 +90,7 @@ def test_a_follower_that_is_ended_is_told_with_the_manner(store: Store, workspac
 
 def test_what_a_library_prints_is_passed() -> None:
     code = """print("{'no': json}"); print('{"done": 3}')"""
-    state = Following()
+    state = FollowerState()
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
         _listen(child, state)
     assert state.done == 3

@@ -329,14 +329,14 @@ def test_seats_and_actions_that_are_not_there_are_refused() -> None:
     instance = mixed_instance(2)
     batch = Batch(layout_of(instance), 2)
     batch.seat(0, instance)
-    with pytest.raises(EnvError, match="nothing sits in seat 1"):
+    with pytest.raises(EnvError, match="environment 1 has no instance"):
         batch.open()
-    with pytest.raises(EnvError, match="no seat 7; seats are 0 to 1"):
+    with pytest.raises(EnvError, match="no environment 7; they are 0 to 1"):
         batch.open(np.array([0, 7]))
     batch.open(np.array([0]))
     with pytest.raises(EnvError, match=r"shape \(1,\).*each of 2"):
         batch.step([0], np.array([0]))
-    with pytest.raises(EnvError, match="nothing sits in seat 0"):
+    with pytest.raises(EnvError, match="environment 0 has no instance"):
         FleetEnv(instance, 3).step([0, 0, 0])
 
 
@@ -373,5 +373,5 @@ def test_another_observation_is_a_subclass() -> None:
 
 
 def test_what_may_stay_undone_has_no_environment_of_this_kind() -> None:
-    with pytest.raises(EnvError, match=r"geo_dc-1-0' leaves work undone at its horizon.*drain it"):
+    with pytest.raises(EnvError, match=r"geo_dc-1-0' may leave work undone at its horizon.*require all work completed"):
         SchedulingEnv(load_problem("geo_dc:days=0.01,jobs=1")).reset(seed=0)

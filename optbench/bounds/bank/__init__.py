@@ -1,1 +1,1 @@
-"""Bounds kept on disk with what proves them."""
+"""Bounds kept on disk with their certificates."""

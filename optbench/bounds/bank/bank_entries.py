@@ -1,4 +1,4 @@
-"""Entries of the bank: what is kept of a bound, where it comes from, and what became of it."""
+"""Entries of the bank: the stored data of a bound, its origin, and the result of a recheck."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optbench.model.instance import Instance
 from optbench.model.result import Proof
 
 VERSION = 3
-# Banks without certificates: they are emptied.
+# Versions of banks without certificates, which are emptied.
 UNCERTIFIED, OLD_TABLES = (1, 2), ("bounds", "incumbents")
 SCHEMA = """
 create table if not exists bounds (physics text, objective text, proof text, value real, source text, certificate text,
@@ -29,19 +29,19 @@ Outcome = Literal["holds", "changed", "dropped"]
 
 @dataclass(frozen=True)
 class Origin:
-    """What a solver's bound comes from: its module and its settings, as text."""
+    """The origin of a solver's bound: its module and its settings, as text."""
 
     module: str = ""
     settings: str = ""
 
 
-# Of bounds that were banked by hand.
+# The origin of bounds that were recorded by hand.
 UNKNOWN_ORIGIN = Origin()
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """An entry of the bank and what could be proved of it now; ``why`` is for people."""
+    """An entry of the bank and what its proof now gives; ``why`` is a message."""
 
     instance: str
     value: float
@@ -53,7 +53,7 @@ class Recheck:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the proof was repeated and gave the very value; None for a solver's bound that
+        """Whether the proof was repeated and gave the same value; None for a solver's bound that
         was kept.
         """
         if self.proof == "solver" and self.outcome == "holds":
@@ -83,7 +83,7 @@ def bank_key(instance: Instance) -> tuple[str, str]:
 
 
 def read_kept_instance(content: bytes, key: tuple[str, str]) -> tuple[Instance | None, str]:
-    """A kept instance, whose hash must be its key; else why it is none."""
+    """Return a stored instance, whose hash must be its key; else the reason why it is invalid."""
     try:
         instance = instance_from_dict(parse_json(zlib.decompress(content).decode()))
     except (
@@ -98,12 +98,12 @@ def read_kept_instance(content: bytes, key: tuple[str, str]) -> tuple[Instance |
     return (
         (instance, "")
         if bank_key(instance) == key
-        else (None, "its instance is not the one that it was proved of")
+        else (None, "its instance is not the one that it was proved for")
     )
 
 
 def prepare(db: sqlite3.Connection, path: Path) -> list[str]:
-    """Create the tables in a new file; empty one without certificates, which is then said."""
+    """Create the tables in a new file; empty a bank without certificates and return a notice."""
     version, notices = int(db.execute("pragma user_version").fetchone()[0]), []
     tables = [name for (name,) in db.execute("select name from sqlite_master where type = 'table'")]
     if version in UNCERTIFIED and {"bounds", "incumbents"} <= set(tables):
@@ -112,7 +112,7 @@ def prepare(db: sqlite3.Connection, path: Path) -> list[str]:
             db.execute(f"drop table {name}")
         notices.append(
             f"{path} was written by an older optbench, whose bounds have no certificates: {count[0]} "
-            f"bounds and {count[1]} schedules were dropped, and are found again as instances are solved"
+            f"bounds and {count[1]} schedules were dropped; solving the instances finds them again"
         )
     elif version != VERSION and tables:
         what = f"{path} is a bank of version {version}; this optbench reads {VERSION}"

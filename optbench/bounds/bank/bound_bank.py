@@ -1,11 +1,11 @@
-"""A bank of bounds: what was once proved of an instance is not searched for again.
+"""A bank of bounds, so that a bound that was proved for an instance is not computed again.
 
 A SQLite file with the best bound per (physics hash, objective hash, kind of proof), each with what
 proves it again, and the best verified schedule. The instance is always the very one that was
 bounded: of a later level of a lexicographic objective, the one that carries the levels before it as
 limits, which are part of its physics hash. Of an instance with several levels the first is meant.
 
-Nothing that is read from the file is believed. A certified bound is kept with its certificate, the
+Nothing that is read from the file is trusted. A certified bound is kept with its certificate, the
 code that proved it, and a seal (``seals``). When it is taken out and the seal fits, it counts; else
 the certificate is proved again, the value is what that gives, and a bound that nothing proves is
 dropped. A solver's bound (proof "solver") is kept with the solver's module, settings and versions:
@@ -13,7 +13,7 @@ it cannot be repeated, and counts only while seal, code and versions are those t
 with. A schedule is verified again. ``notices`` says what was dropped or changed, and why.
 
 Every operation is one immediate transaction, so that many processes may share the file. Nothing in
-optbench opens a bank unless told to: results that are to be compared start from nothing.
+optbench opens a bank unless the user names one: results that are to be compared start from nothing.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class BoundBank:
         except sqlite3.DatabaseError as error:
             self.close()
             raise FileFormatError(
-                f"{self.path} is no bank of bounds ({error}); name another file"
+                f"{self.path} is not a bank of bounds ({error}); name another file"
             ) from error
         except FileFormatError:
             self.close()
@@ -93,13 +93,13 @@ class BoundBank:
     def record(
         self, instance: Instance, bounds: Iterable[Bound], origin: Origin = UNKNOWN_ORIGIN
     ) -> int:
-        """Bank bounds on an instance; how many were better than what was there. All or, in a
-        contradiction, none.
+        """Record bounds on an instance; return how many were better than the stored ones. In a
+        contradiction none is recorded.
 
-        A certified bound whose certificate does not prove it is banked as a solver's.
+        A certified bound whose certificate does not prove it is recorded as a solver's.
         """
         checked, key = [self._checked(instance, bound) for bound in bounds], bank_key(instance)
-        self.incumbent(instance)  # what does not hold gives way
+        self.incumbent(instance)  # entries that do not hold are dropped
         self.bounds(instance)
         with self._transaction() as db:
             for value, text, mark in db.execute(
@@ -112,18 +112,20 @@ class BoundBank:
             return sum(self._insert(db, instance, bound, origin) for bound in checked)
 
     def improve(self, instance: Instance, time_limit_s: float = 10.0) -> list[Bound]:
-        """Compute bounds, bank them with their proofs, and return the best of now and before."""
+        """Compute bounds, record them with their proofs, and return the best of the new and the
+        stored ones.
+        """
         self.record(instance, lower_bounds(instance, "auto", time_limit_s))
         return self.bounds(instance)
 
     def observe(self, instance: Instance, schedule: Schedule) -> bool:
-        """Verify and bank a schedule; False when one at least as good is there already."""
+        """Verify and record a schedule; False when one at least as good is stored."""
         verdict = verify(instance, schedule)
         if not verdict.feasible:
             broken = "; ".join(map(str, verdict.violations))
-            raise ParameterError(f"{instance.name}: only feasible schedules are banked; {broken}")
+            raise ParameterError(f"{instance.name}: only feasible schedules are recorded; {broken}")
         key, objective = bank_key(instance), verdict.objectives[0]
-        self.bounds(instance)  # what does not hold gives way
+        self.bounds(instance)  # entries that do not hold are dropped
         self.incumbent(instance)
         text = render(schedule_to_dict(schedule, instance))
         with self._transaction() as db:
@@ -140,8 +142,8 @@ class BoundBank:
             return changed.rowcount > 0
 
     def bounds(self, instance: Instance) -> list[Bound]:
-        """What is banked of an instance and holds, best first: the best per kind of proof. What
-        does not is dropped.
+        """Return the stored bounds of an instance that hold, best first: the best per kind of
+        proof. Others are dropped.
         """
         key = bank_key(instance)
         found = []
@@ -154,8 +156,8 @@ class BoundBank:
         return sorted(found, key=lambda bound: -bound.value)
 
     def incumbent(self, instance: Instance) -> tuple[float, Schedule] | None:
-        """The best banked objective and its schedule; one that the verifier does not confirm is
-        dropped.
+        """Return the best stored objective and its schedule; one that the verifier does not confirm
+        is dropped.
         """
         key = bank_key(instance)
         with self._transaction() as db:
@@ -170,8 +172,8 @@ class BoundBank:
         return self._verified(instance, value, text)[0]
 
     def recheck(self, instance: Instance) -> list[Recheck]:
-        """Repeat every proof of an instance in full, whatever the seals say; what does not hold is
-        dropped or changed.
+        """Repeat every proof of an instance in full, regardless of the seals; entries that do not
+        hold are dropped or changed.
         """
         key = bank_key(instance)
         found = []
@@ -205,7 +207,7 @@ class BoundBank:
             yield from self._drop_all(key, "unknown", "its instance is not in the bank")
 
     def _checked(self, instance: Instance, bound: Bound) -> Bound:
-        """A finite bound; a certified one is what its certificate proves."""
+        """Return a finite bound; the value of a certified one is what its certificate proves."""
         if not math.isfinite(bound.value):
             raise ParameterError(
                 f"bound {bound.value!r} from {bound.source} on {instance.name!r} must be finite"
@@ -258,7 +260,7 @@ class BoundBank:
     def _judged(
         self, instance: Instance, entry: BankEntry, again: bool = False
     ) -> tuple[Bound | None, Recheck]:
-        """The bound that an entry is worth, None for nothing, and what became of it."""
+        """Return the bound that an entry proves, None for nothing, and the result of the check."""
         said = (instance.name, entry.value, entry.source)
         sealed = self._is_sealed(bank_key(instance), entry)
         if entry.proof == "solver":
@@ -284,7 +286,7 @@ class BoundBank:
         return proven, Recheck(*said, proof, proven.value, "changed", why)
 
     def _is_sealed(self, key: tuple[str, str], entry: BankEntry) -> bool:
-        """Whether an entry is as it was kept, by this user on this machine."""
+        """Whether an entry is unchanged since this user stored it on this machine."""
         fields = (
             entry.proof,
             entry.value,
@@ -297,9 +299,9 @@ class BoundBank:
         return entry.seal == seal(self._key, *key, *fields)
 
     def _solver_reason(self, entry: BankEntry, sealed: bool) -> str:
-        """Why a solver's bound does not count; empty when it does."""
+        """Return why a solver's bound does not count; empty when it does."""
         if not sealed:
-            return "it was changed, or kept by another user or machine, and a solver's bound cannot be proved again"
+            return "it was changed, or stored by another user or machine, and a solver's bound cannot be proved again"
         if entry.code != solver_code(entry.module or ""):
             return f"{entry.module}, the models of optbench or a library are of another version than when it was proved"
         return ""
@@ -307,7 +309,7 @@ class BoundBank:
     def _settle(
         self, key: tuple[str, str], entry: BankEntry, bound: Bound | None, check: Recheck
     ) -> None:
-        """Write down what became of an entry, unless another process has replaced it."""
+        """Store the result of a check, unless another process has replaced the entry."""
         if check.outcome == "holds" and check.why != "proved again":
             return
         with self._transaction() as db:
@@ -333,7 +335,9 @@ class BoundBank:
     def _verified(
         self, instance: Instance, value: float, text: str
     ) -> tuple[tuple[float, Schedule] | None, Recheck]:
-        """A banked schedule, verified again; dropped or changed where it is not what it says."""
+        """Verify a stored schedule again; it is dropped or changed if it does not have the stored
+        value.
+        """
         key, proven, schedule = bank_key(instance), None, None
         why = "the verifier confirms it"
         try:
@@ -363,7 +367,7 @@ class BoundBank:
         return (proven, schedule), check
 
     def _drop_all(self, key: tuple[str, str], name: str, why: str) -> Iterator[Recheck]:
-        """Drop everything of an instance that cannot be had."""
+        """Drop every entry of an instance that is not available."""
         entries = self._entries(key)
         with self._transaction() as db:
             for table in ("bounds", "incumbents", "instances"):

@@ -1,9 +1,8 @@
-"""Seals of the bank: a keyed hash of an entry, and the hash of the code that an entry was proved
-by.
+"""Seals of the bank: a keyed hash of an entry, and the hash of the code that proved it.
 
-The key is made once per user, outside of the bank: an entry whose seal does not fit was changed,
-comes from another machine, or was proved by other code. Then its proof is repeated, and it is
-dropped where that fails.
+The key is created once per user, outside of the bank: an entry whose seal does not match was
+changed, comes from another machine, or was proved by other code. Its proof is then repeated, and
+the entry is dropped if that fails.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from importlib import metadata
 from pathlib import Path
 
 KEY_BYTES = 32
-# Rooms whose code decides what a certificate proves, those that decide what a solver's model says,
-# and libraries that solve it.
+# Packages whose code determines what a certificate proves, those that determine what a solver's
+# model proves, and the libraries that solve it.
 OF_PROOFS = ("model", "bounds")
 OF_SOLVERS = ("model", "bounds", "views", "plugins", "sim")
 LIBRARIES = ("ortools", "highspy", "numpy", "scipy", "pyomo")
 
 
 def key_file() -> Path:
-    """Where the key lies: ``$XDG_STATE_HOME/optbench/bank.key``, by default below
+    """Return the path of the key: ``$XDG_STATE_HOME/optbench/bank.key``, by default below
     ``~/.local/state``.
     """
     base = os.environ.get("XDG_STATE_HOME")
@@ -35,8 +34,8 @@ def key_file() -> Path:
 
 
 def seal_key() -> bytes:
-    """The user's key, made on first use; a key of this process alone where none can be kept, so
-    that proofs are repeated.
+    """Return the user's key, created on first use; a key of this process alone where none can be
+    stored, so that proofs are repeated.
     """
     path = key_file()
     try:
@@ -55,7 +54,7 @@ def seal_key() -> bytes:
 
 
 def seal(key: bytes, *values: object) -> str:
-    """Keyed hash of values, each with its type and length."""
+    """Return a keyed hash of values, each with its type and length."""
     digest = hmac.new(key, digestmod=hashlib.sha256)
     for value in values:
         text = repr(value).encode()
@@ -65,20 +64,20 @@ def seal(key: bytes, *values: object) -> str:
 
 @cache
 def proof_code() -> str:
-    """Hash of the code that proves certificates."""
+    """Return the hash of the code that proves certificates."""
     return _digest(_sources(OF_PROOFS))
 
 
 @cache
 def solver_code(module: str) -> str:
-    """Hash of the core's models, the libraries' versions and the files of a solver's module, where
-    there is one.
+    """Return the hash of the core's models, the libraries' versions and the files of a solver's
+    module, if it has one.
     """
     return _digest([*_sources(OF_SOLVERS), *_plugin_files(module)], versions())
 
 
 def versions() -> dict[str, str]:
-    """Installed versions of the libraries that solve."""
+    """Return the installed versions of the libraries that solve."""
     found = {}
     for name in LIBRARIES:
         try:
@@ -94,8 +93,8 @@ def _sources(rooms: Iterable[str]) -> list[Path]:
 
 
 def _plugin_files(module: str) -> list[Path]:
-    """A solver's module, with the private modules beside it or the whole of its package; empty
-    where it cannot be found.
+    """Return a solver's module, with the private modules beside it or the whole of its package;
+    empty if it is not found.
     """
     try:
         spec = importlib.util.find_spec(module) if module else None

@@ -1,1 +1,3 @@
-"""Lower bounds without a linear programme: lengths of chains, loads of pools, least energies, propagation."""
+"""Lower bounds without a linear programme: lengths of chains, loads of pools, least energies,
+propagation.
+"""

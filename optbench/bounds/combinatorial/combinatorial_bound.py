@@ -1,7 +1,8 @@
-"""Combinatorial bounds: what critical paths, pool loads and cheapest choices say about one level of the objective.
+"""Combinatorial bounds from critical paths, pool loads and cheapest choices on one level of the
+objective.
 
-A weighted sum of metrics is at least the weighted sum of their lower bounds. Times are exact, sums of floats are lowered by more
-than their rounding error.
+A weighted sum of metrics is at least the weighted sum of their lower bounds. Times are exact, sums
+of floats are lowered by more than their rounding error.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ DESTRUCTIVE = "destructive"
 def combinatorial_bounds(
     instance: Instance, time_limit_s: float = 0.0, makespan: float = 0.0, upper: float = math.inf
 ) -> list[Bound]:
-    """Bounds on the first level of the objective, best first.
+    """Return bounds on the first level of the objective, best first.
 
-    The cheap bounds always run (0.1 s for 2,000 operations). What is left of ``time_limit_s`` goes to destructive
-    bounds on the makespan; they start from ``makespan``, a bound on it that is proved already, and end
-    at ``upper``, the makespan of a known schedule.
+    The cheap bounds always run (0.1 s for 2,000 operations). The rest of ``time_limit_s`` goes to
+    destructive bounds on the makespan; they start from ``makespan``, a bound on it that is already
+    proved, and end at ``upper``, the makespan of a known schedule.
     """
     began = time.perf_counter()
     if instance.num_tasks == 0:
@@ -49,7 +50,8 @@ def combinatorial_bounds(
 
 
 def recomputed(instance: Instance, source: str, makespan: int | None, time_limit_s: float) -> Bound | None:
-    """The bound of this source, computed again; ``makespan`` is what a destructive bound claims, refuted again one step below.
+    """Compute the bound of this source again; ``makespan`` is what a destructive bound claims,
+    refuted again one step below.
 
     None where there is no such bound, or the refutation takes longer than the time.
     """
@@ -67,11 +69,14 @@ def recomputed(instance: Instance, source: str, makespan: int | None, time_limit
 
 
 def _relaxed(instance: Instance) -> tuple[Relaxation, list[tuple[float, str]]] | None:
-    """The relaxation with the cheap bounds on the makespan; None where nothing finite holds of every schedule."""
-    if instance.is_open:  # everything below takes all work to be done
+    """Return the relaxation with the cheap bounds on the makespan; None where no finite bound holds
+    for every schedule.
+    """
+    if instance.is_open:  # everything below assumes that all work is completed
         return None
     relaxation = relax(merge_pools(instance).instance)
-    # An edge between tasks that no link joins makes heads infinite: nothing finite bounds an infeasible instance.
+    # An edge between tasks that no link joins makes heads infinite: no finite number bounds an
+    # infeasible instance.
     found = [(value, source) for value, source in makespan_bounds(relaxation) if np.isfinite(value)]
     if not found or not np.isfinite(relaxation.windows.critical_path):
         return None
@@ -94,6 +99,8 @@ def _bounds(relaxation: Relaxation, makespans: list[tuple[float, str]]) -> list[
 
 
 def _bound(value: float, source: str, makespan: float = 0.0) -> Bound:
-    """A bound with its certificate; only a destructive one needs the makespan that it claims."""
+    """Return a bound with its certificate; only a destructive one needs the makespan that it
+    claims.
+    """
     needs = {"makespan": int(makespan)} if DESTRUCTIVE in source.split("+") else {}
     return Bound(value, source, "combinatorial", certificate=certificate_text(COMBINATORIAL, source=source, **needs))

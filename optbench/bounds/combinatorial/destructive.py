@@ -1,11 +1,13 @@
 """Destructive bounds: a makespan C that propagation refutes proves C + 1.
 
-For a trial C every task gets the window [head, C − tail] (and its own hard deadline), windows are propagated to a fixed point
-(precedence, edge finding on single devices, energetic reasoning and timetables on several, modes that no longer fit), then
-shaved: a part of one window, or one mode, is refuted by propagation and cut away. All of it is integer arithmetic, and every
-deduction holds for every schedule of makespan C or less, so that an empty window refutes C.
+For a trial C every task gets the window [head, C − tail] (and its own hard deadline), windows are
+propagated to a fixed point (precedence, edge finding on single devices, energetic reasoning and
+timetables on several, modes that no longer fit), then shaved: a part of one window, or one mode, is
+refuted by propagation and cut away. All of it is integer arithmetic, and every deduction holds for
+every schedule of makespan C or less, so that an empty window refutes C.
 
-Besides the pools, resources are: sets of pools that tasks choose among, and cliques of tasks no two of which fit side by side.
+Besides the pools, resources are: sets of pools that tasks choose among, and cliques of tasks no two
+of which fit side by side.
 """
 
 from __future__ import annotations
@@ -24,21 +26,23 @@ from optbench.model.metrics import mode_uses
 from optbench.model.windows import by_source, latest_ends
 
 MAX_TASKS = 3_000
-# Shorter budgets do without.
+# Shorter budgets skip these bounds.
 LEAST_S = 0.5
-# Work of the deductions between two looks at the clock: below half a second. A shaving that needs more is given up.
+# Work of the deductions between two checks of the clock: less than half a second. A shaving that
+# needs more is abandoned.
 CHUNK = 100_000_000
-# Greedy cliques of tasks that exclude each other, per instance.
+# Greedy cliques of mutually exclusive tasks, per instance.
 MAX_CLIQUES = 60
 MAX_CLIQUE_TASKS = 400
-# The latest end of a task without one; sums of device time up to which the deductions' 64-bit integers hold everything.
+# The latest end of a task without one; the limit on sums of device time in the deductions' 64-bit
+# integers.
 NEVER, MOST_DEVICE_TIME = 2.0**61, 2.0**60
-# Whether parts of windows count and whether windows are shaved: from the cheapest to the strongest.
+# Levels of effort, cheapest first: whether parts of windows count, and whether windows are shaved.
 STAGES = ((False, False), (True, False), (False, True), (True, True))
 
 
 @dataclass(eq=False)
-class Trial:
+class TrialArrays:
     """Arrays of one instance in the layout of ``propagate``."""
 
     head: Ints
@@ -50,7 +54,7 @@ class Trial:
     resources: tuple[Ints, ...]
 
     def state(self, makespan: int) -> tuple[Ints, Ints, Any]:
-        """Windows and modes under a trial makespan."""
+        """Return windows and modes under a trial makespan."""
         end = np.minimum(makespan - self.tail, self.latest)
         return self.head.copy(), end, np.ones(self.num_pairs, dtype=np.bool_)
 
@@ -58,7 +62,9 @@ class Trial:
 def destructive_bound(
     relaxation: Relaxation, lower: float, time_limit_s: float, upper: float = math.inf
 ) -> float:
-    """Largest bound proved in time, at least ``lower``; no makespan from ``upper``, that of a known schedule, on is tried."""
+    """Return the largest bound proved in time, at least ``lower``; makespans from ``upper``, that
+    of a known schedule, on are not tried.
+    """
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
     if not is_deducible(instance) or not _fits_integers(relaxation, lower) or time_limit_s < LEAST_S:
@@ -72,7 +78,9 @@ def destructive_bound(
 
 
 def is_refuted(relaxation: Relaxation, makespan: int, time_limit_s: float) -> bool:
-    """Whether propagation refutes this one makespan within the time: what re-proves a destructive bound."""
+    """Whether propagation refutes this one makespan within the time, which proves a destructive
+    bound again.
+    """
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
     if not is_deducible(instance) or not _fits_integers(relaxation, makespan):
@@ -82,24 +90,28 @@ def is_refuted(relaxation: Relaxation, makespan: int, time_limit_s: float) -> bo
 
 
 def is_deducible(instance: Instance) -> bool:
-    """Whether there is anything for this bound to say."""
+    """Whether this bound can apply to the instance."""
     return instance.num_tasks <= MAX_TASKS and not instance.preemptive
 
 
 def _last(relaxation: Relaxation) -> float:
-    """A time by which everything can have been done, one task after the other."""
+    """Return a time by which all tasks can have run one after the other."""
     known = relaxation.windows
     return float(known.longest.sum() + known.head.max() + known.tail.max())
 
 
 def _fits_integers(relaxation: Relaxation, makespan: float) -> bool:
-    """Whether devices times time stay far from the end of 64-bit integers: a month in ns times 1,000 devices is beyond it."""
+    """Whether devices times time stay within 64-bit integers: a month in ns times 1,000 devices
+    does not.
+    """
     devices = max((pools.capacity for pools in relaxation.sets), default=1)
     return max(_last(relaxation), makespan) * (devices + 1.0) <= MOST_DEVICE_TIME
 
 
 def _search(refutes: Callable[[int], bool], low: int, top: int, deadline: float) -> int:
-    """Smallest makespan from ``low`` on that is not refuted, as far as time allows: doubling steps, then halving."""
+    """Return the smallest makespan from ``low`` on that is not refuted, as far as time allows:
+    doubling steps, then bisection.
+    """
     step, high = 1, top
     while low < high and time.perf_counter() < deadline:
         trial = min(low + step - 1, high - 1)
@@ -110,7 +122,7 @@ def _search(refutes: Callable[[int], bool], low: int, top: int, deadline: float)
     return low
 
 
-def _refutes(trial: Trial, makespan: int, partial: bool, shaved: bool, deadline: float) -> bool:
+def _refutes(trial: TrialArrays, makespan: int, partial: bool, shaved: bool, deadline: float) -> bool:
     from optbench.bounds.combinatorial.propagate import propagate, shave
 
     a, b, alive = trial.state(makespan)
@@ -131,7 +143,7 @@ def _refutes(trial: Trial, makespan: int, partial: bool, shaved: bool, deadline:
     again = shaved
     while again:
         again = False
-        # Narrow windows first: they are cheap to empty and tell the others most.
+        # Narrow windows first: they are quickly emptied and restrict others most.
         for i in np.argsort(b - a, kind="stable").tolist():
             if time.perf_counter() > deadline:
                 return False
@@ -146,12 +158,12 @@ def _refutes(trial: Trial, makespan: int, partial: bool, shaved: bool, deadline:
     return False
 
 
-def trial_of(relaxation: Relaxation) -> Trial:
+def trial_of(relaxation: Relaxation) -> TrialArrays:
     """The arrays of an instance."""
     instance, w = relaxation.instance, relaxation.windows
     order = np.asarray(by_source(instance), dtype=np.int64)
     latest = latest_ends(instance, w)
-    return Trial(
+    return TrialArrays(
         head=w.head.astype(np.int64),
         tail=w.tail.astype(np.int64),
         latest=np.where(np.isfinite(latest), latest, NEVER).astype(np.int64),
@@ -191,7 +203,9 @@ def _resources(relaxation: Relaxation) -> tuple[Ints, ...]:
 
 
 def _cliques(instance: Instance, uses: Ints) -> list[Ints]:
-    """Greedy cliques of tasks no two of which a pool of several devices can run at once, each of two tasks or more."""
+    """Return greedy cliques of two or more tasks, no two of which fit at once on a pool of several
+    devices.
+    """
     n, pairs = instance.num_tasks, instance.pairs
     if n > MAX_CLIQUE_TASKS:
         return []

@@ -1,11 +1,13 @@
 """Lower bounds on the makespan, in ticks.
 
-Pool set S, thresholds a on the heads and b on the tails: the tasks with head ≥ a and tail ≥ b all run within [a, C − b], so
+Pool set S, thresholds a on the heads and b on the tails: the tasks with head ≥ a and tail ≥ b all
+run within [a, C − b], so
 
     C ≥ a + Σ work_i(S) / capacity(S) + b          (the quotient rounded up)
 
-On one device (Jackson's preemptive schedule) the maximum over all thresholds is the length of the schedule that always
-runs the released task of longest tail, interrupting at will; it is computed directly.
+On one device (Jackson's preemptive schedule) the maximum over all thresholds is the length of the
+schedule that always runs the released task of longest tail, interrupting at will; it is computed
+directly.
 
 Sums of ticks are exact in floats up to 2^53; loads beyond are lowered by more than their rounding.
 """
@@ -21,27 +23,30 @@ from optbench.bounds.combinatorial.relaxation import PoolSet, Relaxation
 from optbench.model.instance import Floats
 from optbench.units import EXACT, SUM_MARGIN
 
-# Thresholds tried per pool set and side: any subset of them is valid, all of them is exact.
+# Thresholds tried per pool set and side: any subset of them gives a valid bound, all of them the
+# exact one.
 MAX_THRESHOLDS = 300
-# More tasks than this on one device: the threshold grid instead of Jackson's schedule.
+# With more tasks than this on one device, the threshold grid replaces Jackson's schedule.
 MAX_JACKSON = 20_000
 
 
 def makespan_bounds(relaxation: Relaxation) -> list[tuple[float, str]]:
-    """(value, source) of every cheap bound: critical path, Jackson's schedule, loads with heads and tails."""
+    """Return (value, source) of every cheap bound: critical path, Jackson's schedule, loads with
+    heads and tails.
+    """
     found = [(relaxation.windows.critical_path, "critical_path")]
     return [*found, *(set_bound(pools) for pools in relaxation.sets)]
 
 
 def set_bound(pools: PoolSet) -> tuple[float, str]:
-    """What the tasks of one set of pools need: Jackson's schedule on a single device, else the load."""
+    """Bound the tasks of one set of pools: Jackson's schedule on a single device, else the load."""
     if pools.capacity == 1 and len(pools.task) <= MAX_JACKSON:
         return jackson(pools.head, pools.length, pools.tail), f"jackson:{pools.name}"
     return load_bound(pools), f"pool_load:{pools.name}"
 
 
 def load_bound(pools: PoolSet) -> float:
-    """Best head + work / capacity + tail over the thresholds."""
+    """Return the best head + work / capacity + tail over the thresholds."""
     heads, tails = _thresholds(pools.head), _thresholds(pools.tail)
     shape = (len(heads), len(tails))
     row = np.searchsorted(heads, pools.head, side="right") - 1
@@ -56,7 +61,9 @@ def load_bound(pools: PoolSet) -> float:
 
 
 def jackson(head: Floats, length: Floats, tail: Floats) -> float:
-    """Length of Jackson's preemptive schedule on one device: max over task sets of min head + Σ length + min tail."""
+    """Length of Jackson's preemptive schedule on one device: max over task sets of min head + Σ
+    length + min tail.
+    """
     order = np.argsort(head, kind="stable").tolist()
     heads, lengths, tails = head.tolist(), length.tolist(), tail.tolist()
     ready: list[list[float]] = []
@@ -82,7 +89,7 @@ def jackson(head: Floats, length: Floats, tail: Floats) -> float:
 
 
 def _thresholds(values: Floats) -> Floats:
-    """The distinct values, or evenly many of them by rank, always with the smallest."""
+    """Return the distinct values, or evenly many of them by rank, always with the smallest."""
     distinct = np.unique(values)
     if len(distinct) <= MAX_THRESHOLDS:
         return distinct
@@ -90,5 +97,5 @@ def _thresholds(values: Floats) -> Floats:
 
 
 def _from_above(grid: Any) -> Floats:
-    """Sums over all cells at or beyond each cell."""
+    """Return sums over all cells at or beyond each cell."""
     return np.asarray(grid[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1])

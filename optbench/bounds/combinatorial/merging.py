@@ -1,15 +1,17 @@
 """Thousands of individual devices as a few pools: a relaxation by which they are bounded.
 
-Pools are alike when they have the same memory, resting power and tariffs, stand below the same capped places, and are asked for
-alike: the same kinds, times, energies, powers and clocks, by modes of as many devices. Each class of them becomes one pool with
-their counts added; modes that then say the same become one; between two classes latency, time and energy per GB are each the
-least of any linked pair, within a class data are where they are; the way in to a class is that to its nearest pool, and an
-outage takes its devices from the class.
+Pools are alike when they have the same memory, resting power and tariffs, lie below the same capped
+places, and are used alike: the same kinds, times, energies, powers and clocks, by modes of as many
+devices. Each class of them becomes one pool with their counts added; modes that are then equal
+become one; between two classes latency, time and energy per GB are each the least of any linked
+pair, within a class data need no transfer; the ingress latency of a class is that of its nearest
+pool, and an outage takes its devices from the class.
 
-A schedule of the instance is one of the merged instance, at the same times: durations and energies are unchanged; a class is
-never busier than its pools together; no transfer takes longer or more energy than before; resting devices, tariffs and the
-power at every capped place are the same. So it is feasible there and costs no more, and a bound of the merged instance is one
-of this. That the pools are asked for alike is not needed for that: it is why little is lost.
+A schedule of the instance is one of the merged instance, at the same times: durations and energies
+are unchanged; a class is never busier than its pools together; no transfer takes longer or more
+energy than before; resting devices, tariffs and the power at every capped place are the same. So it
+is feasible there and costs no more, and a bound of the merged instance is one of this. Validity
+does not need the equal use of pools; it only keeps the loss small.
 """
 
 from __future__ import annotations
@@ -22,42 +24,44 @@ from optbench.model.instance import Floats, Instance, Ints, Links, Modes, Pools
 from optbench.model.schedule import Schedule
 from optbench.model.streams import Stream
 
-# Pairs of task and mode up to which an instance is bounded as it is.
+# Instances with up to this many pairs of task and mode are not merged.
 SMALL = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
-    """The instance to bound, and the number there of each mode; the instance itself where nothing is gained."""
+class MergedInstance:
+    """The instance to bound, and the number there of each mode; the original instance where merging
+    gains nothing.
+    """
 
     instance: Instance
     mode: Ints
 
     def image(self, schedule: Schedule) -> Schedule:
-        """The schedule in the merged instance."""
+        """Return the schedule in the merged instance."""
         return replace(schedule, mode=self.mode[schedule.mode])
 
 
-def merge_pools(instance: Instance) -> Merged:
-    """The instance with its alike pools merged where it is large and that at least halves their number.
+def merge_pools(instance: Instance) -> MergedInstance:
+    """Merge alike pools where the instance is large and that at least halves their number.
 
-    Merged pools may be alike in turn, so that it is repeated; what comes out is left as it is when it is merged again.
+    Merged pools may be alike in turn, so that merging is repeated until nothing changes.
     """
-    found = Merged(instance, np.arange(instance.num_modes))
+    found = MergedInstance(instance, np.arange(instance.num_modes))
     while int(np.diff(found.instance.modes.kind_ptr)[instance.tasks.kind].sum()) > SMALL:
-        classes = alike(found.instance)
+        classes = alike_pools(found.instance)
         if 2 * (int(classes.max(initial=0)) + 1) > found.instance.num_pools:
             break
-        again = merged(found.instance, classes)
-        found = Merged(again.instance, again.mode[found.mode])
+        again = merge_classes(found.instance, classes)
+        found = MergedInstance(again.instance, again.mode[found.mode])
     return found
 
 
-def alike(instance: Instance) -> Ints:
-    """Class of each pool, numbered by their first pools."""
+def alike_pools(instance: Instance) -> Ints:
+    """Return the class of each pool, numbered by their first pools."""
     pools, modes, tariffs = instance.pools, instance.modes, instance.tariffs
     capped = instance.under[instance.limits.cap_place]
-    asked = _asked(modes, instance.num_pools)
+    asked = _usage_by_pool(modes, instance.num_pools)
     number: dict[tuple[object, ...], int] = {}
     out = []
     for p in range(instance.num_pools):
@@ -67,8 +71,10 @@ def alike(instance: Instance) -> Ints:
     return np.asarray(out, dtype=np.int64)
 
 
-def _asked(modes: Modes, num_pools: int) -> list[bytes]:
-    """What modes ask of each pool, as bytes to compare: a set of (physics of the mode, devices of this pool)."""
+def _usage_by_pool(modes: Modes, num_pools: int) -> list[bytes]:
+    """Return how modes use each pool, as bytes to compare: a set of (physics of the mode, devices
+    of this pool).
+    """
     size = np.diff(modes.req_ptr)
     devices = np.bincount(np.repeat(np.arange(len(size)), size), weights=modes.req_count, minlength=len(size))
     clock = np.where(np.isnan(modes.clock), -1.0, modes.clock)
@@ -80,8 +86,8 @@ def _asked(modes: Modes, num_pools: int) -> list[bytes]:
     return [table[cut[p] : cut[p + 1], 1:].tobytes() for p in range(num_pools)]
 
 
-def merged(instance: Instance, classes: Ints) -> Merged:
-    """The instance with the pools of each class as one pool."""
+def merge_classes(instance: Instance, classes: Ints) -> MergedInstance:
+    """Return the instance with the pools of each class as one pool."""
     pools = instance.pools
     _, first, size = np.unique(classes, return_index=True, return_counts=True)
     names = tuple(pools.names[p] if n == 1 else f"{pools.names[p]} and {n - 1:,} alike" for p, n in zip(first, size, strict=True))
@@ -95,11 +101,11 @@ def merged(instance: Instance, classes: Ints) -> Merged:
         tariffs = replace(tariffs, price_usd_per_kwh=price, carbon_g_per_kwh=carbon)
     links = _merged_links(instance.links, classes)
     stream = None if instance.stream is None else _merged_stream(instance.stream, classes)
-    return Merged(replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream), number)
+    return MergedInstance(replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream), number)
 
 
 def _merged_stream(stream: Stream, classes: Ints) -> Stream:
-    """Least latency to any pool of a class; nobody is sent anywhere."""
+    """Return the least latency to any pool of a class, without recorded destinations."""
     latency = np.full((len(stream.latency_s), int(classes.max()) + 1), np.inf)
     np.minimum.at(latency.T, classes, stream.latency_s.T)
     outages = replace(stream.outages, pool=classes[stream.outages.pool])
@@ -107,7 +113,7 @@ def _merged_stream(stream: Stream, classes: Ints) -> Stream:
 
 
 def _merged_modes(modes: Modes, classes: Ints) -> tuple[Modes, Ints]:
-    """Modes over classes, each once, and the number of each old mode among them."""
+    """Return modes over classes, each once, and the number of each old mode among them."""
     seen: dict[tuple[object, ...], int] = {}
     number: list[int] = []
     kept: list[int] = []
@@ -138,7 +144,7 @@ def _merged_modes(modes: Modes, classes: Ints) -> tuple[Modes, Ints]:
 
 
 def _merged_links(links: Links, classes: Ints) -> Links:
-    """Least latency, time and energy per GB over the linked pairs of two classes."""
+    """Return least latency, time and energy per GB over the linked pairs of two classes."""
     linked = np.isfinite(links.latency_s)
     order = np.argsort(classes, kind="stable")
     begins = np.concatenate(([0], np.flatnonzero(np.diff(classes[order])) + 1))

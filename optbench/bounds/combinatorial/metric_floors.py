@@ -1,13 +1,16 @@
-"""Lower bounds on energy, cost, carbon, flow time and tardiness, each a sum of what no task can do without.
+"""Lower bounds on energy, cost, carbon, flow time and tardiness, each a sum of unavoidable amounts
+per task.
 
-With H the fixed horizon or a lower bound on the makespan, n_kq the devices of pool q in mode k and rest_q their resting power:
+With H the fixed horizon or a lower bound on the makespan, n_kq the devices of pool q in mode k and
+rest_q their resting power:
 
     energy_j    Σ_q rest_q count_q H + Σ_i min_k (e_ik − Σ_q rest_q n_kq d_ik) + Σ_edges cheapest transfer
     cost_usd    the same, each term at the cheapest tariff of its own pool within the task's window (carbon_g alike)
     flow_time_s Σ_i weight_i (head_i + shortest_i − release_i), or per pool group the mean-busy-time bound below
     tardiness_s Σ_i weight_i max(0, head_i + shortest_i − deadline_i)
 
-Mean busy times: with release times levelled to the smallest head r, the midpoints M_i of any schedule of works W_i on
+Mean busy times: with release times levelled to the smallest head r, the midpoints M_i of any
+schedule of works W_i on
 m devices satisfy Σ w_i M_i ≥ r Σ w_i + (Σ_i w_i W_i / 2 + Σ_{i<j} min(w_i W_j, w_j W_i)) / m  (Goemans 1996; Smith's
 order attains it), and each task ends half its length after its midpoint.
 """
@@ -27,7 +30,9 @@ from optbench.units import J_PER_KWH, TERM_MARGIN
 
 
 def metric_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
-    """A lower bound on every metric an objective or a limit may name, given one on the makespan."""
+    """Return a lower bound on every metric an objective or a limit may name, given one on the
+    makespan.
+    """
     instance = relaxation.instance
     if instance.preemptive:
         return interrupted_floors(relaxation, makespan)
@@ -46,10 +51,12 @@ def metric_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
 
 
 def interrupted_floors(relaxation: Relaxation, makespan: float) -> dict[str, float]:
-    """The same where tasks may be interrupted, change modes, and run on after they are complete.
+    """Return the same bounds where tasks may be interrupted, change modes, and run on after they
+    are complete.
 
-    The shares of task i add up to 1 at least, so that it draws min_k e_ik at least and takes min_k D_ik ticks at least. The rest
-    that its devices are spared may be more than that of one mode run once, unless no mode draws less than their rest.
+    The shares of task i add up to at least 1, so that it draws at least min_k e_ik and takes at
+    least min_k D_ik ticks. The rest that its devices save may be more than that of one mode run
+    once, unless no mode draws less than their rest.
     """
     instance, pairs = relaxation.instance, relaxation.instance.pairs
     tasks, known = instance.tasks, relaxation.windows
@@ -70,7 +77,7 @@ def interrupted_floors(relaxation: Relaxation, makespan: float) -> dict[str, flo
 
 
 def _least_prices(instance: Instance, metric: str) -> Floats:
-    """Per task, the energy of its cheapest mode at the lowest rate of that mode's pool."""
+    """Return, per task, the energy of its cheapest mode at the lowest rate of that mode's pool."""
     tariffs, primary = instance.tariffs, instance.modes.primary[instance.pairs.mode]
     if tariffs is None:
         return np.zeros(instance.num_tasks)
@@ -80,31 +87,37 @@ def _least_prices(instance: Instance, metric: str) -> Floats:
 
 
 def low_sum(terms: Iterable[float]) -> float:
-    """A number no larger than the exact sum of terms that were themselves computed in floats."""
+    """Return a number no larger than the exact sum of terms that were themselves computed in
+    floats.
+    """
     values = list(terms)
     return math.fsum(values) - TERM_MARGIN * math.fsum(map(abs, values))
 
 
 def energy_floor(instance: Instance, makespan: float) -> float:
-    """Resting power of everything over the horizon, plus the cheapest mode of each task net of the rest it replaces."""
+    """Bound the energy: resting power of all devices over the horizon, plus the cheapest mode of
+    each task net of the rest it replaces.
+    """
     horizon = makespan if instance.horizon is None else float(instance.horizon)
     rest = (instance.pools.rest_w * instance.pools.count * horizon * instance.tick_s).tolist()
     pairs = instance.pairs
     replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
-    # The difference of two large numbers keeps their rounding error: the margin is taken before it.
+    # The difference of two large numbers keeps their rounding error: the margin is taken before
+    # subtracting.
     net = pairs.energy_j - replaced - TERM_MARGIN * (np.abs(pairs.energy_j) + replaced)
     return low_sum([*rest, *least_per_task(instance, net).tolist(), *transfer_floor(instance).tolist()])
 
 
 def least_per_task(instance: Instance, value_by_pair: Floats) -> Floats:
-    """Smallest value over each task's modes."""
+    """Return the smallest value over each task's modes."""
     least = np.full(instance.num_tasks, np.inf)
     np.minimum.at(least, instance.pairs.task, value_by_pair)
     return least
 
 
 def transfer_floor(instance: Instance) -> Floats:
-    """Cheapest transfer energy of each edge over the linked pools its two tasks can use."""
+    """Return the cheapest transfer energy of each edge over the linked pools its two tasks can use.
+    """
     edges = instance.edges
     out = np.zeros(len(edges.source))
     if not instance.links.j_per_gb.any():
@@ -112,9 +125,9 @@ def transfer_floor(instance: Instance) -> Floats:
     pools = task_pools(instance)
     reach = np.zeros((instance.num_tasks, instance.num_pools + 1), dtype=bool)  # the last column: no pool at all
     reach[instance.pairs.task, instance.modes.primary[instance.pairs.mode]] = True
-    # Two tasks that can share a pool, or where one needs none, send for nothing.
-    apart = ~(reach[edges.source] & reach[edges.target]).any(axis=1) & ~reach[edges.source, -1] & ~reach[edges.target, -1]
-    for e in np.flatnonzero((edges.data_gb > 0) & apart).tolist():
+    # Two tasks that can share a pool, or of which one needs none, transfer without energy.
+    disjoint = ~(reach[edges.source] & reach[edges.target]).any(axis=1) & ~reach[edges.source, -1] & ~reach[edges.target, -1]
+    for e in np.flatnonzero((edges.data_gb > 0) & disjoint).tolist():
         sender, receiver = pools[int(edges.source[e])][:, None], pools[int(edges.target[e])][None, :]
         linked = np.isfinite(instance.lag(sender, receiver, edges.data_gb[e]))
         energy = instance.transfer_j(sender, receiver, edges.data_gb[e])
@@ -123,14 +136,18 @@ def transfer_floor(instance: Instance) -> Floats:
 
 
 def flow_floor(relaxation: Relaxation) -> float:
-    """Per group of pools the better of heads and mean busy times; groups from the largest down, or from single pools up."""
+    """Return, per group of pools, the better of heads and mean busy times; groups from the largest
+    down, or from single pools up.
+    """
     large_first = sorted(relaxation.sets, key=lambda pools: (-len(pools.task), len(pools.pools)))
     small_first = sorted(relaxation.sets, key=lambda pools: (len(pools.pools), -len(pools.task)))
     return max(_flow_by(relaxation, order) for order in (large_first, small_first))
 
 
 def _flow_by(relaxation: Relaxation, order: list[PoolSet]) -> float:
-    """Flow time with each task counted in the first set of the order whose tasks are all uncounted."""
+    """Return the flow time with each task counted in the first set of the order whose tasks are all
+    uncounted.
+    """
     instance, w = relaxation.instance, relaxation.windows
     weight, release = instance.tasks.weight, np.asarray(instance.tasks.release, dtype=float)
     by_head = weight * (w.head + w.shortest)
@@ -146,7 +163,7 @@ def _flow_by(relaxation: Relaxation, order: list[PoolSet]) -> float:
 
 
 def busy_time_floor(pools: PoolSet, weight: Floats) -> float:
-    """Lower bound on Σ weight · end of the tasks of a pool set, in the time domain."""
+    """Bound Σ weight · end of the tasks of a pool set from below, in the time domain."""
     order = np.argsort(-weight / pools.work, kind="stable")
     work, w = pools.work[order], weight[order]
     before = np.cumsum(work) - work
@@ -155,7 +172,7 @@ def busy_time_floor(pools: PoolSet, weight: Floats) -> float:
 
 
 def tardiness_floor(relaxation: Relaxation) -> float:
-    """What is late even when every task runs alone."""
+    """Return the tardiness even when every task runs alone."""
     tasks, w = relaxation.instance.tasks, relaxation.windows
     soft = np.isfinite(tasks.deadline) & ~tasks.deadline_hard
     late = np.maximum(0.0, (w.head + w.shortest)[soft] - tasks.deadline[soft])

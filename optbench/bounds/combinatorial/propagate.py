@@ -1,14 +1,18 @@
-"""Compiled propagation of windows: precedence, resources and the modes that still fit, to a fixed point.
+"""Compiled propagation of windows: precedence, resources and the modes that still fit, to a fixed
+point.
 
-A state is (a, b, alive): earliest start and latest end of each task, and which of its (task, mode) pairs are still possible.
-A resource is one or several pools with a capacity; entries list, task by task, the pairs that use it and how much. A task
-belongs to it only while all of its living pairs use it. All numbers are integers.
+A state is (a, b, alive): earliest start and latest end of each task, and which of its (task, mode)
+pairs are still possible. A resource is one or several pools with a capacity; entries list, task by
+task, the pairs that use it and how much. A task belongs to it only while all of its living pairs
+use it. All numbers are integers.
 
-On one device tasks of lengths p_i must not overlap. With several, task i uses at least u_i devices for p_i and e_i device-time
-in all; in any interval [s, t) a task of window [a, b] spends at least u · min(t − s, p, a + p − s, t − b + p) where that is
-positive (slid as far left or right as it can), and all of e when its window lies inside; what is left of capacity · (t − s)
-after the others bounds how early a task can start. Deductions are on earliest starts; latest ends follow by mirroring time,
-(a, b) → (−b, −a). All compiled code is in this one file: numba's cache does not see a change in another.
+On one device tasks of lengths p_i must not overlap. With several, task i uses at least u_i devices
+for p_i and e_i device-time in all; in any interval [s, t) a task of window [a, b] spends at least u
+· min(t − s, p, a + p − s, t − b + p) where that is positive (slid as far left or right as it can),
+and all of e when its window lies inside; what is left of capacity · (t − s) after the others bounds
+how early a task can start. Deductions are on earliest starts; latest ends follow by mirroring time,
+(a, b) → (−b, −a). All compiled code is in this one file: numba's cache does not see a change in
+another.
 """
 
 from __future__ import annotations
@@ -24,10 +28,11 @@ MAX_CUBIC = 150
 
 @inner()
 def edge_finding(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
-    """Baptiste, Le Pape and Nuijten (2001), O(n²): False when some set of tasks has no room.
+    """Apply Baptiste, Le Pape and Nuijten (2001), O(n²); False when some set of tasks has no room.
 
-    For each latest end b_k, with Ω the tasks of b ≤ b_k: where Ω' ∪ {i} cannot end by b_k, i comes after all of Ω' ⊆ Ω
-    and starts no earlier than the largest min a + Σ p over subsets of Ω'. ``fresh`` receives the earliest starts.
+    For each latest end b_k, with Ω the tasks of b ≤ b_k: where Ω' ∪ {i} cannot end by b_k, i comes
+    after all of Ω' ⊆ Ω and starts no earlier than the largest min a + Σ p over subsets of Ω'.
+    ``fresh`` receives the earliest starts.
     """
     ceiling = np.empty(n, dtype=np.int64)
     for i in range(n):
@@ -57,7 +62,9 @@ def edge_finding(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
 
 @inner()
 def detectable(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
-    """Where i cannot end before j must start, j comes first: i starts after all such j have been run one by one."""
+    """Where i cannot end before j must start, j comes first: i starts after all such j have been
+    run one by one.
+    """
     for i in range(n):
         end = -FAR
         for at in range(n):
@@ -70,7 +77,9 @@ def detectable(a, b, p, n, order, fresh):  # type: ignore[no-untyped-def]
 
 @inner()
 def tighten(a, b, p, n):  # type: ignore[no-untyped-def]
-    """One round of both deductions on both ends, in place: −1 contradiction, 0 nothing new, 1 something moved."""
+    """Run one round of both deductions on both ends, in place: −1 contradiction, 0 nothing new, 1
+    something moved.
+    """
     moved = 0
     fresh = np.empty(n, dtype=np.int64)
     low, high = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -95,7 +104,7 @@ def tighten(a, b, p, n):  # type: ignore[no-untyped-def]
 
 @inner()
 def least_inside(a, b, p, u, e, s, t):  # type: ignore[no-untyped-def]
-    """Device-time that a task cannot avoid within [s, t)."""
+    """Return the device-time that a task cannot avoid within [s, t)."""
     if a >= s and b <= t:
         return e
     overlap = min(min(t - s, p), min(a + p - s, t - (b - p)))
@@ -104,9 +113,11 @@ def least_inside(a, b, p, u, e, s, t):  # type: ignore[no-untyped-def]
 
 @inner()
 def energetic(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-def]
-    """Over intervals from an earliest start to a latest end: −1 too much work, 0 nothing new, 1 some a moved (in place).
+    """Check intervals from an earliest start to a latest end: −1 too much work, 0 nothing new, 1
+    some a moved (in place).
 
-    ``partial`` counts tasks that stick out of the interval too, which is stronger and O(n) per interval throughout.
+    ``partial`` counts tasks that partly lie in the interval too, which is stronger and O(n) per
+    interval throughout.
     """
     moved, largest = 0, np.int64(0)
     for i in range(n):
@@ -148,7 +159,8 @@ def energetic(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-d
 
 @inner()
 def timetable(a, b, p, u, n, capacity):  # type: ignore[no-untyped-def]
-    """Starts pushed past the profile of what must run (from b − p to a + p): −1, 0 or 1 as above."""
+    """Push starts past the profile of compulsory parts (from b − p to a + p): −1, 0 or 1 as above.
+    """
     times = np.empty(2 * n, dtype=np.int64)
     m = 0
     for i in range(n):
@@ -188,7 +200,9 @@ def timetable(a, b, p, u, n, capacity):  # type: ignore[no-untyped-def]
 
 @inner()
 def shortest_lengths(a, b, alive, pair_ptr, length, p):  # type: ignore[no-untyped-def]
-    """Drop pairs that no longer fit their window, set p to the least length left: −1, 0 or 1 (some pair dropped)."""
+    """Drop pairs that no longer fit their window, set p to the least remaining length: −1, 0 or 1
+    (some pair dropped).
+    """
     dropped = 0
     for i in range(len(a)):
         least = FAR
@@ -206,7 +220,7 @@ def shortest_lengths(a, b, alive, pair_ptr, length, p):  # type: ignore[no-untyp
 
 @inner()
 def precedence(a, b, p, source, target, lag):  # type: ignore[no-untyped-def]
-    """Both sweeps over the edges in topological order: −1, 0 or 1."""
+    """Sweep the edges in both topological directions: −1, 0 or 1."""
     moved = 0
     for e in range(len(source)):
         earliest = a[source[e]] + p[source[e]] + lag[e]
@@ -226,7 +240,9 @@ def precedence(a, b, p, source, target, lag):  # type: ignore[no-untyped-def]
 
 @inner()
 def members(r, alive, pair_ptr, length, entry_ptr, entry_task, entry_pair, entry_use, task, low_p, low_u, low_e):  # type: ignore[no-untyped-def]
-    """Tasks all of whose living pairs use resource r, with least length, devices and device-time; how many."""
+    """Find tasks all of whose remaining pairs use resource r, with least length, devices and
+    device-time; return their number.
+    """
     n, at, stop = 0, entry_ptr[r], entry_ptr[r + 1]
     far = FAR
     while at < stop:
@@ -249,7 +265,7 @@ def members(r, alive, pair_ptr, length, entry_ptr, entry_task, entry_pair, entry
 
 @inner()
 def on_resource(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-def]
-    """All deductions of one resource on its members' windows, in place: −1, 0 or 1."""
+    """Apply all deductions of one resource to its members' windows, in place: −1, 0 or 1."""
     if capacity == 1:
         return tighten(a[:n], b[:n], p, n)
     moved = 0
@@ -274,9 +290,11 @@ def on_resource(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped
 
 @njit(cache=True)
 def propagate(a, b, alive, dirty, partial, left, pairs, edges, resources):  # type: ignore[no-untyped-def]
-    """To a fixed point of everything, starting from the dirty resources; False on a contradiction. States change in place.
+    """Propagate to a fixed point, starting from the dirty resources; False on a contradiction.
+    States change in place.
 
-    ``left[0]`` is how much work it may do, counted down: at 0 it returns True with what is still to be done dirty.
+    ``left[0]`` is the amount of work allowed, counted down: at 0 it returns True with the remaining
+    resources dirty.
     """
     pair_ptr, length = pairs
     source, target, lag = edges
@@ -320,7 +338,9 @@ def propagate(a, b, alive, dirty, partial, left, pairs, edges, resources):  # ty
 
 @inner()
 def refuted(a, b, alive, i, low, high, only, partial, left, pairs, edges, resources):  # type: ignore[no-untyped-def]
-    """Whether task i cannot lie within [low, high] (in pair ``only`` unless −1), in a copy of the state."""
+    """Whether task i cannot lie within [low, high] (in pair ``only`` unless −1), in a copy of the
+    state.
+    """
     x, y, living = a.copy(), b.copy(), alive.copy()
     x[i], y[i] = low, high
     if only >= 0:
@@ -334,10 +354,12 @@ def refuted(a, b, alive, i, low, high, only, partial, left, pairs, edges, resour
 
 @njit(cache=True)
 def shave(a, b, alive, i, partial, left, pairs, edges, resources):  # type: ignore[no-untyped-def]
-    """Cut modes and both ends of task i's window by contradiction: −1 no room is left, 0 nothing, 1 something cut.
+    """Cut modes and both ends of task i's window by contradiction: −1 no room is left, 0 nothing, 1
+    something cut.
 
-    The part of the window tried starts at a half and shrinks while it cannot be refuted. Of the starts from a on, ``part``
-    are tried together: their window must have room for the longest living mode, not only for the shortest.
+    The part of the window tried starts at a half and shrinks while it cannot be refuted. Of the
+    starts from a on, ``part`` are tried together: their window must have room for the longest
+    remaining mode, not only for the shortest.
     """
     pair_ptr, length = pairs
     cut, living, least, most = 0, 0, FAR, np.int64(0)

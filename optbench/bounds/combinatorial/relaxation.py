@@ -1,10 +1,12 @@
-"""What every pool-based bound starts from: sets of pools, and the work each task must do there, whatever its mode.
+"""The common relaxation of pool-based bounds: sets of pools, and the work each task must do there
+in any mode.
 
 For a set S of pools with Σ count devices, task i needs there at least
 
     work_i(S) = min over its modes k of duration_k · (devices of S that k occupies),      length_i = min_k duration_k
 
-A task that has a mode outside S needs nothing of S. No schedule does more than Σ count · (b − a) device-time in [a, b].
+A task that has a mode outside S needs nothing of S. No schedule does more than Σ count · (b − a)
+device-time in [a, b].
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
 from optbench.model.windows import Windows, windows
 
-# Sets of pools that tasks choose among; beyond this many, the rarest are left out.
+# Sets of pools that tasks choose among; beyond this number, the rarest are left out.
 MAX_SETS = 48
 
 
 @dataclass(frozen=True, eq=False)
 class PoolSet:
-    """Pools taken together: rows are the tasks that must use them."""
+    """A set of pools; rows are the tasks that must use them."""
 
     name: str
     pools: tuple[int, ...]
@@ -37,7 +39,7 @@ class PoolSet:
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """An instance, its windows and the pool sets worth a bound."""
+    """An instance, its windows and the pool sets to bound."""
 
     instance: Instance
     windows: Windows
@@ -45,7 +47,7 @@ class Relaxation:
 
 
 def relax(instance: Instance) -> Relaxation:
-    """Windows and pool sets of an instance."""
+    """Return windows and pool sets of an instance."""
     w = windows(instance)
     uses = mode_uses(instance)
     sets = (pool_set(instance, w, uses, pools) for pools in candidate_sets(instance, uses))
@@ -53,7 +55,7 @@ def relax(instance: Instance) -> Relaxation:
 
 
 def pool_set(instance: Instance, w: Windows, uses: Ints, pools: tuple[int, ...]) -> PoolSet:
-    """The tasks that must use these pools, with their least work there."""
+    """Return the tasks that must use these pools, with their least work there."""
     pairs = instance.pairs
     device_time = pairs.duration.astype(float) * uses[:, list(pools)].sum(axis=1)[pairs.mode]
     work = np.full(instance.num_tasks, np.inf)
@@ -65,7 +67,9 @@ def pool_set(instance: Instance, w: Windows, uses: Ints, pools: tuple[int, ...])
 
 
 def candidate_sets(instance: Instance, uses: Ints) -> list[tuple[int, ...]]:
-    """Every pool, every set of pools that some task chooses among, their connected groups, and all pools together."""
+    """Return every pool, every set of pools that some task chooses among, their connected groups,
+    and all pools together.
+    """
     num_pools = instance.num_pools
     found: dict[tuple[int, ...], None] = {(p,): None for p in range(num_pools)}
     pairs = instance.pairs
@@ -84,10 +88,10 @@ def candidate_sets(instance: Instance, uses: Ints) -> list[tuple[int, ...]]:
 
 
 def _connected(choices: Bools) -> list[tuple[int, ...]]:
-    """Groups of pools that no task joins."""
+    """Return groups of pools that no task joins."""
     groups: list[set[int]] = []
     for choice in choices:
         new = set(np.flatnonzero(choice).tolist())
-        apart = [g for g in groups if not g & new]
-        groups = [*apart, new.union(*(g for g in groups if g & new))]
+        disjoint = [g for g in groups if not g & new]
+        groups = [*disjoint, new.union(*(g for g in groups if g & new))]
     return [tuple(sorted(g)) for g in groups if g]

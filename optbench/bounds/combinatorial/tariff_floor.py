@@ -1,11 +1,12 @@
-"""Lower bound on what energy costs under tariffs that vary over time.
+"""Lower bound on the cost of energy under tariffs that vary over time.
 
-For one mode on its primary pool p, running [s, s + d), the money that depends on s is
+For one mode on its primary pool p, running [s, s + d), the cost that depends on s is
 
     (e / (d · step) − rest_p n_p) · step · ∫_s^{s+d} rate_p  −  Σ_{other pools q} rest_q n_q · step · ∫_s^{s+d} rate_q
 
-Each integral is piecewise linear in s, its slope changes where s or s + d meets a change of tariff: its least and its
-greatest value over the task's window are found among those points and the ends of the window.
+Each integral is piecewise linear in s, its slope changes where s or s + d meets a change of tariff:
+its least and its greatest value over the task's window are found among those points and the ends of
+the window.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from optbench.model.windows import latest_ends
 from optbench.units import J_PER_KWH, TERM_MARGIN
 
 CHUNK = 20_000
-# (task, mode) pairs times tariff periods of one pool up to which every candidate start is priced.
+# Every candidate start is priced up to this many (task, mode) pairs times tariff periods of one
+# pool.
 MAX_CANDIDATES = 300_000
 
 
 def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
-    """Lower bound on ``cost_usd`` or ``carbon_g``."""
+    """Return a lower bound on ``cost_usd`` or ``carbon_g``."""
     instance = relaxation.instance
     tariffs = instance.tariffs
     if tariffs is None:
@@ -45,12 +47,15 @@ def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
 
 
 def _rest_integral(times: Any, rates: Floats, horizon: float | None, makespan: float) -> float:
-    """∫ of the rate from 0 to the horizon, or to the least makespan: rates are not negative."""
+    """Return ∫ of the rate from 0 to the horizon, or to the least makespan: rates are not negative.
+    """
     return float(integral(times, rates, np.asarray([makespan if horizon is None else float(horizon)]))[0])
 
 
 def _net_cost(relaxation: Relaxation, times: Any, rates: Floats) -> Floats:
-    """Least cost of each (task, mode) net of the rest it replaces, in J times the rate's unit."""
+    """Return the least cost of each (task, mode) net of the rest it replaces, in J times the rate's
+    unit.
+    """
     instance, w = relaxation.instance, relaxation.windows
     pairs, step, rest = instance.pairs, instance.tick_s, instance.pools.rest_w
     uses, primary = mode_uses(instance)[pairs.mode], instance.modes.primary[pairs.mode]
@@ -74,7 +79,9 @@ def _net_cost(relaxation: Relaxation, times: Any, rates: Floats) -> Floats:
 
 
 def _integral_range(times: Any, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
-    """Least and greatest ∫ of the rate over [s, s + d], s in [low, high]; the rate at s where d is 0."""
+    """Return least and greatest ∫ of the rate over [s, s + d], s in [low, high]; the rate at s
+    where d is 0.
+    """
     change = np.broadcast_to(times, (len(d), len(times)))
     last = np.where(np.isfinite(high), high, np.maximum(low, times[-1]))
     starts = np.concatenate((low[:, None], last[:, None], change, change - d[:, None]), axis=1)
@@ -85,10 +92,11 @@ def _integral_range(times: Any, rates: Floats, low: Floats, high: Floats, d: Flo
 
 
 def _within(times: Any, rates: Floats, start: Floats, end: Floats) -> tuple[Floats, Floats]:
-    """∫ of the rate over each [start, end], and what it may be off by beyond the rounding of a few products.
+    """Return ∫ of the rate over each [start, end], and its possible error beyond the rounding of a
+    few products.
 
-    Parts of periods are taken as they are: a difference of two integrals from time 0 on would lose short ones, late in a long
-    horizon. Only whole periods between them are such a difference.
+    Parts of periods are computed directly: a difference of two integrals from time 0 on would lose
+    short ones, late in a long horizon. Only whole periods between them are such a difference.
     """
     whole = cumulated(times, rates)
     first, last = (np.searchsorted(times, t, side="right") - 1 for t in (start, end))
@@ -99,7 +107,9 @@ def _within(times: Any, rates: Floats, start: Floats, end: Floats) -> tuple[Floa
 
 
 def _rate_range(times: Any, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
-    """The same with the least and greatest rate from the window's begin on held for all of d: weaker, without candidates."""
+    """Return the range with the least and greatest rate from the window's beginning on, held for
+    all of d: weaker, without candidates.
+    """
     period = np.searchsorted(times, low, side="right") - 1
     length = np.where(d > 0, d, 1.0)
     least, most = (f.accumulate(rates[::-1])[::-1][period] for f in (np.minimum, np.maximum))

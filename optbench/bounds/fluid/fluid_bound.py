@@ -1,4 +1,6 @@
-"""The fluid programme solved and proved again: a bound that no floating-point error can have made."""
+"""The fluid bound: an LP whose duals are verified in exact arithmetic, so that floating-point
+errors cannot invalidate it.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +25,28 @@ from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
 from optbench.model.windows import windows
 
-# (task, mode) pairs from which the programme is solved by pricing, first without edges, and beyond which only that.
+# Numbers of (task, mode) pairs from which the LP is solved by pricing, first without edges, and
+# beyond which only without.
 LARGE, HUGE = 20_000, 250_000
-# With more (task, mode) pairs even that takes minutes; and about so many are built and solved in a second.
+# With more (task, mode) pairs even that takes minutes; and the number that is built and solved in a
+# second.
 MAX_PAIRS, PAIRS_PER_S = 1_000_000, 50_000
-# Share of the time for the programme without edges where the one with them follows.
+# Share of the time for the LP without edges where the one with them follows.
 FIRST_SHARE = 0.3
-# Above the tolerance of HiGHS; a bound may lose as much where the floor says that little more than the rows.
+# Above the tolerance of HiGHS; a bound may lose this share where the floor is only slightly above
+# the rows.
 GIVEN_WAY = 2e-7
-# Duals that prove less than the columns' own lower bounds, by this share, come from an interrupted solve.
+# Duals that prove less than the columns' own lower bounds, by this share, come from an interrupted
+# solve.
 INTERRUPTED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class FluidProof:
-    """A bound with the duals that prove it; the programme is compiled from the instance, not kept.
+    """A bound with the duals that prove it; the LP is built from the instance and not stored.
 
-    ``proven`` is what the duals prove before it is rounded, or raised to whole ticks.
-    ``reduced`` are reduced costs per (task, mode) pair, of a large programme without edges.
+    ``proven`` is what the duals prove before it is rounded, or raised to whole ticks. ``reduced``
+    are reduced costs per (task, mode) pair, of a large LP without edges.
     """
 
     bound: Bound
@@ -52,7 +58,9 @@ class FluidProof:
 
 
 def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | None:
-    """Bound on the first level, or None when HiGHS found no duals in time, or work may be left undone."""
+    """Return a bound on the first level, or None when HiGHS found no duals in time, or work may be
+    left undone.
+    """
     instance = merge_pools(instance).instance
     size = len(instance.pairs.task)
     if size > min(MAX_PAIRS, PAIRS_PER_S * time_limit_s) or not is_bounded(instance):
@@ -81,12 +89,12 @@ def is_bounded(instance: Instance) -> bool:
 def solve_fluid(
     instance: Instance, time_limit_s: float, keep_edges: bool, known: Floats | None = None
 ) -> FluidProof | None:
-    """The programme with or without its edges, solved and proved; None when nothing was proved in time."""
+    """Solve and prove the LP with or without its edges; None when nothing was proved in time."""
     began = time.perf_counter()
     fluid = fluid_model(instance, keep_edges)
     program = fluid.program()
     built = time.perf_counter()
-    dual = _duals(fluid, _told_apart(fluid, program), time_limit_s - (built - began), known)
+    dual = _duals(fluid, _with_rows_for_floors(fluid, program), time_limit_s - (built - began), known)
     solved = time.perf_counter()
     if dual is None:
         return None
@@ -102,7 +110,7 @@ def solve_fluid(
 
 
 def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Floats | None) -> Floats | None:
-    """Duals from HiGHS: of the whole programme, or by pricing where that is many times faster."""
+    """Return duals from HiGHS: of the whole LP, or by pricing where that is many times faster."""
     if len(fluid.share) > LARGE:
         began = time.perf_counter()
         priced = solve_by_pricing(fluid, program, time_limit_s, known)
@@ -112,8 +120,10 @@ def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Flo
     return solve_program(fluid, program, time_limit_s).dual
 
 
-def _told_apart(fluid: Fluid, program: LinearProgram) -> LinearProgram:
-    """The programme to solve: floors of metrics give way to rows that say the same, whose duals tell why it is so."""
+def _with_rows_for_floors(fluid: Fluid, program: LinearProgram) -> LinearProgram:
+    """Return the LP to solve: floors of metrics are replaced by equivalent rows, whose duals
+    explain the value.
+    """
     lower = program.lower.copy()
     floors = [fluid.makespan, *fluid.metric.values()]
     lower[floors] -= GIVEN_WAY * np.maximum(1.0, np.abs(lower[floors]))
@@ -121,12 +131,14 @@ def _told_apart(fluid: Fluid, program: LinearProgram) -> LinearProgram:
 
 
 def choices(program: LinearProgram) -> Ints:
-    """The rows that give each task one mode."""
+    """Return the rows that give each task one mode."""
     return np.flatnonzero(np.asarray(program.family) == "assign")
 
 
 def recheck_fluid(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
-    """What the duals of a certificate prove of this instance, its LP compiled afresh; None when they prove nothing."""
+    """Return what the duals of a certificate prove for this instance, with its LP built again; None
+    when they prove nothing.
+    """
     instance, keep_edges = merge_pools(instance).instance, data.get("keep_edges") is True
     if not is_bounded(instance):
         return None
@@ -144,7 +156,9 @@ def _bound(fluid: Fluid, program: LinearProgram, duals: Certificate, proven: Fra
 
 
 def value_of(fluid: Fluid, program: LinearProgram, proven: Fraction) -> float:
-    """The proven value as a float that is no larger; a makespan in ticks is rounded up to the next whole one."""
+    """Return the proven value as a float that is no larger; a makespan in ticks is rounded up to a
+    whole one.
+    """
     level = fluid.instance.objective.levels[0]
     if len(level) == 1 and level[0][0] in MAKESPANS:
         ticks = math.ceil(proven / Fraction(float(program.cost[fluid.makespan])))

@@ -1,4 +1,6 @@
-"""A schedule as a point of the fluid programme: every verified schedule satisfies every row, at no higher cost."""
+"""A schedule as a point of the fluid LP: every verified schedule satisfies every row, at no higher
+cost.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from optbench.model.schedule import Schedule
 
 
 def point_of(fluid: Fluid, schedule: Schedule) -> Floats:
-    """The columns' values for a schedule of one segment per task."""
+    """Return the columns' values for a schedule of one segment per task."""
     instance, groups = fluid.instance, fluid.groups
     point = np.zeros(fluid.columns.count)
     group = groups.group[schedule.task]

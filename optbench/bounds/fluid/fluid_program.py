@@ -1,8 +1,10 @@
-"""The precedence-fluid programme: modes become shares, devices become a flow of device-time; starts stay, one per task.
+"""The precedence-fluid LP: modes become shares, devices become a flow of device-time; starts stay,
+one per task.
 
-Tasks nothing tells apart form a group g of n_g. Columns: x_gk tasks of g in mode k; S_g sum of their starts; T_g sum of
-their tardiness; C makespan; F_m value of metric m; V_kt time spent in mode k during tariff period t; R_m the part of F_m
-paid for rest until completion. d, e are durations and energies; h, q heads and tails; L latest ends; N_p devices of pool p.
+Tasks that no row distinguishes form a group g of n_g. Columns: x_gk tasks of g in mode k; S_g sum
+of their starts; T_g sum of their tardiness; C makespan; F_m value of metric m; V_kt time spent in
+mode k during tariff period t; R_m the part of F_m paid for rest until completion. d, e are
+durations and energies; h, q heads and tails; L latest ends; N_p devices of pool p.
 
     assign      Σ_k x_gk = n_g                            each task runs in one mode
     capacity    N_p (C − a − b) ≥ Σ n_kp d_gk x_gk        over groups with h ≥ a, q ≥ b: they run on p within [a, C − b]
@@ -18,11 +20,13 @@ paid for rest until completion. d, e are durations and energies; h, q heads and 
                                                           is at least the maximum of the sums)
     slots       ``fluid_tariffs``: cost and carbon
 
-F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above the combinatorial bound.
-Every row holds at the point of every feasible schedule (``fluid_point``) because it restates what is written beside it with
-the sums over members taken. Coefficients that are no data and no product of integers are rounded towards more freedom.
+F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above
+the combinatorial bound. Every row holds at the point of every feasible schedule (``fluid_point``)
+because it is the statement written beside it with the sums over members taken. Coefficients that
+are neither data nor products of integers are rounded outward.
 
-C stays below a time by which some optimal schedule has ended, so what is bounded is the optimum, not each schedule.
+C stays below a time by which some optimal schedule has ended, so what is bounded is the optimum,
+not each schedule.
 """
 
 from __future__ import annotations
@@ -44,14 +48,15 @@ from optbench.model.timegrid import widened
 from optbench.model.windows import makespan_limit, time_horizon
 from optbench.units import EXACT
 
-# Entries the capacity rows may have together: more thresholds on small instances, one per pool on large ones.
+# Limit on the total entries of the capacity rows: more thresholds on small instances, one per pool
+# on large ones.
 CAPACITY_ENTRIES = 300_000
 MAX_THRESHOLDS = 8
 
 
 @dataclass(eq=False)
 class Fluid:
-    """The programme and where its columns are: everything needed to write a schedule as a point."""
+    """The LP and the meaning of its columns, as needed to write a schedule as a point."""
 
     relaxation: Relaxation
     groups: Groups
@@ -77,9 +82,10 @@ class Fluid:
 
 
 def fluid_model(instance: Instance, keep_edges: bool = True) -> Fluid:
-    """The programme of the first level of the objective.
+    """Build the LP of the first level of the objective.
 
-    Without ``keep_edges`` precedence is left to heads and tails, and all equal tasks are grouped: weaker and much smaller.
+    Without ``keep_edges`` precedence is left to heads and tails, and all equal tasks are grouped:
+    weaker and much smaller.
     """
     relaxation = relax(instance)
     makespan = max(value for value, _ in makespan_bounds(relaxation))
@@ -99,12 +105,16 @@ def fluid_model(instance: Instance, keep_edges: bool = True) -> Fluid:
 
 
 def down(value: Floats) -> Floats:
-    """A number below, by a few units in the last place: what a product or two in floating point can have gained."""
+    """Return a slightly lower number, by a few units in the last place: the possible rounding error
+    of a product or two.
+    """
     return value - 4 * np.finfo(float).eps * np.abs(value)
 
 
 def exact_or_down(ticks: Floats) -> Floats:
-    """Products and sums of whole numbers: exact in floats below 2^53, a little less than they are beyond."""
+    """Return products and sums of whole numbers: exact in floats below 2^53, slightly lowered
+    beyond.
+    """
     return np.where(np.abs(ticks) < EXACT, ticks, down(ticks))
 
 
@@ -123,7 +133,7 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     for name in sorted((set(level) | set(limits)) - set(MAKESPANS)):
         if np.isfinite(floors[name]):
             upper = max(limits.get(name, np.inf), floors[name])
-            # Energy has a row that says as much as its floor, and says of what it is made.
+            # Energy has a row as strong as its floor, which also shows its parts.
             floor = 0.0 if name == "energy_j" else floors[name]
             metric[name] = int(columns.add(1, floor, upper, level.get(name, 0.0))[0])
     due = "tardiness_s" in metric
@@ -155,7 +165,7 @@ def _capacity(fluid: Fluid) -> None:
                 if not inside.any() or inside.tobytes() in seen:
                     continue
                 seen.add(inside.tobytes())
-                # The least head and tail of those inside are the tightest thresholds for them.
+                # The least head and tail of the tasks inside are the tightest thresholds for them.
                 a_in, b_in = head[here][inside].min(), tail[here][inside].min()
                 count = float(instance.pools.count[p])
                 right = float(exact_or_down(np.asarray(count * (a_in + b_in))))
@@ -164,13 +174,15 @@ def _capacity(fluid: Fluid) -> None:
 
 
 def _levels(values: Floats, number: int) -> Floats:
-    """Up to ``number`` of the distinct values, spread over their ranks, with the smallest."""
+    """Return up to ``number`` of the distinct values, spread over their ranks, with the smallest.
+    """
     distinct = np.unique(values)
     return distinct[np.unique(np.linspace(0, len(distinct) - 1, number).astype(np.int64))]
 
 
 def _starts(fluid: Fluid) -> Floats:
-    """Start rows of the edges; returns the transfer energy that each (group, mode) cannot avoid."""
+    """Add start rows of the edges; return the transfer energy that each (group, mode) cannot avoid.
+    """
     instance, groups, edges = fluid.instance, fluid.groups, fluid.instance.edges
     sent_j = np.zeros(len(fluid.share))
     if len(edges.source) == 0:
@@ -194,7 +206,9 @@ def _starts(fluid: Fluid) -> Floats:
 
 
 def _completion(fluid: Fluid, keep_edges: bool) -> None:
-    """Ends before the makespan, where no start row implies it, and before the latest ends."""
+    """Add rows for ends before the makespan, where no start row implies them, and before the latest
+    ends.
+    """
     groups, edges = fluid.groups, fluid.instance.edges
     sink = np.ones(len(groups.size), dtype=bool)
     if keep_edges:
@@ -205,7 +219,7 @@ def _completion(fluid: Fluid, keep_edges: bool) -> None:
 
 
 def _ends(fluid: Fluid, family: str, which: Ints, right: Floats, makespans: Floats) -> None:
-    """Rows ``makespans · C − S_g − Σ d x ≥ right`` for these groups."""
+    """Add rows ``makespans · C − S_g − Σ d x ≥ right`` for these groups."""
     groups = fluid.groups
     position = np.full(len(groups.size), -1)
     position[which] = np.arange(len(which))
@@ -246,7 +260,7 @@ def _energy(fluid: Fluid) -> None:
 
 
 def _due(fluid: Fluid) -> None:
-    """Flow time and tardiness."""
+    """Add the rows of flow time and tardiness."""
     instance, groups = fluid.instance, fluid.groups
     weight = instance.tasks.weight[groups.member] * instance.tick_s
     if "flow_time_s" in fluid.metric:

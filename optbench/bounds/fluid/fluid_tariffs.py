@@ -1,6 +1,7 @@
-"""Cost and carbon in the fluid programme: time spent in each mode during each tariff period.
+"""Cost and carbon in the fluid LP: time spent in each mode during each tariff period.
 
-Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the total time that tasks run in mode k within t.
+Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the total time that tasks
+run in mode k within t.
 
     worked      Σ_t V_kt = Σ_g d_gk x_gk
     early       Σ_{t ≤ u} V_kt ≤ Σ_g [h_g < τ_{u+1}] d_gk x_gk           what has no head before τ_{u+1} cannot have run
@@ -8,11 +9,13 @@ Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the
     room        Σ_k n_kp V_kt ≤ N_p (τ_{t+1} − τ_t)
     cost        F_m ≥ R_m + Σ_kt (P_k rate_{p(k)t} − Σ_q rest_q n_kq rate_qt) V_kt + Σ_gk left_gk x_gk
 
-Where there are many periods, neighbours are merged: V_kt is then priced at the least of their prices, which is a relaxation.
+Where there are many periods, neighbours are merged: V_kt is then priced at the least of their
+prices, which is a relaxation.
 
-P_k is the least mean power of mode k over the groups; what a group draws beyond it is priced at the lowest rate, as is a task
-of no length. R_m is the rest of all devices over the fixed horizon; until completion it is ∫_0^C of a piecewise-constant
-rate, of which the lower convex hull gives rows R_m ≥ slope · C + offset.
+P_k is the least mean power of mode k over the groups; what a group draws beyond it is priced at the
+lowest rate, as is a task of no length. R_m is the rest of all devices over the fixed horizon; until
+completion it is ∫_0^C of a piecewise-constant rate, of which the lower convex hull gives rows R_m ≥
+slope · C + offset.
 """
 
 from __future__ import annotations
@@ -29,15 +32,18 @@ from optbench.units import J_PER_KWH
 if TYPE_CHECKING:
     from optbench.bounds.fluid.fluid_program import Fluid
 
-# Window rows (early, late) may have together this many entries; beyond it they are left out.
+# Limit on the total entries of window rows (early, late); beyond it they are left out.
 WINDOW_ENTRIES = 400_000
-# Modes times periods beyond which neighbouring periods are merged, each mode at its lowest price among them.
+# Limit on modes times periods; beyond it neighbouring periods are merged, each mode at its lowest
+# price among them.
 MAX_SLOTS = 6_000
 MARGIN = 1e-13
 
 
 def add_tariffs(fluid: Fluid) -> None:
-    """Slot columns and the rows of cost and carbon, when the objective or a limit names one of them."""
+    """Add slot columns and the rows of cost and carbon if the objective or a limit names one of
+    them.
+    """
     instance = fluid.instance
     wanted = [name for name in ("cost_usd", "carbon_g") if name in fluid.metric]
     tariffs = instance.tariffs
@@ -52,7 +58,7 @@ def add_tariffs(fluid: Fluid) -> None:
     for name in wanted:
         rates = tariffs.price_usd_per_kwh if name == "cost_usd" else tariffs.carbon_g_per_kwh
         _rest(fluid, name, rates, top)
-        # A task of no length may stand at the very end, where the next period begins.
+        # A task of no length may run at the very end, where the next period begins.
         _cost(fluid, name, rates[:, :periods], merged, rates[:, : int((tariffs.times <= top).sum())].min(axis=1))
 
 
@@ -84,7 +90,7 @@ def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
 
 
 def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
-    """Column and rows of the rest of all devices, in J times the rate."""
+    """Add column and rows of the rest of all devices, in J times the rate."""
     instance = fluid.instance
     assert instance.tariffs is not None
     times, watts = instance.tariffs.times, instance.pools.rest_w * instance.pools.count * instance.tick_s
@@ -105,13 +111,14 @@ def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
     hull = _lower_hull(at, whole)
     for i, j in pairwise(hull):
         slope = float((whole[j] - whole[i]) / (at[j] - at[i]))
-        # The offset is lowered until the line lies under every corner, whatever the slope's rounding.
+        # The offset is lowered until the line lies below every corner, despite the rounding of the
+        # slope.
         offset = float((whole - slope * at).min()) - MARGIN * size
         fluid.rows.add("rest", offset, (0, column, 1.0), (0, fluid.makespan, -slope))
 
 
 def _lower_hull(x: Floats, y: Floats) -> list[int]:
-    """Indices of the lower convex hull of points sorted by x."""
+    """Return indices of the lower convex hull of points sorted by x."""
     hull: list[int] = []
     for i in range(len(x)):
         while len(hull) > 1:
@@ -124,7 +131,9 @@ def _lower_hull(x: Floats, y: Floats) -> list[int]:
 
 
 def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints, lowest: Floats) -> None:
-    """``lowest`` is the lowest rate of each pool up to the last possible makespan."""
+    """Add the rows of a metric; ``lowest`` is the lowest rate of each pool up to the last possible
+    makespan.
+    """
     instance, groups = fluid.instance, fluid.groups
     power = mean_power(instance, groups.mode, groups.duration, groups.energy_j)
     primary = instance.modes.primary
@@ -143,7 +152,9 @@ def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints, lowest: Floats) 
 
 
 def mean_power(instance: Instance, mode: object, duration: Floats, energy_j: Floats) -> Floats:
-    """Least energy per time of each mode over the rows given, a little lowered; 0 where no row has a length."""
+    """Return the least energy per time of each mode over the given rows, slightly lowered; 0 where
+    no row has a length.
+    """
     power = np.full(instance.num_modes, np.inf)
     long = duration > 0
     np.minimum.at(power, np.asarray(mode)[long], energy_j[long] / duration[long])

@@ -1,8 +1,9 @@
-"""The fluid programme solved with times of a size that suits HiGHS, whose tolerances are absolute.
+"""Solve the fluid LP with times scaled for HiGHS, whose tolerances are absolute.
 
-In ticks of 1 ns a makespan of seconds costs 1e-9 of the objective per tick, far below the tolerance of a reduced cost. Where the
-longest task has more than 2^20 ticks, columns and rows in ticks are counted in 2^k of them, in which it has about a thousand, and
-costs are scaled so that the largest is about 1. Powers of two round nothing; programme, duals and proofs stay in ticks.
+In ticks of 1 ns a makespan of seconds costs 1e-9 of the objective per tick, far below the tolerance
+of a reduced cost. Where the longest task has more than 2^20 ticks, columns and rows in ticks are
+counted in 2^k of them, in which it has about a thousand, and costs are scaled so that the largest
+is about 1. Powers of two round nothing; LP, duals and proofs stay in ticks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ TIME_ROWS = ("capacity", "start", "completion", "deadline", "power", "lateness",
 
 
 def solve_program(fluid: Fluid, lp: LinearProgram, time_limit_s: float, kept: Bools | None = None) -> LpSolution:
-    """Solve the programme of ``fluid``, or the one over the columns that are ``kept`` of it."""
+    """Solve the LP of ``fluid``, or the one restricted to the columns ``kept``."""
     ticks = time_unit(fluid)
     if ticks == 1.0:
         return solve(lp, time_limit_s)
@@ -31,12 +32,12 @@ def solve_program(fluid: Fluid, lp: LinearProgram, time_limit_s: float, kept: Bo
 
 
 def time_unit(fluid: Fluid) -> float:
-    """2^k ticks, 1 where times are small numbers."""
+    """Return 2^k ticks, 1 where times are small numbers."""
     longest = float(fluid.groups.duration.max(initial=0.0))
     return 1.0 if longest <= LONG_TICKS else 2.0 ** (np.frexp(longest)[1] - BITS)
 
 
 def cost_unit(cost: Floats) -> float:
-    """The power of two below the largest cost."""
+    """Return the power of two below the largest cost."""
     largest = float(np.abs(cost).max(initial=0.0))
     return float(np.ldexp(0.5, np.frexp(largest)[1])) if largest > 0 else 1.0

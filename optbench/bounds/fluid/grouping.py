@@ -1,4 +1,4 @@
-"""Tasks that no row of the fluid programme could tell apart, taken together."""
+"""Groups of tasks that no row of the fluid LP distinguishes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from optbench.model.windows import latest_ends, task_pools
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of tasks and their modes. ``group[i]`` is task i's; the other columns have a row per group, then per (group, mode).
+    """Groups of tasks and their modes. ``group[i]`` is task i's; the other columns have a row per
+    group, then per (group, mode).
 
-    A group's head, tail and latest end are those of its least restricted member; kind, units, weight, release, deadline and
-    ingress are equal within it unless the grouping is coarse (``alone`` says which groups are single tasks with edges).
+    A group's head, tail and latest end are those of its least restricted member; kind, units,
+    weight, release, deadline and ingress are equal within it unless the grouping is coarse
+    (``alone`` marks groups that are single tasks with edges).
     """
 
     group: Ints
@@ -34,7 +36,7 @@ class Groups:
 
 
 def group_tasks(relaxation: Relaxation, keep_edges: bool) -> Groups:
-    """Equal tasks together; those with edges stay alone when the edges are to be kept."""
+    """Group equal tasks; those with edges stay alone when the edges are to be kept."""
     instance, w = relaxation.instance, relaxation.windows
     tasks, n = instance.tasks, instance.num_tasks
     latest = latest_ends(instance, w)
@@ -65,9 +67,11 @@ def group_tasks(relaxation: Relaxation, keep_edges: bool) -> Groups:
 
 
 def sending_costs(instance: Instance, groups: Groups, edges: Ints) -> tuple[Floats, Floats]:
-    """Per (edge, mode of its source), flattened in the order of the edges: least lag and energy to any pool of the target.
+    """Return, per (edge, mode of its source), flattened in the order of the edges, the least lag
+    and energy to any pool of the target.
 
-    A pool of the source without a link to any pool of the target gets the least lag of the others: it cannot be chosen.
+    A pool of the source without a link to any pool of the target gets the least lag of the others:
+    it cannot be chosen.
     """
     pools = task_pools(instance)
     lags, energies = [], []

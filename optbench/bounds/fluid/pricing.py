@@ -1,12 +1,15 @@
-"""Large fluid programmes by pricing: solved over a few modes per task, to which those that would pay are added.
+"""Column generation for large fluid LPs: solve over a few modes per task and add those of negative
+reduced cost.
 
-Of the many modes of a task one or two are used at the optimum. The programme over some of them is solved; with its duals y every
-left-out column has its reduced cost r, and the duals of the choice rows are lowered to the least r of each task
-(``repriced``). What y then proves holds for the whole programme, after any round: stopping early costs bound, never truth. It is
-optimal when no left-out column is below those that are in.
+Of the many modes of a task one or two are used at the optimum. The LP over some of them is solved;
+with its duals y every left-out column has its reduced cost r, and the duals of the choice rows are
+lowered to the least r of each task (``repriced``). What y then proves holds for the whole LP, after
+any round: stopping early weakens the bound but keeps it valid. It is optimal when no left-out
+column is below those that are in.
 
-The first columns minimise e + λ d for several prices λ of time around the typical power e / d, and d and n d alone; those of
-least reduced cost in a programme of the same instance that is solved already join them.
+The first columns minimise e + λ d for several prices λ of time around the typical power e / d, and
+d and n d alone; those of least reduced cost in an LP of the same instance that is solved already
+join them.
 """
 
 from __future__ import annotations
@@ -22,16 +25,20 @@ from optbench.bounds.lp.linear_program import LinearProgram
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.model.metrics import mode_uses
 
-# Multiples of the typical power that time is priced at, and columns per price that each task begins with.
+# Multiples of the typical power at which time is priced, and first columns per task and price.
 TIME_PRICES, FIRST = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0), 2
-# Columns per task of least reduced cost in an earlier programme, and columns per task that a round may add.
+# Columns per task of least reduced cost in an earlier LP, and columns per task that a round may
+# add.
 KNOWN, ADDED = 4, 8
-# Rounds end when the restricted value, an upper limit of the whole one's, is this near to what is proved.
+# Rounds end when the restricted value, an upper limit of the whole LP's, is this close to what is
+# proved.
 NEAR = 1e-5
 
 
 def solve_by_pricing(fluid: Fluid, lp: LinearProgram, time_limit_s: float, known: Floats | None = None) -> Floats | None:
-    """The best duals found in time, None when there were none; ``known`` are reduced costs per (task, mode) pair."""
+    """Return the best duals found in time, None when there were none; ``known`` are reduced costs
+    per (task, mode) pair.
+    """
     began = time.perf_counter()
     inside = first_columns(fluid)
     if known is not None:
@@ -59,14 +66,14 @@ def solve_by_pricing(fluid: Fluid, lp: LinearProgram, time_limit_s: float, known
 
 
 def by_pair(fluid: Fluid, lp: LinearProgram, dual: Floats) -> Floats:
-    """Reduced cost of every (task, mode) pair of the instance under these duals."""
+    """Return the reduced cost of every (task, mode) pair of the instance under these duals."""
     pairs, groups = fluid.instance.pairs, fluid.groups
     place = np.arange(len(pairs.task)) - pairs.ptr[pairs.task]
     return np.asarray(reduced_costs(lp, dual)[fluid.share][groups.ptr[groups.group[pairs.task]] + place], dtype=float)
 
 
 def first_columns(fluid: Fluid) -> Bools:
-    """Modes of each group that are best for some price of time."""
+    """Return modes of each group that are best for some price of time."""
     groups = fluid.groups
     long = (groups.duration > 0) & (groups.energy_j > 0)
     power = float(np.median(groups.energy_j[long] / groups.duration[long])) if long.any() else 0.0
@@ -79,7 +86,7 @@ def first_columns(fluid: Fluid) -> Bools:
 
 
 def ranked(of: Ints, cost: Floats) -> Ints:
-    """Rank of each entry within its group, from 0, by cost."""
+    """Return the rank of each entry within its group, from 0, by cost."""
     order = np.lexsort((cost, of))
     size = np.bincount(of)
     rank = np.empty(len(of), dtype=np.int64)
@@ -88,7 +95,7 @@ def ranked(of: Ints, cost: Floats) -> Ints:
 
 
 def restricted(lp: LinearProgram, keep: Bools) -> LinearProgram:
-    """The programme over some of its columns."""
+    """Return the LP over some of its columns."""
     new, entry = np.cumsum(keep) - 1, keep[lp.column]
     count = np.bincount(lp.row[entry], minlength=lp.num_rows)
     return replace(
@@ -103,7 +110,9 @@ def reduced_costs(lp: LinearProgram, dual: Floats) -> Floats:
 
 
 def proves(fluid: Fluid, lp: LinearProgram, dual: Floats, reduced: Floats) -> float:
-    """What these duals will prove of the whole programme once they are re-priced, in floats: to compare rounds by."""
+    """Estimate in floats what these duals will prove of the whole LP once they are re-priced, to
+    compare rounds.
+    """
     size, of = fluid.groups.size, fluid.groups.of
     least = np.full(len(size), np.inf)
     np.minimum.at(least, of, reduced[fluid.share])
@@ -114,7 +123,7 @@ def proves(fluid: Fluid, lp: LinearProgram, dual: Floats, reduced: Floats) -> fl
 
 
 def worth_adding(fluid: Fluid, reduced: Floats, inside: Bools) -> Bools:
-    """Columns left out whose reduced cost is below the least of those that are in."""
+    """Return the columns left out whose reduced cost is below the least of those that are in."""
     of = fluid.groups.of
     least = np.full(len(fluid.groups.size), np.inf)
     np.minimum.at(least, of[inside], reduced[inside])

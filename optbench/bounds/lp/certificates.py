@@ -39,22 +39,24 @@ COMBINATORIAL, FLUID, STREAM, REFUTATION, FARKAS = (
     "refutation",
     "fluid_farkas",
 )
-# A dual has about 60 bits, and a few more after it was raised; no certificate of ours has more
+# A dual has about 60 bits, and a few more after it was raised; no certificate of optbench has more
 # digits than this.
 MOST_DIGITS, MOST_SHIFT = 60, 2000
 
 
 class CertificateError(OptbenchError):
-    """A certificate that proves nothing of this instance, and why."""
+    """A certificate proves nothing for this instance; the message is the reason."""
 
 
 def certificate_text(method: str, **needs: Any) -> str:
-    """Canonical text of a certificate."""
+    """Return the canonical text of a certificate."""
     return json.dumps({"method": method, **needs}, sort_keys=True, separators=(",", ":"))
 
 
 def parse_certificate(text: str) -> Mapping[str, Any]:
-    """The fields of a certificate; its method is text, everything else is checked where it is used."""
+    """Return the fields of a certificate; its method is text, everything else is checked where it
+    is used.
+    """
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
@@ -65,7 +67,7 @@ def parse_certificate(text: str) -> Mapping[str, Any]:
 
 
 def dual_fields(lp: LinearProgram, duals: Certificate) -> dict[str, Any]:
-    """Rational duals and the identity of their LP, as fields of a certificate."""
+    """Return rational duals and the identity of their LP, as fields of a certificate."""
     text = ",".join(map(str, duals.numerator)).encode()
     return {
         "shift": duals.shift,
@@ -75,12 +77,12 @@ def dual_fields(lp: LinearProgram, duals: Certificate) -> dict[str, Any]:
 
 
 def read_duals(data: Mapping[str, Any], lp: LinearProgram) -> Certificate:
-    """The duals of a certificate for the rows of this LP, which must be those that they were made
-    for.
+    """Return the duals of a certificate for the rows of this LP, which must be those for which they
+    were made.
     """
     if data.get("rows") != lp_identity(lp):
         raise CertificateError(
-            "the duals are not of the rows that this optbench makes of this instance"
+            "the duals belong to other rows than those that this optbench builds for this instance"
         )
     shift = data.get("shift")
     if type(shift) is not int or not 0 <= shift <= MOST_SHIFT:
@@ -107,7 +109,7 @@ def read_duals(data: Mapping[str, Any], lp: LinearProgram) -> Certificate:
 
 
 def lp_identity(lp: LinearProgram) -> str:
-    """Hash of the numbers of an LP."""
+    """Return the hash of the numbers of an LP."""
     digest = hashlib.sha256()
     for part in (lp.cost, lp.lower, lp.upper, lp.row_ptr, lp.column, lp.value, lp.right, lp.equal):
         digest.update(f"{part.shape}{part.dtype.kind}".encode())

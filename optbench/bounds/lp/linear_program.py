@@ -1,4 +1,6 @@
-"""A linear programme in rows, and its solution by HiGHS: min c·v, A v ≥ b (or = b), lower ≤ v ≤ upper."""
+"""A linear programme by rows, and its solution by HiGHS: min c·v, A v ≥ b (or = b), lower ≤ v ≤
+upper.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import numpy as np
 
 from optbench.model.instance import Bools, Floats, Ints
 
-# With more columns the interior point method is 2 to 3 times as fast as simplex, with fewer they are equal or simplex wins.
+# With more columns the interior point method is 2 to 3 times as fast as simplex; with fewer they
+# are equal or simplex is faster.
 SIMPLEX_COLUMNS = 12_000
 
 
@@ -60,7 +63,7 @@ class LpColumns:
     count: int = 0
 
     def add(self, number: int, lower: Any, upper: Any, cost: Any = 0.0) -> Ints:
-        """Declare a block; its column indices."""
+        """Declare a block; return its column indices."""
         for store, value in ((self.cost, cost), (self.lower, lower), (self.upper, upper)):
             store.append(np.broadcast_to(np.asarray(value, dtype=float), (number,)))
         self.count += number
@@ -81,7 +84,9 @@ class LpRows:
     count: int = 0
 
     def add(self, family: str, right: Any, *terms: tuple[Any, Any, Any], equal: bool = False, of: Any = None) -> None:
-        """Rows ``Σ value · column ≥ right``; each term gives row (from 0), column and value, broadcast against each other."""
+        """Add rows ``Σ value · column ≥ right``; each term gives row (from 0), column and value,
+        broadcast against each other.
+        """
         right = np.atleast_1d(np.asarray(right, dtype=float))
         for row, column, value in terms:
             r, c, v = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part)) for part in (row, column, value)))
@@ -97,7 +102,7 @@ class LpRows:
 
 
 def assemble(columns: LpColumns, rows: LpRows) -> LinearProgram:
-    """Compressed rows from the declared blocks; zeros are dropped."""
+    """Return compressed rows from the declared blocks; zeros are dropped."""
     row, column, value = (np.concatenate([*part, np.zeros(0)]) for part in (rows.row, rows.column, rows.value))
     keep = value != 0
     row, column, value = row[keep].astype(np.int64), column[keep].astype(np.int64), value[keep]
@@ -110,13 +115,14 @@ def assemble(columns: LpColumns, rows: LpRows) -> LinearProgram:
     )
 
 
-# HiGHS refuses coefficients from here on (its option large_matrix_value).
+# HiGHS refuses coefficients from this size on (its option large_matrix_value).
 LARGEST = 1e15
 
 
 @dataclass(frozen=True, eq=False)
 class LpSolution:
-    """What HiGHS hands back; ``dual`` is None when it has none. Nothing of it is trusted before it is proved again."""
+    """The result of HiGHS; ``dual`` is None when it has none. It is not trusted until it is proved.
+    """
 
     status: str
     value: float
@@ -125,9 +131,10 @@ class LpSolution:
 
 
 def solve_in_units(lp: LinearProgram, column: Floats, row: Floats, cost: float, time_limit_s: float) -> LpSolution:
-    """Solve with columns counted in these units, rows multiplied by these factors and costs divided by ``cost``.
+    """Solve with columns counted in these units, rows multiplied by these factors and costs divided
+    by ``cost``.
 
-    All are powers of two, so that nothing is rounded; the answer is in the units of ``lp``.
+    All are powers of two, so that nothing is rounded; the result is in the units of ``lp``.
     """
     scaled = replace(
         lp, cost=lp.cost * column / cost, lower=lp.lower / column, upper=lp.upper / column,
@@ -139,15 +146,18 @@ def solve_in_units(lp: LinearProgram, column: Floats, row: Floats, cost: float, 
 
 
 def solve(lp: LinearProgram, time_limit_s: float) -> LpSolution:
-    """Solve with HiGHS on one thread: simplex, or the interior point method alone where that is several times faster.
+    """Solve with HiGHS on one thread: simplex, or the interior point method alone where that is
+    several times faster.
 
-    Its answer then is no vertex and slightly off; the exact proof charges for that about 1e-9 of the bound.
+    The interior point result is not a vertex and slightly inexact; the exact proof loses about 1e-9
+    of the bound.
     """
     if len(lp.value) and np.abs(lp.value).max() >= LARGEST:
         return LpSolution("too large a coefficient", 0.0, np.zeros(lp.num_columns), None)
     import highspy
 
-    # HiGHS keeps one pool of threads per process and refuses another number of them later: start afresh.
+    # HiGHS keeps one pool of threads per process and refuses another number of them later: reset
+    # it.
     highspy.Highs.resetGlobalScheduler(True)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = lp.num_columns, lp.num_rows
@@ -166,7 +176,8 @@ def solve(lp: LinearProgram, time_limit_s: float) -> LpSolution:
         size = f"{lp.num_rows} rows and {lp.num_columns} columns"
         raise RuntimeError(f"HiGHS {highs.version()} refused the linear programme of {size}: passModel() returned kError")
     if highs.run() == highspy.HighsStatus.kError:
-        # It gives up on some programmes whose numbers span many magnitudes: without duals there is nothing to prove.
+        # It gives up on some LPs whose numbers span many magnitudes: without duals nothing can be
+        # proved.
         return LpSolution("HiGHS gave up", 0.0, np.zeros(lp.num_columns), None)
     found = highs.getSolution()
     dual = np.asarray(found.row_dual, dtype=float) if found.dual_valid else None

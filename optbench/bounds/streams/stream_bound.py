@@ -1,15 +1,18 @@
-"""Certified least energy of a stream of work, by the programme of ``stream_program`` proved again in exact arithmetic.
+"""Certified least energy of a stream of work, by the LP of ``stream_program`` proved again in exact
+arithmetic.
 
-``path_bound`` sums time up to one slot: least energy to process so many units with a mean time in the system of at most τ,
-where a task that the horizon cuts counts min(D, H − release). ``path_metrics`` puts a policy beside three such floors:
+``path_bound`` sums time up to one slot: least energy to process so many units with a mean time in
+the system of at most τ, where a task that the horizon cuts counts min(D, H − release).
+``path_metrics`` puts a policy beside three such floors:
 
     floor_own        at the units that it has processed
     floor_offered    at all units that were offered; over all amounts of work where the devices cannot process them
     floor_frontier   at its own units and its own mean time in the system (censored)
 
-``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit falls with the work done:
-policies that did different amounts of it compare at the units offered, or drained. ``slotted_bound`` follows prices,
-intensities, outages, deadlines and arrivals slot by slot.
+``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit
+falls with the work done: policies that did different amounts of it compare at the units offered, or
+drained. ``slotted_bound`` follows prices, intensities, outages, deadlines and arrivals slot by
+slot.
 """
 
 from __future__ import annotations
@@ -36,10 +39,11 @@ from optbench.model.result import Bound
 from optbench.units import HOUR_S
 
 TIME_LIMIT_S = 60.0
-# Slots of an hour, unless these were fewer or more; and seconds without which they are not tried.
+# Slots of an hour, unless these were fewer or more than the limits; and seconds without which they
+# are not tried.
 FEWEST_SLOTS, MOST_SLOTS, LEAST_SLOTTED_S = 24, 336, 1.0
 TOO_MANY_SLOTS = 20_000
-# A mean time in the system of nothing at all is no budget.
+# A mean time in the system of 0 is not a budget.
 LEAST_SOJOURN_S = 1e-9
 
 
@@ -47,10 +51,12 @@ LEAST_SOJOURN_S = 1e-9
 class PathBound:
     """``energy_j`` is the proven bound, ``j_per_unit`` its share of ``units``.
 
-    Duals: ``device_value_j[pool]`` is by how much one more device can lower the energy at most, its own rest not counted;
-    ``watt_value_j[place]`` the same of one watt more of a power cap; ``sojourn_value_j_per_s`` of one second more of mean time in
-    the system. Of a drained instance, whose end they can move, they are rates at the optimum and no limits. ``certificate``
-    proves ``program`` again; ``constant_j`` is rest that is paid in any case.
+    Duals: ``device_value_j[pool]`` is the most by which one more device can lower the energy, its
+    own rest not counted; ``watt_value_j[place]`` is the same for one watt more of a power cap;
+    ``sojourn_value_j_per_s`` for one second more of mean time in the system. Of an instance where
+    all work must be completed, whose end they can move, they are rates at the optimum and not
+    limits. ``certificate`` proves ``program`` again; ``constant_j`` is rest that is paid in any
+    case.
     """
 
     energy_j: float
@@ -68,10 +74,11 @@ class PathBound:
 def path_bound(
     instance: Instance, units: float | None = None, sojourn_s: float | None = None, *, work: Traffic | None = None
 ) -> PathBound | None:
-    """Least energy to process ``units`` (all that are offered) with a mean time in the system of at most ``sojourn_s``.
+    """Return the least energy to process ``units`` (all that are offered) with a mean time in the
+    system of at most ``sojourn_s``.
 
-    None when no schedule can, for want of devices or time, when nothing comes, and where running on after the end could pay.
-    A drained instance processes everything.
+    None when no schedule can, for lack of devices or time, when nothing arrives, and where running
+    on after the end could pay. An instance where all work must be completed processes everything.
     """
     if units is not None and not units > 0:
         raise ParameterError(f"units is {units!r}; it must be positive")
@@ -83,7 +90,7 @@ def path_bound(
         return None
     wanted = offered if units is None or not instance.is_open else units
     energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
-    program = stream_program(energy, work, whole(instance, work), Demand(wanted, sojourn_s))
+    program = stream_program(energy, work, single_slot(instance, work), Demand(wanted, sojourn_s))
     if program.unbounded_waste:
         return None
     answer = solve_scaled(program.lp, TIME_LIMIT_S)
@@ -102,7 +109,9 @@ def path_bound(
 
 
 def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, float]:
-    """Floors and gaps of a verified schedule, from its metrics; empty for an instance without a stream."""
+    """Return floors and gaps of a verified schedule, from its metrics; empty for an instance
+    without a stream.
+    """
     if instance.stream is None or not metrics.get("units_done", 0.0) > 0:
         return {}
     work, reached = traffic(instance), metrics["j_per_unit"]
@@ -114,7 +123,7 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
     }
     floors = {name: floor.j_per_unit for name, floor in found.items() if floor is not None}
     if "offered" not in floors and instance.is_open:
-        least = _least(instance, stream_program(instance, work, whole(instance, work), Demand()), TIME_LIMIT_S)
+        least = _least(instance, stream_program(instance, work, single_slot(instance, work), Demand()), TIME_LIMIT_S)
         floors |= {"offered": least[0]} if least is not None else {}
     for name in set(floors) - {"offered"}:
         check_bound(reached, floors[name], f"the path bound ({name})", instance.name)
@@ -123,14 +132,18 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
 
 
 def stream_bound(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> Bound | None:
-    """Bound on the first level of the objective over all schedules of an instance with a stream, time in one slot."""
+    """Return a bound on the first level of the objective over all schedules of an instance with a
+    stream, with time in one slot.
+    """
     return _bound(instance, None, Demand(), time_limit_s, "stream_lp")
 
 
 def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> list[Bound]:
-    """The bound with one slot; and slot by slot where something changes with time, or waiting counts, and time suffices."""
+    """Return the bound with one slot, and the slotted one if something changes with time, or
+    waiting counts, and time suffices.
+    """
     found = [stream_bound(instance, time_limit_s)]
-    if found[0] is not None and _slots_tell(instance) and time_limit_s > LEAST_SLOTTED_S:
+    if found[0] is not None and _slots_can_help(instance) and time_limit_s > LEAST_SLOTTED_S:
         slot_s = usual_slot_s(instance)
         if slot_s > 0:
             found.append(slotted_bound(instance, slot_s, time_limit_s=time_limit_s))
@@ -138,13 +151,13 @@ def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> lis
 
 
 def usual_slot_s(instance: Instance) -> float:
-    """The length of slots where nobody names one."""
+    """Return the default length of slots."""
     first, last = _span(instance, traffic(instance))
     return float(max((last - first) / MOST_SLOTS, min(HOUR_S, (last - first) / FEWEST_SLOTS)))
 
 
-def _slots_tell(instance: Instance) -> bool:
-    """Whether slots can say more than the whole."""
+def _slots_can_help(instance: Instance) -> bool:
+    """Whether slots can give a better bound than a single one."""
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
     return bool(instance.features & {"tariffs", "outages", "deadlines"}) or "flow_time_s" in wanted
 
@@ -157,10 +170,12 @@ def slotted_bound(
     due: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Bound | None:
-    """Bound on the first level of the objective, slot by slot; a slot also ends where a tariff or an outage changes.
+    """Return a bound on the first level of the objective, slot by slot; a slot also ends where a
+    tariff or an outage changes.
 
-    With ``sojourn_s`` over schedules with at most this mean time in the system (censored); with ``due`` over those that meet
-    every deadline, also one that may be missed. None when no such schedule exists, or nothing was proved in time.
+    With ``sojourn_s`` it is over schedules with at most this mean time in the system (censored);
+    with ``due`` over those that meet every deadline, including soft ones. None when no such
+    schedule exists, or nothing was proved in time.
     """
     for name, value in (("slot_s", slot_s), ("sojourn_s", 1.0 if sojourn_s is None else sojourn_s)):
         if not value > 0:
@@ -174,9 +189,10 @@ def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_
     work = traffic(instance)
     if not work.units.sum() > 0:
         return None
-    slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
-    # Deadlines make prices of units fall, and errors of the duals that are repaired where prices rise are paid for there: what is
-    # proved with them can be less than without. Both are bounds of all schedules that meet them.
+    slots = single_slot(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
+    # Deadlines make prices of units fall, and repaired errors of the duals are charged there: the
+    # proved value can be lower than without deadlines. Both are bounds for all schedules that meet
+    # them.
     kinds = (True, False) if slots.count > 1 and _has_due(instance, demand) else (True,)
     best: Bound | None = None
     for deadlines in kinds:
@@ -186,7 +202,8 @@ def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_
         if found is None or (best is not None and found[0] <= best.value):
             continue
         value, lp, duals = found
-        # What holds only of schedules that meet a demand is no bound on the objective: it gets no certificate.
+        # A bound for schedules that meet a demand is not a bound on the objective: it gets no
+        # certificate.
         fields = {} if duals is None or demand != Demand() else dual_fields(lp, duals)
         text = certificate_text(STREAM, slot_s=slot_s, deadlines=deadlines, **fields) if fields else None
         best = Bound(value, source, "exact-lp", certificate=text)
@@ -194,7 +211,9 @@ def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_
 
 
 def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
-    """What the duals of a certificate prove of this instance, its LP compiled afresh; None when they prove nothing."""
+    """Return what the duals of a certificate prove for this instance, with its LP built again; None
+    when they prove nothing.
+    """
     slot_s, deadlines = data.get("slot_s"), data.get("deadlines", True)
     if slot_s is not None and not (type(slot_s) is float and 0 < slot_s < math.inf):
         return None
@@ -203,8 +222,8 @@ def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
     work = traffic(instance)
     if not work.units.sum() > 0:
         return None
-    slots = whole(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
-    # A bound on schedules without deadlines holds of those that meet them.
+    slots = single_slot(instance, work) if slot_s is None else slots_of(instance, work, slot_s)
+    # A bound for schedules without deadlines also holds for those that meet them.
     asked = instance if deadlines else _without_deadlines(instance)
     program = stream_program(asked, work, slots, Demand())
     lp = _lp_of(asked, program)
@@ -217,7 +236,7 @@ def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
 
 
 def _has_due(instance: Instance, demand: Demand) -> bool:
-    """Whether the programme has rows for deadlines."""
+    """Whether the LP has rows for deadlines."""
     tasks = instance.tasks
     counts = demand.due or (not instance.is_open and bool((tasks.deadline_hard & np.isfinite(tasks.deadline)).any()))
     return counts and bool(np.isfinite(tasks.deadline).any())
@@ -229,12 +248,14 @@ def _without_deadlines(instance: Instance) -> Instance:
 
 
 def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
-    """Slots of about ``slot_s`` at most, which end at whole ticks, and where tariffs and outages change.
+    """Return slots of about ``slot_s`` at most, which end at whole ticks, and where tariffs and
+    outages change.
 
-    None longer is needed once everything has come. What is a whole tick here is the same product there: two edges that differ
-    by the rounding of it would make a slot of no length, and a deadline at an edge would count in the slot after it.
+    No slot is longer than needed once everything has arrived. Whole ticks are computed by the same
+    product everywhere: two edges that differ by its rounding would make a slot of no length, and a
+    deadline at an edge would count in the slot after it.
     """
-    one, (first, last) = whole(instance, work), _span(instance, work)
+    one, (first, last) = single_slot(instance, work), _span(instance, work)
     tick_s = instance.tick_s
     last = last if one.fixed else math.ceil((last + slot_s) / tick_s) * tick_s
     if (last - first) / slot_s > TOO_MANY_SLOTS:
@@ -246,15 +267,17 @@ def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
 
 
 def _span(instance: Instance, work: Traffic) -> tuple[float, float]:
-    """From when the first task is there to the horizon, or until everything has come and nothing changes any more."""
-    first, last = whole(instance, work).edges.tolist()
+    """Return the time from the first available task to the horizon, or until everything has arrived
+    and nothing changes any more.
+    """
+    first, last = single_slot(instance, work).edges.tolist()
     if math.isinf(last):
         last = max(float(work.there_s[work.here].max()), float(_changes(instance).max(initial=0.0)), first)
     return first, last
 
 
 def _changes(instance: Instance) -> Floats:
-    """When a tariff or an outage changes, in seconds."""
+    """Return when a tariff or an outage changes, in seconds."""
     turns = [np.zeros(0) if instance.tariffs is None else instance.tariffs.times]
     turns.append(np.zeros(0) if instance.stream is None else instance.stream.outages.time)
     return np.asarray(np.concatenate(turns) * instance.tick_s, dtype=float)
@@ -263,7 +286,7 @@ def _changes(instance: Instance) -> Floats:
 def _least(
     instance: Instance, program: StreamProgram, time_limit_s: float
 ) -> tuple[float, LinearProgram, Certificate | None] | None:
-    """The proven least objective, with the LP and the duals that prove it."""
+    """Return the proven least objective, with the LP and the duals that prove it."""
     lp = _lp_of(instance, program)
     if lp is None:
         return None
@@ -273,7 +296,9 @@ def _least(
 
 
 def _lp_of(instance: Instance, program: StreamProgram) -> LinearProgram | None:
-    """The LP of the objective, of J per unit over all amounts of work; None where nothing is bounded."""
+    """Return the LP of the objective, or of J per unit over all amounts of work; None where nothing
+    is bounded.
+    """
     if program.unbounded_waste:
         return None
     if "j_per_unit" not in instance.objective.metrics:
@@ -282,18 +307,18 @@ def _lp_of(instance: Instance, program: StreamProgram) -> LinearProgram | None:
 
 
 def _value_of(instance: Instance, program: StreamProgram, proven: Fraction | None) -> float | None:
-    """The bound on the objective that a proven value of the LP is."""
+    """Return the bound on the objective that a proven value of the LP gives."""
     if proven is None:
         return None
     if "j_per_unit" not in instance.objective.metrics:
         return round_down(proven + Fraction(program.constant))
-    # What processes less than a few units pays all rest with them.
-    apart = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
-    return round_down(min(proven, apart) * (1 - Fraction(2, 10**9)))
+    # A schedule that processes less than a few units pays all rest for them.
+    few_only = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
+    return round_down(min(proven, few_only) * (1 - Fraction(2, 10**9)))
 
 
 def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> tuple[Fraction | None, Certificate | None]:
-    """What the duals prove, as they come or repaired, and the better ones."""
+    """Return what the duals prove, unchanged or repaired, and the better ones."""
     answer = solve_scaled(lp, time_limit_s)
     if answer.dual is None:
         return None, None
@@ -303,8 +328,8 @@ def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> t
     return max(found, key=lambda item: item[0], default=(None, None))
 
 
-def whole(instance: Instance, work: Traffic) -> Slots:
-    """One slot from when the first task is there to the horizon, or to the end, whenever that is."""
+def single_slot(instance: Instance, work: Traffic) -> Slots:
+    """Return one slot from the first available task to the horizon, or to the end."""
     first = max(0.0, float(work.there_s[work.here].min()))
     if instance.horizon is None:
         return Slots(np.array([first, math.inf]), False)
@@ -312,7 +337,7 @@ def whole(instance: Instance, work: Traffic) -> Slots:
 
 
 def _seconds(program: StreamProgram, answer: LpSolution) -> Floats:
-    """How long a device or a watt more would be there, per slot."""
+    """Return how long one more device or watt would be available, per slot."""
     return program.slots.width if program.used is None else np.maximum(answer.primal[program.used], 0.0)
 
 

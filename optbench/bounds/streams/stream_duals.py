@@ -1,13 +1,14 @@
-"""Duals of the programme over streams made feasible: what the interior point method leaves is not quite.
+"""Repair duals of the stream LP: the interior point method leaves them slightly infeasible.
 
-A reduced cost of −1e-10 is paid with the bound of its column, which for billions of units is much. With the prices of devices
-and of time in the system kept, the prices of units follow (``stream_program``, ``stream_waiting``): with p_cs the least cost of
-a unit of class c in slot s at those prices, σ_cs the price of its group row, v_bs of waiting and λ of time in the system,
+A reduced cost of −1e-10 is charged at the bound of its column, which for billions of units is much.
+With the prices of devices and of time in the system kept, the prices of units follow
+(``stream_program``, ``stream_waiting``): with p_cs the least cost of a unit of class c in slot s at
+those prices, σ_cs the price of its group row, v_bs of waiting and λ of time in the system,
 
     v_bs ≤ λ / u_b        π'_bs ≤ min(σ_cs, π'_b,s+1 + w_s v_bs)        π_cs ≤ min(p_cs − σ_cs, π_c,s+1)
 
-each set to its greatest value, last slot first. Where the price of a unit falls from one slot to the next by more than such
-an error, a deadline makes it fall, and its column's bound pays for that.
+each set to its greatest value, last slot first. Where the price of a unit falls from one slot to
+the next by more than such an error, a deadline makes it fall, and its column's bound pays for that.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import numpy as np
 from optbench.bounds.lp.linear_program import LinearProgram, LpSolution, solve_in_units
 from optbench.model.instance import Bools, Floats, Ints
 
-# A fall in price of less than this share of the highest price is an error of the interior point method.
+# A fall in price of less than this share of the highest price is an error of the interior point
+# method.
 ERROR = 1e-5
 
 
 def solve_scaled(lp: LinearProgram, time_limit_s: float) -> LpSolution:
-    """Solve with columns of about 1 at most, rows whose largest entry is about 1, and costs of 1 at most: HiGHS's tolerances
-    are absolute, and a cent per million units is below them. Scales are powers of two: nothing is rounded.
+    """Solve with columns of at most about 1, rows whose largest entry is about 1, and costs of at
+    most 1: HiGHS's tolerances are absolute, and a cent per million units is below them. Scales
+    are powers of two: nothing is rounded.
     """
     top = np.isfinite(lp.upper) & (lp.upper > 0)
     column = np.where(top, _power(np.where(top, lp.upper, 1.0)), 1.0)
@@ -43,12 +46,14 @@ def solve_scaled(lp: LinearProgram, time_limit_s: float) -> LpSolution:
 
 
 def _power(value: Any) -> Floats:
-    """The power of two below."""
+    """Return the power of two below."""
     return np.asarray(np.ldexp(0.5, np.frexp(value)[1]), dtype=float)
 
 
 def repaired(lp: LinearProgram, dual: Floats, choices: int, classes: int, width: Floats) -> Floats:
-    """Duals near these with hardly a negative reduced cost; the first columns are the ``choices`` x, slots have these widths."""
+    """Return duals close to these with hardly a negative reduced cost; the first columns are the
+    ``choices`` x, slots have these widths.
+    """
     family, count = np.asarray(lp.family), len(width)
     y = np.where(np.isfinite(dual), dual, 0.0)
     y = np.where(lp.equal, y, np.maximum(y, 0.0))
@@ -57,7 +62,8 @@ def repaired(lp: LinearProgram, dual: Floats, choices: int, classes: int, width:
     if len(undone):
         groups = len(undone) // count
         ends = len(waiting) // groups
-        # Time integrals are the columns with a positive entry in a row of waiting, done units those that link both.
+        # Time integrals are the columns with a positive entry in a row of waiting, done units those
+        # that link both.
         integral = np.isin(column, lp.column[np.isin(lp.row, waiting) & (lp.value > 0)])
         y[waiting] = np.clip(_least(lp, y, waiting, integral), 0.0, y[waiting])
         more = np.zeros((groups, count))
@@ -71,7 +77,9 @@ def repaired(lp: LinearProgram, dual: Floats, choices: int, classes: int, width:
 
 
 def _least(lp: LinearProgram, y: Floats, rows: Ints, columns: Bools) -> Floats:
-    """Per row the least reduced cost of these columns, each with entry 1 there, were the duals of the rows zero."""
+    """Return, per row, the least reduced cost of these columns, each with entry 1 there, if the
+    duals of the rows were zero.
+    """
     rest = y.copy()
     rest[rows] = 0.0
     reduced = lp.cost - np.bincount(lp.column, weights=lp.value * rest[lp.row], minlength=lp.num_columns)
@@ -82,7 +90,9 @@ def _least(lp: LinearProgram, y: Floats, rows: Ints, columns: Bools) -> Floats:
 
 
 def _rising(cap: Floats, more: Floats, old: Floats | None = None) -> Floats:
-    """The greatest prices up to ``cap`` that fall from slot to slot by ``more`` at most, but where ``old`` ones clearly do."""
+    """Return the greatest prices up to ``cap`` that fall from slot to slot by at most ``more``,
+    except where ``old`` ones clearly do.
+    """
     out = cap.copy()
     scale = ERROR * float(np.abs(cap[np.isfinite(cap)]).max(initial=0.0))
     for s in range(cap.shape[1] - 2, -1, -1):

@@ -1,22 +1,24 @@
 """The linear programme over a stream: time averages of any schedule, per slot of time.
 
-Time is cut at b_0 < ... < b_S, where b_0 is when the first task is there. x_cks is how many units of class c (``stream_traffic``)
-mode k processes in slot s, q_cs the units that are there and undone at its end. With A_cs the units that come in slot s, n_kq the
-devices of pool q in mode k, t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts
+Time is cut at b_0 < ... < b_S, where b_0 is when the first task is there. x_cks is how many units
+of class c (``stream_traffic``) mode k processes in slot s, q_cs the units that are available and
+undone at its end. With A_cs the units that arrive in slot s, n_kq the devices of pool q in mode k,
+t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts
 (1, a price, an intensity) and C_qs the devices:
 
     min    Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks + Σ_q r_q count_q ∫ρ_q        (+ weight · flow time, makespan)
-    s.t.   q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0                          nothing is done before it has come
+    s.t.   q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0                          no work is done before it arrives
            Σ_ck n_kq t_k x_cks ≤ C_qs (b_s+1 − b_s)                            devices
            Σ_ck (w_k − Σ_q r_q n_kq) t_k x_cks ≤ (cap − Σ_q r_q count_q) (b_s+1 − b_s)      below a place with a power cap
-           Σ_cks t_k x_cks ≤ N τ − Σ_j min(way_j, H − release_j)               mean time in the system at most τ
+           Σ_cks t_k x_cks ≤ N τ − Σ_j min(a_j, H − release_j)               mean time in the system at most τ
            q_cs ≤ Σ_s'≤s A_cs' − (units of c due by b_s+1)                     hard deadlines, where all must be done
            Σ_cks x_cks ≥ U                                                     units; or all of them
 
-The segments of one task do not overlap, so that it is in the system for its way in and its running time at least, and a task
-cut at the horizon H for min(way, H − release) and the time it ran: every schedule gives a point of this programme. With one
-slot it is the path bound. Of a drained instance the end is a variable: slot s is used for z_s of its seconds, no slot without
-all of the one before, rest is paid for them, and the last has no end.
+With a_j the ingress latency: the segments of one task do not overlap, so that it is in the system
+for at least its ingress latency and running time, and a task cut at the horizon H for min(a_j, H −
+release) and the time it ran: every schedule gives a point of this LP. With one slot it is the path
+bound. Where all work must be completed, the end is a variable: slot s is used for z_s of its
+seconds, no slot without all of the one before, rest is paid for them, and the last has no end.
 """
 
 from __future__ import annotations
@@ -37,14 +39,15 @@ from optbench.model.metrics import mode_uses
 from optbench.model.timegrid import ulp, widened
 from optbench.units import SUM_MARGIN
 
-# Work per schedule is at least this share of what is offered; what does less is bounded apart (``per_unit``).
+# Work per schedule is at least this share of what is offered; schedules with less are bounded
+# separately (``per_unit``).
 LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What is asked of a schedule: units (None: no demand of an open instance, everything of a drained one), mean time,
-    and whether deadlines that may be missed are ``due``.
+    """Requirements on a schedule: units (None: no demand of an open instance, everything where all
+    work must be completed), mean time, and whether soft deadlines are ``due``.
     """
 
     units: float | None = None
@@ -54,7 +57,9 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """Edges in seconds; whether time ends with the last slot, or that one is as long as needed."""
+    """Edges in seconds; ``fixed`` if time ends with the last slot, otherwise that one is as long as
+    needed.
+    """
 
     edges: Floats
     fixed: bool
@@ -69,17 +74,21 @@ class Slots:
 
     @property
     def slip(self) -> Floats:
-        """More than the rounding of the edges can take off a width, or add: much of a short slot late in a long horizon."""
+        """More than the rounding of the edges can change a width: much of a short slot late in a
+        long horizon.
+        """
         return np.asarray(4.0 * ulp(self.edges[1:]), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
 class StreamProgram:
-    """The programme with what its columns mean: class, mode and slot of each x; ``constant`` is added to its value.
+    """The LP with the meaning of its columns: class, mode and slot of each x; ``constant`` is added
+    to its value.
 
-    ``used`` are the columns of the seconds used of each slot, None where time is fixed. ``few`` units are a small part of what is
-    offered and of what the devices can process, each at its ``cheapest``. ``unbounded_waste``:
-    schedules may do better than the programme, by running on after tasks are complete.
+    ``used`` are the columns of the seconds used of each slot, None where time is fixed. ``few``
+    units are a small part of what is offered and of what the devices can process, each at its
+    ``cheapest``. ``unbounded_waste``: schedules may be better than the LP, by running on after
+    tasks are complete.
     """
 
     lp: LinearProgram
@@ -128,7 +137,9 @@ class _Builder:
         )  # fmt: skip
 
     def _choices(self) -> tuple[Ints, Ints, Ints]:
-        """Class, mode and slot of each x: modes that no other of the same pool beats, slots in which something has come."""
+        """Return class, mode and slot of each x: modes that no other of the same pool dominates,
+        slots in which work has arrived.
+        """
         first = np.full(self.work.num_classes, self.slots.count)
         slot = self._slot_of(self.work.there_s[self.work.here])
         np.minimum.at(first, self.work.of[self.work.here], slot)
@@ -143,12 +154,12 @@ class _Builder:
         return cls, mode, at
 
     def _every(self) -> tuple[Ints, Ints]:
-        """Every mode that some task may use, beaten by another or not, with every slot."""
+        """Return every mode that some task may use, dominated or not, with every slot."""
         modes = np.flatnonzero(self.work.allowed.any(axis=0))
         return np.repeat(modes, self.slots.count), np.tile(np.arange(self.slots.count), len(modes))
 
     def _processable(self, mode: Ints) -> float:
-        """About how many units the devices can process, each pool in its best mode."""
+        """Estimate how many units the devices can process, each pool in its best mode."""
         data, total = self.instance.modes, 0.0
         span = float(self.slots.edges[-1] - self.slots.edges[0])
         for pool in np.unique(data.primary[mode]).tolist():
@@ -159,7 +170,7 @@ class _Builder:
         return total
 
     def _times_count(self) -> bool:
-        """Whether running times matter beside energy and devices."""
+        """Whether running times count beside energy and devices."""
         wanted = self.instance.objective.metrics | set(self.instance.limits.metric_max)
         return self.demand.sojourn_s is not None or "flow_time_s" in wanted
 
@@ -168,7 +179,7 @@ class _Builder:
         return np.clip(at, 0, self.slots.count - 1)
 
     def _come(self) -> Floats:
-        """Units that come, per class and slot."""
+        """Return the units that arrive, per class and slot."""
         here, count = self.work.here, self.slots.count
         slot = self._slot_of(self.work.there_s[here])
         cell = self.work.of[here] * count + slot
@@ -176,7 +187,7 @@ class _Builder:
         return np.asarray(units.reshape(self.work.num_classes, count), dtype=float)
 
     def _due(self) -> Floats:
-        """Units that are due by the end of each slot, per class."""
+        """Return the units that are due by the end of each slot, per class."""
         tasks, count = self.instance.tasks, self.slots.count
         out = np.zeros((self.work.num_classes, count))
         hard = (tasks.deadline_hard | self.demand.due) & np.isfinite(tasks.deadline) & self.work.here
@@ -187,7 +198,9 @@ class _Builder:
         return np.asarray(np.cumsum(out, axis=1), dtype=float)
 
     def _backlog(self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, slot: Ints, come: Floats) -> None:
-        """Nothing before it has come; what is due done in time; of a drained instance everything in the end."""
+        """Add rows: no work before it arrives; due work is done in time; where all work must be
+        completed, everything is done in the end.
+        """
         classes, count = come.shape
         total = np.cumsum(come, axis=1) * (1 + SUM_MARGIN)
         upper = total.copy()
@@ -203,7 +216,9 @@ class _Builder:
         )  # fmt: skip
 
     def _devices(self, rows: LpRows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
-        """No more device time than there is; of a drained instance, in the seconds that are used."""
+        """Add rows: no more device time than available; where the end is variable, in the seconds
+        that are used.
+        """
         instance, slots = self.instance, self.slots
         pools, count = instance.num_pools, slots.count
         uses = mode_uses(instance)[mode]
@@ -220,14 +235,16 @@ class _Builder:
         rows.add("devices", right, *terms)
 
     def _watts(self, rows: LpRows, x: Ints, mode: Ints, slot: Ints, used: Ints | None) -> None:
-        """What runs below a place draws no more than its cap leaves beside the rest, on the average over a slot."""
+        """Add rows: running work below a place draws no more on average over a slot than its cap
+        leaves beside the rest.
+        """
         instance, slots, limits = self.instance, self.slots, self.instance.limits
         time, s = instance.modes.time_per_unit_s[mode], np.arange(slots.count)
         for number, (place, cap) in enumerate(zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True)):
             net = net_power_w(instance, place)
             left = (widened(cap) - resting_power_w(instance, place) * (1 - ROUNDING)) * (1 + SUM_MARGIN)
             if left < 0 or net.min(initial=0.0) < 0:
-                continue  # a whole tick of a mode that draws less than rest takes more off than its units do
+                continue  # a whole tick of a mode that draws less than rest saves more than its units do
             draw = (slot, x, -(net[mode] * time - ROUNDING * np.abs(net[mode]) * time))
             which = np.full(slots.count, number)
             if used is None:
@@ -236,7 +253,9 @@ class _Builder:
                 rows.add("watts", -left * slots.slip, draw, (s, used, left), of=which)
 
     def _used(self, columns: LpColumns, rows: LpRows) -> Ints:
-        """Seconds of each slot that are used: all of them before the least makespan, none before all of the slot before."""
+        """Add the seconds of each slot that are used: all of them before the least makespan, none
+        before all of the slot before.
+        """
         slots = self.slots
         least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - SUM_MARGIN)
         low = np.clip(least - slots.edges[:-1], 0.0, slots.width)
@@ -248,20 +267,20 @@ class _Builder:
         return z
 
     def _second(self) -> float:
-        """What a second of makespan costs by itself."""
+        """Return the cost of a second of makespan by itself."""
         level = dict(self.instance.objective.levels[0])
         return level.get("makespan_s", 0.0) + level.get("makespan", 0.0) / self.instance.tick_s
 
     def _times(self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, mode: Ints, slot: Ints) -> None:
-        """Times in the system beyond the ways in: what they cost, and their limits."""
+        """Add times in the system beyond the ingress latency: their costs and limits."""
         instance, work = self.instance, self.work
         asked = []
         if self.demand.sojourn_s is not None:
             limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + SUM_MARGIN)
-            asked.append(("sojourn", False, limit - self._ways(np.ones(len(work.of)))))
+            asked.append(("sojourn", False, limit - self._ingress_times(np.ones(len(work.of)))))
         weight, limit_s = instance.tasks.weight, instance.limits.metric_max.get("flow_time_s", np.inf)
         if np.isfinite(limit_s):
-            asked.append(("flow_time", True, limit_s * (1 + SUM_MARGIN) - self._ways(weight)))
+            asked.append(("flow_time", True, limit_s * (1 + SUM_MARGIN) - self._ingress_times(weight)))
         flow = dict(instance.objective.levels[0]).get("flow_time_s", 0.0)
         if not asked and not flow:
             return
@@ -270,7 +289,7 @@ class _Builder:
         if self.slots.count > 1:
             there = self._slot_of(work.there_s[work.here])
             wait = add_waiting(columns, rows, instance, work, self.slots.edges, there, x, cls * self.slots.count + slot)
-            # Undone units fall evenly only where a task runs to its end in one mode.
+            # Undone units fall evenly only if a task runs to its end in one mode.
             half = 0.0 if instance.preemptive or instance.is_open else 0.5
             spent.append([(x, cls, half * time), (wait.column, wait.of, wait.per_unit)])
         total = columns.add(1, 0.0, np.inf, flow) if flow else None
@@ -282,28 +301,34 @@ class _Builder:
             if total is not None:
                 rows.add("flow", 0.0, (0, total, 1.0), *heavy, of=0)
 
-    def _ways(self, weight: Floats) -> float:
-        """Σ weight · min(way in, time left until the horizon): what is sure of the times in the system."""
-        way = self.work.way_s
+    def _ingress_times(self, weight: Floats) -> float:
+        """Return Σ weight · min(ingress latency, time left until the horizon): the certain part of
+        the times in the system.
+        """
+        ingress = self.work.ingress_s
         if self.instance.is_open and self.instance.horizon is not None:
             left = (self.instance.horizon - np.asarray(self.instance.tasks.release, dtype=float)) * self.instance.tick_s
-            way = np.minimum(way, left)
-        return float((weight * way)[self.work.here].sum()) * (1 - SUM_MARGIN)
+            ingress = np.minimum(ingress, left)
+        return float((weight * ingress)[self.work.here].sum()) * (1 - SUM_MARGIN)
 
     def _constant(self) -> float:
-        """Rest that is paid in any case, times that are sure, less what whole ticks can hide."""
+        """Return rest that is paid in any case and the certain times, less what whole ticks can
+        hide.
+        """
         level = dict(self.instance.objective.levels[0])
         flow = level.get("flow_time_s", 0.0)
         found = self.rates.rest_constant
         if flow:
-            found += flow * self._ways(self.instance.tasks.weight)
+            found += flow * self._ingress_times(self.instance.tasks.weight)
         if not self.slots.fixed:
             found += self._second() * float(self.slots.edges[0]) * (1 - SUM_MARGIN)
         return found - self.rates.hidden
 
 
 def undominated(instance: Instance, modes: Ints, times: bool) -> Ints:
-    """Modes less those that another on the same pool alone beats in energy above rest, device time and, if asked, time."""
+    """Return modes without those that another on the same pool alone dominates in energy above
+    rest, device time and, if asked, time.
+    """
     single = np.diff(instance.modes.req_ptr)[modes] == 1
     keep = np.ones(len(modes), dtype=bool)
     data = instance.modes
@@ -320,7 +345,9 @@ def undominated(instance: Instance, modes: Ints, times: bool) -> Ints:
 
 
 def devices_in(instance: Instance, slots: Slots) -> Floats:
-    """Devices per pool and slot, on the average where an outage begins or ends within it (at least what is there)."""
+    """Return devices per pool and slot, on average if an outage begins or ends within it (at least
+    those available).
+    """
     out = np.repeat(instance.pools.count.astype(float)[:, None], slots.count, axis=1)
     if instance.stream is None or len(instance.stream.outages.time) == 0:
         return out
@@ -330,19 +357,22 @@ def devices_in(instance: Instance, slots: Slots) -> Floats:
         away = np.minimum(high, until * step) - np.maximum(low, since * step)
         share = np.where(np.isfinite(slots.width), np.clip(away, 0.0, None) / slots.width, 0.0)
         whole = share >= 1.0
-        # The seconds of a drained instance's slot may be used where its devices are there.
+        # The used seconds of a slot with variable end may be those in which its devices are
+        # available.
         out[pool] -= devices * (np.where(whole, 1.0, share * (1 - SUM_MARGIN)) if slots.fixed else whole)
     return np.asarray(np.maximum(out, 0.0), dtype=float)
 
 
 def stream_program(instance: Instance, work: Traffic, slots: Slots, demand: Demand) -> StreamProgram:
-    """The programme of the first level of the objective."""
+    """Build the LP of the first level of the objective."""
     rates = rates_of(instance, slots.edges, slots.fixed)
     return _Builder(instance, work, slots, rates, demand).build()
 
 
 def per_unit(program: StreamProgram, low: float) -> LinearProgram:
-    """min (c·v + constant) / Σ x as a linear programme in v / Σ x and 1 / Σ x (Charnes and Cooper), of at least ``low`` units."""
+    """Return min (c·v + constant) / Σ x as a linear programme in v / Σ x and 1 / Σ x (Charnes and
+    Cooper), for at least ``low`` units.
+    """
     lp, n = program.lp, program.lp.num_columns
     most = 1.0 / low
     scale = n

@@ -1,15 +1,17 @@
-"""What waiting costs in the programme over streams: undone units, by the size of their tasks.
+"""The cost of waiting in the stream LP: undone units, by the size of their tasks.
 
-Tasks of class c with similar units make a group b, the largest of u_b units. g_bs units of it are processed in slot s of
-width w_s, q_bs are there and undone at its end, and h_bs is the time integral of the undone units over the slot. What is
-done in a slot is undone until its beginning at least, so that with a_bs = Σ u_j (there_j − b_s) over those that come in it
+Tasks of class c with similar units make a group b, the largest of u_b units. g_bs units of it are
+processed in slot s of width w_s, q_bs are there and undone at its end, and h_bs is the time
+integral of the undone units over the slot. What is done in a slot is undone until its beginning at
+least, so that with a_bs = Σ u_j (there_j − b_s) over those that come in it
 
     Σ_b∈c g_bs = Σ_k x_cks,    q_bs = q_b,s−1 + A_bs − g_bs,    h_bs ≥ w_s q_bs − a_bs,    q, g, h ≥ 0
 
-While task j is undone, its undone units are u_j at most, so that it is there for ∫ undone_j / u_j at least; where it runs to
-its end in one mode, they fall evenly, and it is there half its running time longer:
+While task j is undone, its undone units are u_j at most, so that it is there for ∫ undone_j / u_j
+at least; where it runs to its end in one mode, they fall evenly, and it is in the system half its
+running time longer:
 
-    Σ_j weight_j (time in the system − way in) ≥ Σ_bs weight_b h_bs / u_b  (+ ½ Σ weight t_k x_cks)
+    Σ_j weight_j (time in the system − ingress latency) ≥ Σ_bs weight_b h_bs / u_b  (+ ½ Σ weight t_k x_cks)
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.timegrid import ulp
 from optbench.units import SUM_MARGIN
 
-# Units of the tasks of one group differ by this factor, or by what makes so many groups of a class.
+# Units of the tasks of one group differ by at most this factor, or by that which makes this many
+# groups of a class.
 RATIO, MOST_GROUPS = 1.5, 12
 
 
@@ -38,7 +41,7 @@ class Waiting:
 
 
 def groups_of(instance: Instance, work: Traffic) -> tuple[Ints, Ints, Floats]:
-    """Group of each task that is here, class and largest units of each group."""
+    """Return the group of each task that arrives, class and largest units of each group."""
     here = work.here
     units = instance.tasks.units[here]
     of = work.of[here]
@@ -56,7 +59,8 @@ def groups_of(instance: Instance, work: Traffic) -> tuple[Ints, Ints, Floats]:
 def add_waiting(
     columns: LpColumns, rows: LpRows, instance: Instance, work: Traffic, edges: Floats, slot: Ints, x: Ints, cell: Ints
 ) -> Waiting:
-    """Add groups, given the slot in which each task that is here comes, and class times slot (flat) of each x."""
+    """Add groups, given the slot in which each task arrives, and class times slot (flat) of each x.
+    """
     group, of, largest = groups_of(instance, work)
     count, groups, width = len(edges) - 1, len(of), np.diff(edges)
     units = instance.tasks.units[work.here]

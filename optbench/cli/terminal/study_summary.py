@@ -133,9 +133,9 @@ class Account:
 
     def _next(self) -> list[str]:
         """The commands for next steps."""
-        from optbench.run.repeat_command import name_of
+        from optbench.run.repeat_command import study_argument
 
-        name = shlex.quote(name_of(self.run.plan.study))
+        name = shlex.quote(study_argument(self.run.plan.study))
         lines = [f"optbench run {name}  runs the rest"] if self.run.interrupted or not self.complete else []
         lines += [f"optbench run {name} --retry  runs the failed cells again"] if self.failures else []
         whole = "" if self.report is not None else f"optbench report {name}  the whole comparison; "
@@ -150,7 +150,7 @@ def _failures(run: StudyRun, rows: Table) -> list[Record]:
 
 def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """Failures by reason, the most frequent first: count, explanation, example, command."""
-    from optbench.run.repeat_command import name_of, repeat
+    from optbench.run.repeat_command import failure_command, study_argument
     from optbench.store.records import REASONS
 
     grouped: dict[str, list[tuple[Record, Reason]]] = {}
@@ -166,7 +166,7 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
             "cell": record.key,
             "title": record.cell.title,
             "message": reason.message,
-            "command": repeat(record.cell, reason, name_of(run.plan.study)),
+            "command": failure_command(record.cell, reason, study_argument(run.plan.study)),
         }
     return out
 

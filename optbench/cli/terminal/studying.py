@@ -16,7 +16,7 @@ from optbench.cli.terminal.output import length, percent
 if TYPE_CHECKING:
     from optbench.run.runner import RunProgress
     from optbench.run.study_progress import StudyWatch
-    from optbench.track.follow_process import Following
+    from optbench.track.follow_process import FollowerState
 
 # A study whose cells take minutes prints a line at this interval.
 HEARTBEAT_S = 30.0
@@ -102,7 +102,7 @@ class Sending:
         self.quiet = quiet
         self._first: float | None = None
 
-    def __call__(self, state: Following) -> None:
+    def __call__(self, state: FollowerState) -> None:
         now = time.monotonic()
         self._first = now if self._first is None else self._first
         if not self.quiet and now - self._first > FELT_S:

@@ -46,11 +46,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.study_summary import Account
     from optbench.cli.terminal.studying import Sending
-    from optbench.run.read_in_subprocess import load_study_apart
+    from optbench.run.read_in_subprocess import load_study_in_subprocess
     from optbench.store.run_store import Store
     from optbench.track.follow_process import following
 
-    study, account = load_study_apart(args.study), None
+    study, account = load_study_in_subprocess(args.study), None
     quiet = args.quiet or args.json
     try:
         with following(study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)) as sending:

@@ -52,10 +52,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _elsewhere(args: argparse.Namespace, place: TrackingAddress) -> int:
     """Show the address of a server that is already running."""
-    from optbench.track.server import answers
+    from optbench.track.server import is_responding
     from optbench.track.tracking_address import VARIABLE
 
-    if not answers(place.uri):
+    if not is_responding(place.uri):
         remedy = "start it, or unset the variable to see this workspace's own runs"
         raise UsageError(f"no MLflow server answers at {place.uri} (${VARIABLE}); {remedy}")
     _announce(args, f"{place.uri}{EXPERIMENTS}", f"runs are tracked by the server of ${VARIABLE}")

@@ -1,8 +1,10 @@
-"""Training a policy for sites: rolls of a fleet, soft actor-critic on their replay, multipliers, then prices for the budgets.
+"""Train a policy for sites: rollouts of a fleet, soft actor-critic on their replay, multipliers,
+then prices for the budgets.
 
-In the corrected way one network learns all budgets: half of the environments stand at a budget each, whose price of latency a
-signed dual finds while the policy changes; the others at prices spread over the whole range. Afterwards the network is frozen
-and the duals go on with falling gains: what they come to is stored.
+In the corrected mode one network learns all budgets: half of the environments have a budget each,
+for which a signed dual finds the price of latency while the policy changes; the others have prices
+spread over the whole range. Afterwards the network is frozen and the duals continue with falling
+gains: their final prices are stored.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from optbench.learn.duals import ProjectedDual, SignedDual
 from optbench.learn.replay import Replay
 from optbench.learn.sites.checkpoints import SiteCheckpoint
 from optbench.learn.sites.networks import theta_of
-from optbench.learn.sites.parallel_weeks import Rolled, SiteFleet
-from optbench.learn.sites.pilot import Pilot
+from optbench.learn.sites.parallel_weeks import Rollout, SiteFleet
+from optbench.learn.sites.pilot import RoutingNetwork
 from optbench.learn.sites.soft_actor_critic import SacSettings, SoftActorCritic
 from optbench.learn.sites.training_settings import SiteTraining
 from optbench.model.instance import Floats, Instance
@@ -42,17 +44,19 @@ from optbench.sim.kernel.sites.pilot import (
 )
 from optbench.sim.kernel.sites.view import LEAST_J
 
-# Rolls between two points of the curves; transitions before the first step of gradient; decisions in a roll of calibration.
+# Rollouts between two points of the curves; transitions before the first gradient step; decisions
+# in a calibration rollout.
 EVERY, WARM, CALIBRATION_STEPS = 10, 4_000, 400
-# Where the multipliers are not seen, networks learn at a price of nothing, and are run at it; a table of prices is logarithmic.
+# Networks that do not see the multipliers are trained and run at price 0; the price axis is
+# logarithmic.
 NO_PRICE_W = 1e-9
-# The learning rate falls in a line to this share of itself.
+# The learning rate falls linearly to this share of its first value.
 LAST_RATE = 0.1
 
 
 @dataclass(eq=False)
-class Trained:
-    """A checkpoint, the curves (one dictionary per point), and whether training was stopped before its end."""
+class ActorTrainingResult:
+    """A checkpoint, the curves (one dictionary per point), and whether training was interrupted."""
 
     checkpoint: SiteCheckpoint
     history: list[dict[str, float]] = field(default_factory=list)
@@ -60,7 +64,7 @@ class Trained:
 
 
 class SiteTrainer:
-    """Everything that changes while a policy is trained; ``save`` and ``load`` keep it in a file."""
+    """The state of a training; ``save`` and ``load`` store it in a file."""
 
     def __init__(self, instances: Sequence[Instance], settings: SiteTraining, seed: int = 0, names: Sequence[str] = ()) -> None:
         self.settings = full = settings.full
@@ -88,7 +92,9 @@ class SiteTrainer:
         self.multipliers = {name: ProjectedDual(0.0, full.dual_rate, full.dual == "clipped") for name in ("latency", "queue")}
 
     def _first_prices(self) -> Floats:
-        """Spread evenly, in ratio, over the range; in the paper's way there is one multiplier, which begins at nothing."""
+        """Return prices spread evenly over the logarithmic range; in the paper's mode there is one
+        multiplier, which starts at 0.
+        """
         full = self.settings
         if full.dual != "signed":
             return np.zeros(full.envs)
@@ -96,18 +102,26 @@ class SiteTrainer:
         return np.asarray(spread[self.rng.permutation(full.envs)])
 
     @property
-    def pilot(self) -> Pilot:
+    def pilot(self) -> RoutingNetwork:
         full = self.settings
-        return Pilot(str(full.network), int(full.hidden or 32), theta_of(self.sac.actor), str(full.clock), seen=str(full.seen))
+        return RoutingNetwork(
+            str(full.network),
+            int(full.hidden or 32),
+            theta_of(self.sac.actor),
+            str(full.clock),
+            seen=str(full.seen),
+        )
 
     def round(self) -> None:
-        """One roll, its transitions to the replay, the duals, and steps of gradient."""
+        """Run one rollout, add its transitions to the replay, update the duals and take gradient
+        steps.
+        """
         full, began = self.settings, time.perf_counter()
         for b in range(full.envs):
             self.fleet.set_price(b, float(self.prices[b]))
         rolled = self.fleet.roll(self.pilot, full.steps, self.rng)
         self._remember(rolled)
-        self._follow_duals(rolled.told)
+        self._follow_duals(rolled.measured)
         figures: dict[str, float] = {}
         if len(self.replay) >= min(WARM, full.envs * full.steps * 2):
             self.sac.set_rate(max(LAST_RATE, 1.0 - self.rolled / full.rolls))
@@ -117,13 +131,15 @@ class SiteTrainer:
         self.rolled += 1
         self.spent_s += time.perf_counter() - began
         if self.rolled % EVERY == 0 or self.rolled == full.rolls:
-            self.history.append(self._point(rolled.told, figures))
+            self.history.append(self._point(rolled.measured, figures))
 
-    def _remember(self, rolled: Rolled) -> None:
-        """Transitions that end an instance are left out: work goes on beyond it, unseen."""
+    def _remember(self, rolled: Rollout) -> None:
+        """Add transitions to the replay, except those that end an instance: work continues beyond
+        it, unseen.
+        """
         envs, steps = rolled.actions.shape
-        whole = (rolled.told[:, :, OVER] == 0.0).ravel()
-        reward = self.rewards(rolled.told).ravel()
+        whole = (rolled.measured[:, :, OVER] == 0.0).ravel()
+        reward = self.rewards(rolled.measured).ravel()
 
         def rows(values: Any) -> Any:
             return values.reshape(envs * steps, -1)[whole]
@@ -133,41 +149,47 @@ class SiteTrainer:
             rows(rolled.rows[:, 1:]), rows(rolled.masks[:, 1:]), np.zeros(int(whole.sum())),
         )  # fmt: skip
 
-    def rewards(self, told: Floats) -> Floats:
-        """The reward of each decision, by the switches; see ``site_settings``."""
+    def rewards(self, measured: Floats) -> Floats:
+        """Return the reward of each decision according to the settings; see ``training_settings``.
+        """
         full = self.settings
         if full.reward == "regret":
-            cost = told[:, :, UNITS] * told[:, :, REGRET_J] + told[:, :, PRICE] * told[:, :, WAITED_S]
+            cost = measured[:, :, UNITS] * measured[:, :, REGRET_J] + measured[:, :, PRICE] * measured[:, :, WAITED_S]
             return np.asarray(-full.reward_scale * cost / (self.mean_units * self.least_j))
-        latency, queue = told[:, :, SERVICE_S] + told[:, :, WAITED_S], told[:, :, LONGEST]
+        latency, queue = measured[:, :, SERVICE_S] + measured[:, :, WAITED_S], measured[:, :, LONGEST]
         over = self.multipliers["latency"].value * np.maximum(0.0, latency - full.paper_budget_s)
         over += self.multipliers["queue"].value * np.maximum(0.0, queue - full.queue_max)
-        return np.asarray(-told[:, :, ENERGY_J] + full.alpha_n / told[:, :, DEVICES] - over)
+        return np.asarray(-measured[:, :, ENERGY_J] + full.alpha_n / measured[:, :, DEVICES] - over)
 
-    def _follow_duals(self, told: Floats) -> None:
-        """Prices after a roll: those of environments that stand at a budget, or the paper's multipliers."""
-        latency = (told[:, :, SERVICE_S] + told[:, :, WAITED_S]).mean(axis=1)
+    def _follow_duals(self, measured: Floats) -> None:
+        """Update prices after a rollout: those of environments with a budget, or the paper's
+        multipliers.
+        """
+        latency = (measured[:, :, SERVICE_S] + measured[:, :, WAITED_S]).mean(axis=1)
         for b, dual in self.duals.items():
             self.prices[b] = dual.update(float(latency[b]), self.tied[b])
         if self.settings.dual != "signed":
             full = self.settings
             self.multipliers["latency"].update(float(latency.mean()), full.paper_budget_s)
-            self.multipliers["queue"].update(float(told[:, :, LONGEST].mean()), full.queue_max)
+            self.multipliers["queue"].update(float(measured[:, :, LONGEST].mean()), full.queue_max)
 
-    def _point(self, told: Floats, figures: dict[str, float]) -> dict[str, float]:
-        """One point of the curves."""
-        latency = told[:, :, SERVICE_S] + told[:, :, WAITED_S]
+    def _point(self, measured: Floats, figures: dict[str, float]) -> dict[str, float]:
+        """Return one point of the curves."""
+        latency = measured[:, :, SERVICE_S] + measured[:, :, WAITED_S]
         prices = {f"price_w_{self.tied[b]:g}s": float(self.prices[b]) for b in self.duals}
         multipliers = {} if self.settings.dual == "signed" else self.multipliers
         lambdas = {f"lambda_{name}": dual.value for name, dual in multipliers.items()}
         return {
-            "decisions": float(self.rolled * told.shape[0] * told.shape[1]), "reward": float(self.rewards(told).mean()),
-            "energy_j_per_unit": float((told[:, :, ENERGY_J] * told[:, :, UNITS]).sum() / told[:, :, UNITS].sum()),
+            "decisions": float(self.rolled * measured.shape[0] * measured.shape[1]),
+            "reward": float(self.rewards(measured).mean()),
+            "energy_j_per_unit": float((measured[:, :, ENERGY_J] * measured[:, :, UNITS]).sum() / measured[:, :, UNITS].sum()),
             "latency_s": float(latency.mean()), "spent_s": self.spent_s, **figures, **prices, **lambdas,
         }  # fmt: skip
 
     def calibrated(self, instances: Sequence[Instance]) -> tuple[Floats, Floats]:
-        """Budgets and their prices for the network as it is: own environments, duals with falling gains, their late mean."""
+        """Return budgets and their prices for the current network: separate environments, duals
+        with falling gains, and the mean of their last values.
+        """
         full = self.settings
         if full.dual != "signed":
             return np.array([full.paper_budget_s]), np.array([NO_PRICE_W])
@@ -193,11 +215,11 @@ class SiteTrainer:
         order = sorted({self.tied[b]: float(self.prices[b]) for b in self.duals}.items())
         return np.array([budget for budget, _ in order]), np.array([price for _, price in order])
 
-    def _latency(self, rolled: Rolled) -> Floats:
-        return np.asarray((rolled.told[:, :, SERVICE_S] + rolled.told[:, :, WAITED_S]).mean(axis=1))
+    def _latency(self, rolled: Rollout) -> Floats:
+        return np.asarray((rolled.measured[:, :, SERVICE_S] + rolled.measured[:, :, WAITED_S]).mean(axis=1))
 
     def save(self, path: Path) -> None:
-        """Networks, optimisers, duals, generator and curves; the replay fills again."""
+        """Save networks, optimisers, duals, generator and curves; the replay is filled again."""
         with replacing(path) as fresh:
             torch.save(self._state(), fresh)
 
@@ -213,18 +235,19 @@ class SiteTrainer:
         }  # fmt: skip
 
     def load(self, path: Path) -> None:
-        """Go on from a file; one of another training is left alone, and said."""
+        """Continue from a file; the state of another training is refused."""
         try:
             kept = torch.load(path, weights_only=True)
         except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
             said = str(error).partition("\n")[0][:80]
-            raise FileFormatError(f"{path}: no readable state of a training ({said}). --fresh begins again without it") from None
+            what = f"{path}: the state of a training cannot be read ({said})"
+            raise FileFormatError(f"{what}. --fresh starts again without it") from None
         mine = {"seed": self.seed, "trained on": self.names, "settings": repr(self.settings)}
         for name, value in mine.items():
             if kept.get(name) != value:
                 raise ParameterError(
                     f"{path} is the state of a training with another {name}:\n  there: {kept.get(name)}\n  here:  {value}\n"
-                    f"Go on with its own, write to another file, or begin again with --fresh, which deletes it"
+                    f"Use its settings, write to another file, or start again with --fresh, which deletes it"
                 )
         sac = self.sac
         sac.actor.load_state_dict(kept["actor"])
@@ -255,10 +278,12 @@ def train_sites(
     kept: Path | None = None,
     on_point: Callable[[int, int, dict[str, float]], None] | None = None,
     stop: threading.Event | None = None,
-) -> Trained:
-    """Train to the end, or until told to stop; ``kept`` is where the state is saved on the way, and is gone on from.
+) -> ActorTrainingResult:
+    """Train to the end or until ``stop``; the state is saved to ``kept`` regularly, and training
+    continues from it.
 
-    ``names`` says what the instances are of: a state of other problems is not gone on from.
+    ``names`` are the problems of the instances: the state of a training on other problems is
+    refused.
     """
     torch.set_num_threads(1)
     trainer = SiteTrainer(instances, settings, seed, names)
@@ -287,4 +312,4 @@ def train_sites(
     made = SiteCheckpoint(trainer.pilot, fleet.pools, fleet.widest, trainer.mean_units, budgets, prices, provenance)
     if not stopped and kept is not None:
         kept.unlink(missing_ok=True)
-    return Trained(made, trainer.history, stopped)
+    return ActorTrainingResult(made, trainer.history, stopped)

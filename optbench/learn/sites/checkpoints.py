@@ -1,4 +1,6 @@
-"""Trained networks in safetensors: each layer by its name, prices of budgets, and in the header what they are and come from."""
+"""Checkpoints of trained networks in safetensors: each layer by its name, prices of budgets, and
+metadata in the header.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError, ParameterError
 from optbench.files import replacing
-from optbench.learn.sites.pilot import Float32, Pilot, layers
+from optbench.learn.sites.pilot import Float32, RoutingNetwork, layers
 from optbench.model.instance import Floats
 
 FORMAT = "optbench-site-pilot-1"
@@ -19,9 +21,11 @@ FORMAT = "optbench-site-pilot-1"
 
 @dataclass(frozen=True, eq=False)
 class SiteCheckpoint:
-    """``prices_w`` are the prices of latency at which the network keeps ``budgets_s``; ``provenance`` is for people."""
+    """``prices_w`` are the prices of latency at which the network keeps ``budgets_s``;
+    ``provenance`` is for information.
+    """
 
-    pilot: Pilot
+    pilot: RoutingNetwork
     pools: int
     widest: int
     mean_units: float
@@ -30,21 +34,22 @@ class SiteCheckpoint:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def price_w(self, budget_s: float) -> float:
-        """The price of a budget: between stored ones log-linear, beyond them the outermost."""
+        """Return the price of a budget: log-linear between stored ones, the outermost beyond them.
+        """
         return float(np.exp(np.interp(np.log(budget_s), np.log(self.budgets_s), np.log(self.prices_w))))
 
     def check_budget(self, solver: str, budget_s: float) -> None:
-        """Refuse what the network was not trained for."""
+        """Refuse a budget for which the network was not trained."""
         low, high = float(self.budgets_s[0]), float(self.budgets_s[-1])
         if not low <= budget_s <= high:
             raise ParameterError(
-                f"{solver}: latency_budget_s is {budget_s:g}; its network knows prices for {low:g} s to {high:g} s. "
+                f"{solver}: latency_budget_s is {budget_s:g}; its network has prices for {low:g} s to {high:g} s. "
                 f"Train one for it: optbench train {solver} --on PROBLEM -p budgets_s=[...] -o FILE, then -p checkpoint=FILE"
             )
 
 
 def write_checkpoint(path: Path, checkpoint: SiteCheckpoint) -> None:
-    """Write the file, beside its place first, so that a kill leaves no half of it."""
+    """Write the file atomically."""
     from safetensors.numpy import save_file
 
     pilot = checkpoint.pilot
@@ -64,24 +69,24 @@ def write_checkpoint(path: Path, checkpoint: SiteCheckpoint) -> None:
 
 
 def read_checkpoint(path: Path) -> SiteCheckpoint:
-    """Read a file; what is wrong with it is named."""
+    """Read a file; an error names what is wrong with it."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(path), framework="numpy") as file:
             about = json.loads((file.metadata() or {}).get("optbench", "null"))
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except FileNotFoundError:
         make = f"optbench train chsac_af --on PROBLEM -o {path}"
         raise FileFormatError(f"{path}: there is no such checkpoint; `{make}` makes one") from None
     except (OSError, SafetensorError, ValueError) as error:
-        raise FileFormatError(f"{path}: no readable safetensors file ({error})") from None
+        raise FileFormatError(f"{path}: not a readable safetensors file ({error})") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise FileFormatError(f"{path}: a safetensors file, but not one that optbench train has written ({FORMAT})")
-    return _made(path, about, arrays)
+    return _checkpoint_from(path, about, arrays)
 
 
-def _made(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteCheckpoint:
+def _checkpoint_from(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteCheckpoint:
     kind, hidden, pools, widest = about["kind"], int(about["hidden"]), int(about["pools"]), int(about["widest"])
     wanted = layers(kind, hidden, pools, widest)
     parts: list[Float32] = []
@@ -94,8 +99,8 @@ def _made(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteChec
             raise FileFormatError(f"{path}: layer {name!r} holds a weight that is not finite")
         parts.append(found.ravel())
     theta, seen = np.concatenate(parts).astype(np.float32), str(about.get("seen", "regrets"))
-    pilot = Pilot(kind, hidden, theta, str(about["clock"]), seen=seen)
+    pilot = RoutingNetwork(kind, hidden, theta, str(about["clock"]), seen=seen)
     budgets, prices = arrays.get("budgets_s"), arrays.get("prices_w")
     if budgets is None or prices is None or budgets.shape != prices.shape or len(budgets) == 0:
-        raise FileFormatError(f"{path}: budgets_s and prices_w must stand in it, as many of one as of the other")
+        raise FileFormatError(f"{path}: budgets_s and prices_w must both be present and of equal length")
     return SiteCheckpoint(pilot, pools, widest, float(about["mean_units"]), budgets, prices, dict(about.get("provenance") or {}))

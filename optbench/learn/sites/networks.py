@@ -1,4 +1,6 @@
-"""The networks of ``kernel.site_pilot`` in torch, with any number of outputs per option, and their way into compiled form."""
+"""The networks of ``sim.kernel.sites.pilot`` in torch, with any number of outputs per option, and
+their conversion to compiled form.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ class SharedNet(nn.Module):
         return self._ahead(first).flatten(1, 2)
 
     def chosen(self, row: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-        """The outputs of one option per row only."""
+        """Return the outputs of one option per row only."""
         base, sites = self._around(row)
         rows = torch.arange(len(row))
         option = row[:, G + self.pools * S :].reshape(len(row), -1, O)[rows, action]
@@ -58,12 +60,14 @@ class SharedNet(nn.Module):
         return torch.relu(torch.relu(first) @ self.second + self.bias_second) @ self.last + self.bias_last
 
 
-# What of a flat network actor and critics share.
+# The layers of a flat network that actor and critics share.
 ENCODER = ("first", "bias_first", "second", "bias_second", "third", "bias_third")
 
 
 class FlatNet(nn.Module):
-    """The paper's encoder on the whole and all sites; heads for sites and numbers of devices, or one for options."""
+    """The paper's encoder of the whole and all sites, with heads for sites and numbers of devices,
+    or one for options.
+    """
 
     first: torch.Tensor
     bias_first: torch.Tensor
@@ -98,7 +102,7 @@ class FlatNet(nn.Module):
         return (sites[:, :, None] + counts[:, None, :]).reshape(len(row), -1, 1)
 
     def chosen(self, row: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-        """The outputs of one option per row only."""
+        """Return the outputs of one option per row only."""
         return self.forward(row)[torch.arange(len(row)), action]
 
 
@@ -117,14 +121,14 @@ def _start(shape: tuple[int, ...], small: bool = False) -> torch.Tensor:
 
 
 def theta_of(net: Net) -> Float32:
-    """The weights of an actor, one array after the other, as the kernel reads them."""
+    """Return the weights of an actor, one array after the other, as the kernel reads them."""
     kind = "shared" if isinstance(net, SharedNet) else "flat"
     names = layers(kind, net.hidden, net.pools, net.widest)
     return np.concatenate([getattr(net, name).detach().numpy().ravel() for name in names]).astype(np.float32)
 
 
 def load_theta(net: Net, theta: Float32) -> None:
-    """The way back."""
+    """Set the weights of an actor from the kernel's array."""
     at = 0
     kind = "shared" if isinstance(net, SharedNet) else "flat"
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Many site environments in lockstep, each with its own price of latency: what a pilot does in them."""
+"""Many site environments in lockstep, each with its own price of latency, run by one network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.learn.sites.pilot import Float32, Pilot, row_size, view_of
+from optbench.learn.sites.pilot import Float32, RoutingNetwork, row_size, view_of
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.sites.pilot import TOLD, roll
+from optbench.sim.kernel.sites.pilot import NUM_MEASURED, roll
 from optbench.sim.kernel.sites.sites import WISHED
 from optbench.sim.kernel.sites.view import PRICE_W
 from optbench.sim.kernel.state import NONE, last_moment, new_state
@@ -19,17 +19,20 @@ from optbench.sim.sites.sites import grid_of, inference_first, steering_of
 
 
 @dataclass(frozen=True, eq=False)
-class Rolled:
-    """Arrays of (environments, steps, ...); ``rows`` and ``masks`` have one more step. Columns of ``told``: kernel.site_pilot."""
+class Rollout:
+    """Arrays of (environments, steps, ...); ``rows`` and ``masks`` have one more step. The columns
+    of ``measured`` are those of ``sim.kernel.sites.pilot``.
+    """
 
     rows: Float32
     masks: Bools
     actions: Ints
-    told: Floats
+    measured: Floats
 
 
 class SiteFleet:
-    """Environments that go on from roll to roll, and begin again at the end of their instance."""
+    """Environments that continue from rollout to rollout and restart at the end of their instance.
+    """
 
     def __init__(
         self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float = 1.0, seen: str = "regrets"
@@ -52,18 +55,18 @@ class SiteFleet:
         return len(self.plants)
 
     def set_price(self, env: int, price_w: float) -> None:
-        """The price of a second of latency in one environment, from its next decision on."""
+        """Set the price of a second of latency in one environment, from its next decision on."""
         self.views[env].scale[PRICE_W] = price_w
 
-    def roll(self, pilot: Pilot, steps: int, rng: np.random.Generator) -> Rolled:
-        """So many decisions in each environment."""
+    def roll(self, pilot: RoutingNetwork, steps: int, rng: np.random.Generator) -> Rollout:
+        """Take ``steps`` decisions in each environment."""
         envs, options = len(self), self.pools * self.widest
-        out = Rolled(
+        out = Rollout(
             np.zeros((envs, steps + 1, self.width), dtype=np.float32), np.zeros((envs, steps + 1, options), dtype=np.bool_),
-            np.zeros((envs, steps), dtype=np.int64), np.zeros((envs, steps, TOLD)),
+            np.zeros((envs, steps), dtype=np.int64), np.zeros((envs, steps, NUM_MEASURED)),
         )  # fmt: skip
         roll(
             *self._addresses, pilot.net, pilot.theta, rng.random((envs, steps)), self._until, self._asked,
-            out.rows, out.masks, out.actions, out.told,
+            out.rows, out.masks, out.actions, out.measured,
         )  # fmt: skip
         return out

@@ -1,4 +1,6 @@
-"""A trained network that routes jobs to sites: what it sees of an instance, its weights, and how it is run; no torch here."""
+"""A trained network that routes jobs to sites: its inputs, its weights, and how it is run; without
+torch.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +31,20 @@ from optbench.sim.kernel.sites.view import (
 )
 from optbench.sim.kernel.state import last_moment, new_state
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import Grid, grid_of, inference_first, steering_of, trace_of
+from optbench.sim.sites.sites import ModeGrid, grid_of, inference_first, steering_of, trace_of
 
 Float32 = NDArray[np.float32]
 NETS = {"shared": SHARED, "flat": FLAT, "inputs": INPUTS}
 CLOCKS = {"balanced": BALANCED, "cheapest": CHEAPEST}
-# Whether sites and options are shown with their regret, which is the solution of a part of the problem, or without.
+# The inputs: with or without the regret of sites and options, which solves a part of the problem.
 SEEN = {"regrets": 0, "sites": 1}
 
 
 @dataclass(frozen=True, eq=False)
-class Pilot:
-    """A network in compiled form: ``theta`` holds its arrays one after the other (``kernel.site_pilot``)."""
+class RoutingNetwork:
+    """A network in compiled form: ``theta`` holds its arrays one after the other
+    (``sim.kernel.sites.pilot``).
+    """
 
     kind: str
     hidden: int
@@ -53,16 +57,18 @@ class Pilot:
     def net(self) -> Ints:
         return np.array([NETS[self.kind], self.hidden, self.greedy], dtype=np.int64)
 
-    def taking_best(self) -> Pilot:
-        """The same network; it takes the best option instead of drawing one."""
+    def taking_best(self) -> RoutingNetwork:
+        """Return the same network, taking the best option instead of drawing one."""
         return replace(self, greedy=True)
 
-    def inputs_alone(self) -> Pilot:
-        """No network: the option of least cost, by the costs that the network is fed."""
-        return Pilot("inputs", 1, np.zeros(1, dtype=np.float32), self.clock, greedy=True)
+    def inputs_alone(self) -> RoutingNetwork:
+        """Return a rule without a network: the option of least cost, by the costs that the network
+        receives.
+        """
+        return RoutingNetwork("inputs", 1, np.zeros(1, dtype=np.float32), self.clock, greedy=True)
 
-    def check(self, grid: Grid) -> None:
-        """Refuse weights of another shape than the grid needs."""
+    def check(self, grid: ModeGrid) -> None:
+        """Refuse weights whose shape does not fit the grid."""
         if self.kind == "inputs":
             return
         wanted = num_weights(self.kind, self.hidden, grid.mode_at.shape[1], grid.widest)
@@ -74,7 +80,7 @@ class Pilot:
 
 
 def layers(kind: str, hidden: int, pools: int, widest: int) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the arrays of a network, in the order of ``theta``."""
+    """Return names and shapes of the arrays of a network, in the order of ``theta``."""
     h = hidden
     if kind == "shared":
         return {
@@ -92,23 +98,24 @@ def num_weights(kind: str, hidden: int, pools: int, widest: int) -> int:
 
 
 def row_size(pools: int, widest: int) -> int:
-    """Numbers that are seen of a job."""
+    """Return the number of inputs per job."""
     return G + pools * S + pools * widest * O
 
 
 def view_of(
-    grid: Grid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0, seen: str = "regrets"
+    grid: ModeGrid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0, seen: str = "regrets"
 ) -> SiteView:
-    """What is seen of an instance, with its scales; ``price_w`` is the price of a second of latency.
+    """Return the inputs for an instance, with their scales; ``price_w`` is the price of a second of
+    latency.
 
-    ``mean_units`` is the size that counts as usual: that of the training, since the mean of the instance's own jobs would tell
-    of those that are still to come.
+    ``mean_units`` is the usual size of a job: that of the training, because the mean of the
+    instance's own jobs would reveal future ones.
     """
     instance = grid.instance
     kinds, pools, widest, clocks = grid.mode_at.shape
     options = pools * widest
-    aim = _aim(instance)
-    leaves = _announced(instance)
+    aim = _weighed_by(instance)
+    leaves = _announced_losses(instance)
     least = np.where(np.isfinite(grid.net_j), grid.net_j, np.inf).reshape(kinds, pools, -1).min(axis=2)
     least_j = float(least[np.isfinite(least)].mean()) if np.isfinite(least).any() else 1.0
     times = grid.time_s[np.isfinite(grid.time_s)]
@@ -130,15 +137,17 @@ def view_of(
     )
 
 
-def _aim(instance: Instance) -> int:
-    """What the joules are weighed with: the price or the carbon of the hour where these are minimised."""
+def _weighed_by(instance: Instance) -> int:
+    """Return what the joules are weighed with: the current price or carbon where these are
+    minimised.
+    """
     names = {name for level in instance.objective.levels for name, _ in level}
     if "cost_usd" in names:
         return FOR_COST
     return FOR_CARBON if "carbon_g" in names else FOR_ENERGY
 
 
-def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
+def _announced_losses(instance: Instance) -> tuple[Floats, Ints, Ints]:
     if instance.stream is None:
         return np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     outages = instance.stream.outages
@@ -146,15 +155,15 @@ def _announced(instance: Instance) -> tuple[Floats, Ints, Ints]:
     return outages.time[known].astype(float), outages.pool[known].copy(), outages.devices[known].copy()
 
 
-def fly(
-    instance: Instance, pilot: Pilot, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
+def run_network(
+    instance: Instance, pilot: RoutingNetwork, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
     until: float = math.inf, *, mean_units: float, budget_s: float = math.inf, gain: float = 0.0,
     range_w: tuple[float, float] = (0.0, math.inf), inf_priority: bool = True,
 ) -> tuple[Trace, int]:
-    """Run a pilot from time 0: its trace, and how many decisions it took.
+    """Run a network from time 0; return its trace and the number of its decisions.
 
-    With a budget and a gain the price follows the budget, within a range (``kernel.site_pilot``). ``inf_priority`` serves
-    waiting inference work before any other.
+    With a budget and a gain the price follows the budget, within a range
+    (``sim.kernel.sites.pilot``). ``inf_priority`` serves waiting inference work before any other.
     """
     grid = grid_of(instance)
     pilot.check(grid)
@@ -170,10 +179,10 @@ def fly(
     return trace_of(instance, plant, state), int(asked)
 
 
-def random_pilot(grid: Grid, rng: np.random.Generator, kind: str = "shared", hidden: int = 32) -> Pilot:
-    """A network that has learned nothing."""
+def random_network(grid: ModeGrid, rng: np.random.Generator, kind: str = "shared", hidden: int = 32) -> RoutingNetwork:
+    """Return an untrained network."""
     parts: list[Any] = []
     for shape in layers(kind, hidden, grid.mode_at.shape[1], grid.widest).values():
         spread = 1.0 / math.sqrt(shape[0]) if len(shape) > 1 else 0.1
         parts.append(rng.uniform(-spread, spread, math.prod(shape)))
-    return Pilot(kind, hidden, np.concatenate(parts).astype(np.float32))
+    return RoutingNetwork(kind, hidden, np.concatenate(parts).astype(np.float32))

@@ -1,12 +1,15 @@
-"""Training the prices of planned starts: first what devices were worth in hindsight, then evolution strategies on simulated days.
+"""Training the prices of planned starts: imitation of the worth of devices in hindsight, then
+evolution strategies on simulated days.
 
-Imitation: the slotted programme of an instance (``bounds.stream_program``) has duals π[p, s] of the devices of a pool in a slot;
-the network is fitted to π / unit by least squares, and the price of waiting is the best of a grid. Evolution: with z normal,
+Imitation: the slotted LP of an instance (``bounds.stream_program``) has duals π[p, s] of the
+devices of a pool in a slot; the network is fitted to π / unit by least squares, and the price of
+waiting is the best of a grid. Evolution: with z normal,
 
     loss(θ) = cost / cost₀ + 2 (w / (0.97 τ) − 1)⁺ + 5 (late − late₀)⁺ / N
     d_k = Σ over problems loss(θ + σ z_k) − loss(θ − σ z_k)        m ← 0.8 m + 0.2 mean_k z_k d_k / scale        θ ← θ − step σ m
 
-w is the mean time in the system, τ its limit; cost₀ and late₀ are those of plans where devices are free and nobody waits.
+w is the mean time in the system, τ its limit; cost₀ and late₀ are those of plans where devices are
+free and no job waits.
 """
 
 from __future__ import annotations
@@ -29,24 +32,28 @@ from optbench.bounds.streams.stream_traffic import traffic
 from optbench.errors import FileFormatError, ParameterError
 from optbench.files import write_whole
 from optbench.learn.sites.price_settings import PriceTraining
-from optbench.learn.sites.prices import EXTRA, FEATURES, HIDDEN, SIZE, features, plans_by
+from optbench.learn.sites.prices import EXTRA, FEATURES, HIDDEN, SIZE, features, plans_from_parameters
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.sites.plans import Plans
 from optbench.sim.sites.plans import SLOT_S, board_of, plans_of, play_plans
 from optbench.units import J_PER_KWH
 
-# The share of the limit on the time in the system from which on it is punished, and how much that and a missed deadline weigh.
+# The share of the limit on the time in the system above which a penalty begins, and the weights of
+# it and of a missed deadline.
 SPARE, SLOW, LATE = 0.97, 2.0, 5.0
-# Logarithms of the price of waiting that are tried after the imitation; those of working on and of room begin at the others.
+# Logarithms of the price of waiting that are tried after the imitation; the first logarithms of the
+# prices of working on and of room.
 WAITING, LATER_AND_ROOM = (-8.0, -6.0, -5.0, -4.0, -3.0, -2.5, -2.0), (0.0, -1.5)
-# How far the three extra numbers are moved, beside ``sigma`` for the network.
+# The step sizes of the three extra numbers; ``sigma`` is that of the network.
 EXTRA_SIGMA = (0.15, 0.3, 0.3)
 MOMENTUM = 0.8
 LP_LIMIT_S = 60.0
 
 
-class Day:
-    """An instance to play on: its cost, the mean time in the system and missed deadlines of any parameters."""
+class TrainingDay:
+    """An instance for training: the cost, mean time in the system and missed deadlines of any
+    parameters.
+    """
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.board = instance, board_of(instance)
@@ -68,17 +75,17 @@ class Day:
         )
 
     def _until(self, pool: Ints, at_s: Floats) -> Floats:
-        """What a watt at a pool has cost up to some time."""
+        """Return the cost of a watt at a pool up to some time."""
         k = np.searchsorted(self.times, at_s, side="right") - 1
         return np.asarray(self.paid[pool, k] + (at_s - self.times[k]) * self.rate[pool, k])
 
     def play(self, theta: Floats) -> tuple[float, float, float]:
-        """Cost, mean time in the system, tasks that were late."""
-        return self._figures(plans_by(theta, self.board, self.x, self.unit))
+        """Return cost, mean time in the system, and the number of late tasks."""
+        return self._figures(plans_from_parameters(theta, self.board, self.x, self.unit))
 
     def _figures(self, plans: Plans) -> tuple[float, float, float]:
         instance, schedule = self.instance, play_plans(self.board, plans).schedule
-        assert schedule is not None, "a drained stream, played to its end"
+        assert schedule is not None, "a closed stream, run to its end"
         step = instance.tick_s
         begin, end = np.asarray(schedule.start, dtype=float) * step, np.asarray(schedule.end, dtype=float) * step
         pool = np.asarray(instance.modes.primary)[schedule.mode]
@@ -92,7 +99,7 @@ class Day:
         return float(cost), float((left - instance.tasks.release).mean()) * step, float(late)
 
     def loss(self, theta: Floats) -> float:
-        return self.loss_of(plans_by(theta, self.board, self.x, self.unit))
+        return self.loss_of(plans_from_parameters(theta, self.board, self.x, self.unit))
 
     def loss_of(self, plans: Plans) -> float:
         cost, sojourn_s, late = self._figures(plans)
@@ -100,7 +107,9 @@ class Day:
         return cost / self.cost + SLOW * slow + LATE * max(0.0, late - self.late) / self.instance.num_tasks
 
     def worth(self, slot_s: float) -> Floats:
-        """What a device was worth in hindsight, by pool and slot of the board, in units of fees."""
+        """Return the worth of a device in hindsight, by pool and slot of the booking table, in
+        units of fees.
+        """
         instance, work = self.instance, traffic(self.instance)
         slots = slots_of(instance, work, slot_s)
         program = stream_program(instance, work, slots, Demand())
@@ -112,8 +121,10 @@ class Day:
         return np.asarray(dual[:, k] / self.unit, dtype=float)
 
 
-def imitated(days: Sequence[Day], settings: PriceTraining, seed: int) -> tuple[Floats, float]:
-    """Parameters fitted to what devices were worth, and the share of the variance that they leave."""
+def fit_by_imitation(days: Sequence[TrainingDay], settings: PriceTraining, seed: int) -> tuple[Floats, float]:
+    """Return parameters fitted to the worth of devices in hindsight, and the unexplained share of
+    the variance.
+    """
     import torch
 
     torch.set_num_threads(1)
@@ -141,8 +152,10 @@ def imitated(days: Sequence[Day], settings: PriceTraining, seed: int) -> tuple[F
 
 
 @dataclass(eq=False)
-class Evolved:
-    """The best parameters on validation, the curves (one dictionary per generation), and whether it was stopped."""
+class EvolutionResult:
+    """The best parameters on validation, the curves (one dictionary per generation), and whether it
+    was interrupted.
+    """
 
     theta: Floats
     history: list[dict[str, float]] = field(default_factory=list)
@@ -151,10 +164,11 @@ class Evolved:
 
 
 class Evolution:
-    """Everything that changes while prices are trained; ``train`` and ``check`` hold the days of each problem."""
+    """The state of the training of prices; ``train`` and ``check`` hold the days of each problem.
+    """
 
     def __init__(
-        self, train: Sequence[Sequence[Day]], check: Sequence[Sequence[Day]], settings: PriceTraining, seed: int,
+        self, train: Sequence[Sequence[TrainingDay]], check: Sequence[Sequence[TrainingDay]], settings: PriceTraining, seed: int,
         names: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.train, self.check, self.settings, self.seed, self.names = train, check, settings, seed, list(names)
@@ -165,10 +179,10 @@ class Evolution:
         self.history: list[dict[str, float]] = []
 
     def imitate(self) -> None:
-        """Begin with what the imitation gives, at the best price of waiting of the grid."""
+        """Start from the imitation, at the best price of waiting of the grid."""
         began = time.perf_counter()
         some = [day for days in self.train for day in days[: self.settings.imitate_on]]
-        theta, self.left = imitated(some, self.settings, self.seed)
+        theta, self.left = fit_by_imitation(some, self.settings, self.seed)
         grid = [np.concatenate((theta[:SIZE], [waiting, *LATER_AND_ROOM])) for waiting in WAITING]
         few = [day for days in self.train for day in days[:2]]
         self.theta = min(grid, key=lambda each: sum(day.loss(each) for day in few))
@@ -176,7 +190,7 @@ class Evolution:
         self.spent_s += time.perf_counter() - began
 
     def _checked(self) -> dict[str, float]:
-        """Losses on validation; the best parameters so far are kept."""
+        """Return the losses on validation; the best parameters so far are kept."""
         loss = float(np.mean([np.mean([day.loss(self.theta) for day in days]) for days in self.check]))
         if loss < self.least:
             self.least, self.best = loss, self.theta.copy()
@@ -212,17 +226,18 @@ class Evolution:
         write_whole(path, json.dumps(state))
 
     def load(self, path: Path) -> None:
-        """Go on from a file; one of another training is left alone, and said."""
+        """Continue from a file; the state of another training is refused."""
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise FileFormatError(f"{path}: no readable state of a training ({error}). --fresh begins again without it") from None
+            what = f"{path}: the state of a training cannot be read ({error})"
+            raise FileFormatError(f"{what}. --fresh starts again without it") from None
         for name, value in self._mine().items():
             there = kept.get(name) if isinstance(kept, dict) else None
             if there != value:
                 raise ParameterError(
                     f"{path} is the state of a training with another {name}:\n  there: {there}\n  here:  {value}\n"
-                    f"Go on with its own, write to another file, or begin again with --fresh, which deletes it"
+                    f"Use its settings, write to another file, or start again with --fresh, which deletes it"
                 )
         self.theta, self.best, self.momentum = (np.array(kept[name], dtype=float) for name in ("theta", "best", "momentum"))
         self.least, self.generation, self.spent_s = kept["least"], kept["generation"], kept["spent_s"]
@@ -235,8 +250,10 @@ def evolve(
     kept: Path | None = None,
     on_point: Callable[[int, int, dict[str, float]], None] | None = None,
     stop: threading.Event | None = None,
-) -> Evolved:
-    """Train to the end, or until told to stop; ``kept`` is where the state is saved on the way, and is gone on from."""
+) -> EvolutionResult:
+    """Train to the end or until ``stop``; the state is saved to ``kept`` regularly, and training
+    continues from it.
+    """
     settings = evolution.settings
     if kept is not None and kept.exists():
         evolution.load(kept)
@@ -258,4 +275,4 @@ def evolve(
         "plays": 2 * settings.pairs * len(evolution.train) * evolution.generation, "imitation_left": evolution.left,
         "validation_loss": evolution.least, "training_s": round(evolution.spent_s, 1), "complete": not interrupted,
     }  # fmt: skip
-    return Evolved(evolution.best, evolution.history, interrupted, about)
+    return EvolutionResult(evolution.best, evolution.history, interrupted, about)

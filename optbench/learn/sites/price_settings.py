@@ -1,4 +1,4 @@
-"""How ``optbench train learned_prices`` can be told to train: sizes of the imitation and of the evolution."""
+"""Settings of ``optbench train learned_prices``: sizes of the imitation and of the evolution."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from optbench.errors import ParameterError
 
 @dataclass(frozen=True)
 class PriceTraining:
-    """``envs`` and ``validation`` count instances of each problem; the first ``imitate_on`` are solved for the imitation.
+    """``envs`` and ``validation`` count instances of each problem; the first ``imitate_on`` are
+    solved for the imitation.
 
-    A generation plays each of ``pairs`` directions both ways, on one instance of each problem. Every ``check_every``
-    generations, and after the last, the parameters are tried on the validation instances; the best of these are written.
+    A generation runs each of ``pairs`` directions in both signs, on one instance of each problem.
+    Every ``check_every`` generations, and after the last, the parameters are evaluated on the
+    validation instances; the best of these are written.
     """
 
     envs: int = 8

@@ -1,10 +1,12 @@
-"""A small network that prices devices by site and time, from tariffs and load alone, for planned starts (``sim.plans``).
+"""A small network that prices devices by site and time, from tariffs and load alone, for planned
+starts (``sim.plans``).
 
     fee[p, s] = unit · softplus(v · tanh(A x_ps + b) + c)       unit: the mean cost of a second of work on one device
 
-x_ps: the tariff there and then against the mean of all, its mean over some hours before and ahead, the share of all devices that
-are no dearer then, over some hours ahead too, what the site's best mode costs, how many devices it has, a constant, hours left.
-Three more numbers are learned: the price of waiting, of working on after the last arrival, and the share of devices to book.
+x_ps: the tariff there and then against the mean of all, its mean over some hours before and ahead,
+the share of all devices that are no dearer then, over some hours ahead too, what the site's best
+mode costs, how many devices it has, a constant, hours left. Three more numbers are learned: the
+price of waiting, of working on after the last arrival, and the share of devices to book.
 """
 
 from __future__ import annotations
@@ -20,19 +22,20 @@ from optbench.errors import FileFormatError
 from optbench.files import write_whole
 from optbench.model.instance import Floats
 from optbench.sim.kernel.sites.plans import Plans
-from optbench.sim.sites.plans import SLOT_S, Board, plans_of
+from optbench.sim.sites.plans import SLOT_S, BookingTable, plans_of
 from optbench.units import HOUR_S
 
 HIDDEN, FEATURES = 12, 14
 SIZE = FEATURES * HIDDEN + 2 * HIDDEN + 1
 EXTRA = 3
 PATIENCE_H = 9.0
-# What was seen of the load in the training, where it did not vary: a constant, so that no run looks at work that is to come.
+# The load that the network saw in training, where it did not vary: a constant, so that no run uses
+# information on future work.
 LOAD = -0.23
 
 
-def features(board: Board) -> tuple[Floats, float]:
-    """x[pool, slot, :], and the unit of fees."""
+def features(board: BookingTable) -> tuple[Floats, float]:
+    """Return x[pool, slot, :] and the unit of fees."""
     instance, rate = board.instance, board.rate
     modes, count = instance.modes, instance.pools.count.astype(float)
     net = modes.energy_per_unit_j - instance.mode_rest_w * modes.time_per_unit_s
@@ -72,13 +75,15 @@ def fees(theta: Floats, x: Floats, unit: float) -> Floats:
     return np.asarray(unit * np.logaddexp(0.0, np.tanh(x @ a + b) @ v + c[0]))
 
 
-def plans_by(theta: Floats, board: Board, x: Floats, unit: float) -> Plans:
-    """Numbers of a run from all that is learned."""
-    return planned(board, fees(theta, x, unit), unit, theta[SIZE:])
+def plans_from_parameters(theta: Floats, board: BookingTable, x: Floats, unit: float) -> Plans:
+    """Return the numbers of a run from all learned parameters."""
+    return plans_at_fees(board, fees(theta, x, unit), unit, theta[SIZE:])
 
 
-def planned(board: Board, fee: Floats, unit: float, extra: Floats) -> Plans:
-    """Numbers of a run at these fees; ``extra``: logarithms of the prices of waiting and of working on, and the room."""
+def plans_at_fees(board: BookingTable, fee: Floats, unit: float, extra: Floats) -> Plans:
+    """Return the numbers of a run at these fees; ``extra``: logarithms of the prices of waiting and
+    of working on, and the room.
+    """
     mu, kappa, room = extra
     return plans_of(
         board, fee, mu=unit * float(np.exp(mu)), kappa=unit * float(np.exp(kappa)), patience_h=PATIENCE_H,
@@ -87,23 +92,23 @@ def planned(board: Board, fee: Floats, unit: float, extra: Floats) -> Plans:
 
 
 def write_prices(path: Path, theta: Floats, about: Mapping[str, Any]) -> None:
-    """Parameters as JSON, after what they were trained on and how."""
+    """Write parameters as JSON, preceded by their provenance."""
     rounded = [round(float(each), 5) for each in theta]
     write_whole(path, json.dumps({**about, "theta": rounded}) + "\n")
 
 
 def read_prices(path: Path) -> tuple[Floats, dict[str, Any]]:
-    """Parameters, and what stands beside them; what is wrong with the file is named."""
+    """Read parameters and their provenance; an error names what is wrong with the file."""
     make = f"`optbench train learned_prices --on PROBLEM -o {path}` makes one"
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileFormatError(f"{path}: there is no such checkpoint; {make}") from None
     except (OSError, ValueError) as error:
-        raise FileFormatError(f"{path}: no readable JSON file ({error}); {make}") from None
+        raise FileFormatError(f"{path}: not a readable JSON file ({error}); {make}") from None
     theta = about.pop("theta", None) if isinstance(about, dict) else None
     if not isinstance(theta, list) or not all(type(each) in (int, float) for each in theta):
-        raise FileFormatError(f"{path}: 'theta' is no list of numbers; {make}")
+        raise FileFormatError(f"{path}: 'theta' is not a list of numbers; {make}")
     if len(theta) != SIZE + EXTRA or not np.isfinite(theta).all():
         raise FileFormatError(f"{path}: 'theta' has {len(theta)} numbers; it must have {SIZE + EXTRA}, all finite; {make}")
     return np.asarray(theta, dtype=float), about

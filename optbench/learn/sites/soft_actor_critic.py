@@ -5,8 +5,8 @@
     critics: quantile Huber loss of Z(s, a) against y        actor: E_s Σ_a π(a|s) (α log π(a|s) − min Q(s, a))
     temperature: log α falls where the entropy is above its target
 
-Expectations over options are exact, so that neither actor nor target needs a sample. With one quantile and the plain Huber
-loss the critics are those of ordinary SAC.
+Expectations over options are exact, so that neither actor nor target needs a sample. With one
+quantile and the plain Huber loss the critics are those of ordinary SAC.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ NEVER = -1e9
 
 @dataclass(frozen=True)
 class SacSettings:
-    """``target_entropy`` is in nats. ``masks`` off: the actor may choose what is not legal, and then waits.
+    """``target_entropy`` is in nats. Without ``masks`` the actor may choose an illegal option and
+    then waits.
 
     ``critic_hidden`` is of shared networks; flat ones have one encoder for actor and critics.
     """
@@ -48,7 +49,9 @@ def masked_log_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor
 
 
 def quantile_loss(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """Quantile Huber loss of (rows, quantiles) against (rows, samples); the plain Huber loss for one quantile."""
+    """Quantile Huber loss of (rows, quantiles) against (rows, samples); the plain Huber loss for
+    one quantile.
+    """
     n = found.shape[1]
     error = wanted[:, None, :] - found[:, :, None]
     huber = torch.where(error.abs() <= 1.0, 0.5 * error.square(), error.abs() - 0.5)
@@ -59,18 +62,19 @@ def quantile_loss(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
 
 
 class SoftActorCritic:
-    """Networks, their targets, optimisers and the temperature; ``update`` takes one batch."""
+    """Networks, their targets, optimisers and the temperature; ``update`` uses one batch."""
 
     def __init__(self, settings: SacSettings, pools: int, widest: int, seed: int = 0) -> None:
         self.settings = settings
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.actor = make_net(settings.kind, pools, widest, settings.hidden)
-            # A head of one output would be factorised in the flat network: critics have at least two columns there.
+            # A flat network would factorise a head of one output: critics have at least two columns
+            # there.
             outputs = max(settings.quantiles, 2 if settings.kind == "flat" else 1)
             width = settings.hidden if settings.kind == "flat" else settings.critic_hidden
             self.critics: list[Net] = [make_net(settings.kind, pools, widest, width, outputs) for _ in range(2)]
-        # The paper's encoder is one for actor and critics; the critics' loss trains it.
+        # In the paper actor and critics share the encoder; the critics' loss trains it.
         encoder = ENCODER if settings.kind == "flat" else ()
         for critic in self.critics:
             for name in encoder:
@@ -83,14 +87,14 @@ class SoftActorCritic:
         self.alpha_step = torch.optim.Adam([self.log_alpha], lr=settings.temperature_rate)
 
     def set_rate(self, share: float) -> None:
-        """All learning rates, as a share of the first."""
+        """Set all learning rates, as a share of the first."""
         first, of_temperature = self.settings.learning_rate, self.settings.temperature_rate
         for step, rate in ((self.actor_step, first), (self.critic_step, first), (self.alpha_step, of_temperature)):
             for group in step.param_groups:
                 group["lr"] = rate * share
 
     def update(self, batch: ReplayBatch) -> dict[str, float]:
-        """One step of critics, actor and temperature; figures for the curves."""
+        """Take one step of critics, actor and temperature; return figures for the curves."""
         mask = batch.mask if self.settings.masks else torch.ones_like(batch.mask)
         following_mask = batch.following_mask if self.settings.masks else torch.ones_like(batch.following_mask)
         alpha = self.log_alpha.exp().detach()

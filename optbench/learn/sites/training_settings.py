@@ -1,4 +1,5 @@
-"""How a policy for sites is trained: the paper's way, a corrected way, and every step between them, one switch each.
+"""Settings of training a policy for sites: the paper's mode, a corrected mode, and one switch for
+each difference.
 
     paper                                           corrected
     reward  −E_unit + α_n / n                       −(u / ū) (c − least c) / least e: energy above rest and time, relative to the
@@ -20,23 +21,24 @@ from typing import Literal
 
 from optbench.errors import ParameterError
 
-# Budgets whose price is stored with the network; others lie between.
+# Budgets whose price is stored with the network; others are interpolated.
 BUDGETS_S = (700.0, 800.0, 900.0, 1000.0, 1200.0, 1490.0, 1800.0, 2190.0, 2600.0, 3100.0, 3600.0, 4200.0)
 
-# At 1e-3 the encoder that actor and critics share collapses: one option, whatever is seen.
+# At 1e-3 the encoder that actor and critics share collapses to one option for all inputs.
 LEARNING_RATE = {"flat": 3e-4, "shared": 1e-3}
-# The paper's rewards are some ten times larger than the corrected ones: at the rate of its networks the temperature does not get
-# where the entropy is the wanted one before the policy has collapsed.
+# The paper's rewards are some ten times larger than the corrected ones: at the learning rate of its
+# networks the policy collapses before the temperature reaches the target entropy.
 PAPER_TEMPERATURE_RATE, PAPER_TEMPERATURE, TEMPERATURE = 1e-2, 1.0, math.exp(-3.0)
 
 
 @dataclass(frozen=True)
 class SiteTraining:
-    """``mode=paper`` sets everything to the paper's way; a switch that is given explicitly wins over it.
+    """``mode=paper`` sets everything as in the paper; a switch that is given explicitly overrides
+    it.
 
-    ``decisions`` is the length of training, taken by ``envs`` environments in lockstep, ``steps`` at a time, each followed by
-    ``updates`` steps of gradient on ``batch`` transitions. Prices of latency from ``lowest_w`` to ``highest_w`` are
-    tried.
+    ``decisions`` is the length of training, by ``envs`` environments in lockstep, ``steps`` at a
+    time, each followed by ``updates`` gradient steps on ``batch`` transitions. Prices of latency
+    lie between ``lowest_w`` and ``highest_w``.
     """
 
     mode: Literal["corrected", "paper"] = "corrected"
@@ -89,7 +91,7 @@ class SiteTraining:
 
     @property
     def full(self) -> SiteTraining:
-        """With every switch set."""
+        """Return settings with every switch set."""
         paper = self.mode == "paper"
         network = self.network or ("flat" if paper else "shared")
         return replace(
@@ -108,5 +110,5 @@ class SiteTraining:
 
     @property
     def rolls(self) -> int:
-        """Rounds of training."""
+        """The number of rollouts of the training."""
         return max(1, round(self.decisions / (self.envs * self.steps)))

@@ -1,1 +1,3 @@
-"""The event kernel: compiled events and decisions over flat arrays; rules, policies and environments all run on it."""
+"""The event kernel: compiled events and decisions over flat arrays; rules, policies and
+environments all run on it.
+"""

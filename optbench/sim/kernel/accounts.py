@@ -1,7 +1,9 @@
-"""Energy, lateness, cost and carbon as they accrue, for rewards and for ranking; what a schedule is worth, the verifier says.
+"""Energy, lateness, cost and carbon as they accrue, for rewards and for ranking. The verifier
+computes the value of a schedule.
 
-The sums are those of ``model.metrics``: a segment's energy is data, spread evenly over its length where tariffs vary; devices
-that are not busy draw their resting power; a transfer draws at the sender when the producer ends.
+The sums are those of ``model.metrics``: a segment's energy is data, spread evenly over its length
+where tariffs vary; devices that are not busy draw their resting power; a transfer draws at the
+sender when the producer ends.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ NUM_METRICS = len(METRICS)
 
 @njit(cache=True)
 def accrue(plant: Plant, state: State, t: float) -> None:
-    """Let time pass until t: devices that are not busy draw power, which is paid for up to a fixed horizon."""
+    """Advance the accounts to time t: devices that are not busy draw power, which is paid up to a
+    fixed horizon.
+    """
     total, horizon = state.total, plant.scalar[HORIZON]
     since, until = min(total[NOW], horizon), min(t, horizon)
     total[REST_J] += total[REST_W] * (until - since) * plant.scalar[TICK_S]
@@ -42,7 +46,7 @@ def accrue(plant: Plant, state: State, t: float) -> None:
 
 @njit(cache=True)
 def rest_at_a_price(plant: Plant, state: State, since: float, t: float) -> None:
-    """Cost and carbon of resting devices over [since, t]."""
+    """Add cost and carbon of resting devices over [since, t]."""
     before, after = period_of(plant, since), period_of(plant, t)
     for pool in range(plant.size[POOLS]):
         resting_w = plant.pool_rest_w[pool] * (state.free[pool] + state.gone[pool])
@@ -52,7 +56,9 @@ def rest_at_a_price(plant: Plant, state: State, since: float, t: float) -> None:
 
 @njit(cache=True)
 def rest_of_pool(plant: Plant, state: State, pool: int, watts: float, before: int, since: float, after: int, t: float) -> None:
-    """Cost and carbon of a constant power over [since, t], which lie in the periods ``before`` and ``after``."""
+    """Add cost and carbon of a constant power over [since, t], which lie in the periods ``before``
+    and ``after``.
+    """
     kwh = watts * plant.scalar[TICK_S] / J_PER_KWH
     first, last = pool * plant.size[PERIODS] + before, pool * plant.size[PERIODS] + after
     into, out = since - plant.period[before], t - plant.period[after]
@@ -64,7 +70,9 @@ def rest_of_pool(plant: Plant, state: State, pool: int, watts: float, before: in
 
 @njit(cache=True)
 def rest_after_all(plant: Plant, state: State, mode: int, since: float, t: float) -> None:
-    """Devices that were busy with work that is lost count as resting, since no schedule shows that work."""
+    """Count devices that were busy with discarded work as resting, since no schedule shows that
+    work.
+    """
     since, t = min(since, plant.scalar[HORIZON]), min(t, plant.scalar[HORIZON])
     state.total[REST_J] += plant.mode_rest_w[mode] * (t - since) * plant.scalar[TICK_S]
     if plant.size[PERIODS] > 0:
@@ -76,7 +84,7 @@ def rest_after_all(plant: Plant, state: State, mode: int, since: float, t: float
 
 @njit(cache=True)
 def period_of(plant: Plant, t: float) -> int:
-    """The tariff period that holds at time t; a change counts from its own instant on."""
+    """Return the tariff period at time t; a change counts from its own instant on."""
     low, high = 0, plant.size[PERIODS]
     while high - low > 1:
         middle = (low + high) >> 1
@@ -89,7 +97,9 @@ def period_of(plant: Plant, t: float) -> int:
 
 @njit(cache=True)
 def charge(plant: Plant, state: State, pool: int, energy_j: float, begin: float, end: float) -> None:
-    """Cost and carbon of energy drawn evenly over [begin, end] (in an instant where that is empty)."""
+    """Add cost and carbon of energy drawn evenly over [begin, end] (in an instant where that is
+    empty).
+    """
     if pool < 0:
         return
     kwh, before, periods = energy_j / J_PER_KWH, period_of(plant, begin), plant.size[PERIODS]
@@ -107,7 +117,9 @@ def charge(plant: Plant, state: State, pool: int, energy_j: float, begin: float,
 
 @njit(cache=True)
 def start_accounts(plant: Plant, state: State, task: int, mode: int, end: float) -> None:
-    """A task's run in a mode is paid for when it begins: all of its energy, or what the rest of it takes."""
+    """Charge a task's run in a mode when it begins: all of its energy, or that of its remaining
+    part.
+    """
     if state.last_part[task] != NONE:
         run_accounts(plant, state, task, mode, state.start[task], end, 1.0)
         return
@@ -121,7 +133,7 @@ def start_accounts(plant: Plant, state: State, task: int, mode: int, end: float)
 
 @njit(cache=True)
 def run_accounts(plant: Plant, state: State, task: int, mode: int, begin: float, end: float, sign: float) -> None:
-    """Book (1) or cancel (-1) the energy of a segment: its share of the task's."""
+    """Add (1) or cancel (-1) the energy of a segment: its share of the task's."""
     energy_j = sign * plant.units[task] * plant.energy_j[mode] * share_of(plant, task, mode, end - begin)
     state.total[BUSY_J] += energy_j
     if plant.size[PERIODS] > 0:
@@ -130,14 +142,16 @@ def run_accounts(plant: Plant, state: State, task: int, mode: int, begin: float,
 
 @njit(cache=True)
 def share_of(plant: Plant, task: int, mode: int, length: float) -> float:
-    """Share of a task that so many ticks are, all of it where it takes no time."""
+    """Return the share of a task in ``length`` ticks; 1 where the task takes no time."""
     whole = duration(plant, task, mode)
     return length / whole if whole > 0.0 else 1.0
 
 
 @njit(cache=True)
 def send_accounts(plant: Plant, state: State, task: int, mode: int, sign: float) -> float:
-    """Book (1) or cancel (-1) the transfers of a task's data to the pool of its first segment; returns their energy."""
+    """Add (1) or cancel (-1) the transfers of a task's data to the pool of its first segment;
+    return their energy.
+    """
     receiver, pools, sent_j = plant.primary[mode], plant.size[POOLS], 0.0
     if receiver < 0:
         return 0.0
@@ -155,7 +169,7 @@ def send_accounts(plant: Plant, state: State, task: int, mode: int, sign: float)
 
 @njit(cache=True)
 def metrics_by(plant: Plant, state: State, end: float) -> tuple[float, float, float, float, float, float, float]:
-    """The accounts in the order of METRICS, with ``end`` for the makespan."""
+    """Return the accounts in the order of METRICS, with ``end`` for the makespan."""
     total = state.total
     energy_j = total[BUSY_J] + total[TRANSFER_J] + total[REST_J]
     return end, end * plant.scalar[TICK_S], energy_j, total[FLOW], total[TARDY], total[COST], total[CARBON]
@@ -163,7 +177,7 @@ def metrics_by(plant: Plant, state: State, end: float) -> tuple[float, float, fl
 
 @njit(cache=True)
 def finish_accounts(plant: Plant, state: State, task: int) -> None:
-    """Flow time and lateness of a task that ends now."""
+    """Add flow time and lateness of a task that ends now."""
     end, step = state.end[task], plant.scalar[TICK_S]
     state.total[FLOW] += plant.weight[task] * (end - plant.release[task]) * step
     late = end - plant.deadline[task]

@@ -1,20 +1,24 @@
-"""List rules: one compiled dispatcher whose numbers make it first come first served, backfilling, earliest finish, and so on.
+"""List rules: one compiled dispatcher whose parameters give first come first served, backfilling,
+earliest finish, and so on.
 
-A ready task i gets the key ``base_i + ready_weight · now`` and waits in its queue, smallest key first. Whenever something can
-have become possible, the queue is looked through, at most ``depth`` tasks deep (``strict``: up to the first that cannot begin).
-A task takes the mode k, of those its load class allows, with the least
+A ready task i gets the key ``base_i + ready_weight · now`` and waits in its queue, smallest key
+first. Whenever a start can have become possible, the first ``depth`` tasks of the queue are tried
+(``strict``: up to the first that cannot begin). A task takes the mode k, of those its load class
+allows, with the least
 
     end_weight · end + late_weight · w_i · max(0, end − deadline_i)
       + energy_weight · (energy − rest of the same devices) + units · mode_cost_k + Σ_pools devices · length · pool_cost
 
-Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a non-delay schedule). With it,
-a busy pool counts too, from the time its devices are expected; a task that is better off waiting reserves them for this look,
-and the next ones plan around it.
+Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a
+non-delay schedule). With it, a busy pool counts too, from the time its devices are expected; a task
+for which waiting is better reserves them in this pass, and the next tasks are planned around it.
 
-With ``patience`` a task stands in its queue as soon as its last predecessor runs. A device that is free is kept for such a
-*coming* task at the head, against a ready one of length d behind it, when it comes within patience · d.
+With ``patience`` a task enters its queue as soon as its last predecessor runs. A device that is
+free is kept for such a *coming* task at the head, against a ready one of length d behind it, when
+it comes within patience · d.
 
-A run is given up once a task ends later than ``cutoff − after_i``, where ``after_i`` is the time that is still needed then.
+A run is abandoned once a task ends later than ``cutoff − after_i``, where ``after_i`` is the time
+that is still needed then.
 """
 
 from __future__ import annotations
@@ -61,8 +65,8 @@ CALM, PRESSED = 1, 2
 
 
 class Rule(NamedTuple):
-    """The numbers of a list rule. ``home`` is the queue of each task; ``allowed`` the loads in which each mode may be used;
-    ``fixed`` the only mode of a task, NONE where it may choose.
+    """The parameters of a list rule. ``home`` is the queue of each task; ``allowed`` the loads in
+    which each mode may be used; ``fixed`` the only mode of a task, NONE where it may choose.
     """
 
     base: Floats
@@ -81,21 +85,21 @@ rule_at = table_at(Rule)
 
 @njit(cache=True)
 def run(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> None:
-    """From time 0 until nothing happens any more, or nothing up to ``until``."""
+    """Simulate from time 0 to the last event, or up to ``until``."""
     plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
     make(plant, state, rule, until)
 
 
 @njit(cache=True)
 def make(plant: Plant, state: State, rule: Rule, until: float) -> bool:
-    """``run`` for compiled callers; False when it was given up."""
+    """``run`` for compiled callers; False when the run was abandoned."""
     begin(plant, state)
     return bool(carry_on(plant, state, rule, until))
 
 
 @njit(cache=True)
 def resume(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> None:
-    """Go on from where ``run`` stopped, by another rule; tasks that stand in a queue stand there by its keys."""
+    """Continue where ``run`` stopped, by another rule; queued tasks get that rule's keys."""
     plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
     for queue in range(plant.size[POOLS] + 1):
         requeue(plant, state, rule, queue)
@@ -105,7 +109,9 @@ def resume(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> No
 
 @njit(cache=True)
 def requeue(plant: Plant, state: State, rule: Rule, queue: int) -> None:
-    """Give the tasks of a queue new keys; the array of fresh tasks, empty between instants, holds them meanwhile."""
+    """Give the tasks of a queue new keys; the array of fresh tasks, empty between instants, holds
+    them meanwhile.
+    """
     taken = 0
     while state.root[queue] != NONE:
         state.fresh[taken] = take(plant, state, queue)
@@ -127,12 +133,14 @@ def carry_on(plant: Plant, state: State, rule: Rule, until: float) -> bool:
 
 @njit(cache=True)
 def dispatch(plant: Plant, state: State, rule: Rule) -> bool:
-    """Queue what has become ready, then look through every queue that was touched; False when the run is given up."""
+    """Queue the tasks that became ready, then serve every touched queue; False when the run is
+    abandoned.
+    """
     tally = state.tally
     for f in range(tally[NUM_FRESH]):
         task = state.fresh[f]
         key, home = rule.base[task] + rule.weight[READY_WEIGHT] * state.total[NOW], rule.home[task]
-        if state.queue[task] != NONE:  # announced; it stands there already
+        if state.queue[task] != NONE:  # it was announced and is already queued
             touch(state, home)
             if plant.size[SENDS]:
                 wake(plant, state, task)
@@ -156,7 +164,9 @@ def dispatch(plant: Plant, state: State, rule: Rule) -> bool:
 
 @njit(cache=True)
 def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
-    """Start what can start, in the order of the queue; the array of fresh tasks, empty now, holds those passed over."""
+    """Start tasks that can start, in the order of the queue; the array of fresh tasks, empty now,
+    holds the skipped ones.
+    """
     look_ahead, patience, now, soon = rule.option[LOOKAHEAD] != 0, rule.weight[PATIENCE], state.total[NOW], math.inf
     if look_ahead:
         expect(plant, state)
@@ -194,19 +204,19 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
 
 @njit(cache=True)
 def announce(plant: Plant, state: State, rule: Rule, task: int) -> None:
-    """Queue what waits for nothing but this running task, where its coming can be planned for."""
+    """Queue tasks that wait only for this running task, where their start can be planned."""
     for e in range(plant.succ_ptr[task], plant.succ_ptr[task + 1]):
         coming = plant.succ[e]
         home = rule.home[coming]
         planned_for = rule.option[LOOKAHEAD] != 0 if home == plant.size[POOLS] else plant.size[SENDS] == 0
-        # Where the running task was interrupted before, they may stand there still.
+        # If the running task was interrupted before, they may already be queued.
         if state.waiting[coming] == 1 and planned_for and state.queue[coming] == NONE:
             put(plant, state, home, coming, rule.base[coming] + rule.weight[READY_WEIGHT] * state.end[task])
 
 
 @njit(cache=True)
 def coming_at(plant: Plant, state: State, task: int) -> float:
-    """When an announced task becomes ready; inf where a predecessor was interrupted."""
+    """Return when an announced task becomes ready; inf where a predecessor was interrupted."""
     there = state.total[NOW]
     for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
         source = plant.pred[e]
@@ -254,7 +264,7 @@ def score(plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: 
 
 @njit(cache=True)
 def choices(plant: Plant, rule: Rule, task: int) -> tuple[int, int]:
-    """The modes a task may take: from the first up to the second, which is not one of them."""
+    """Return the range of modes that a task may use, the end excluded."""
     fixed, kind = rule.fixed[task], plant.kind[task]
     if fixed >= 0:
         return fixed, fixed + 1
@@ -263,9 +273,10 @@ def choices(plant: Plant, rule: Rule, task: int) -> tuple[int, int]:
 
 @njit(cache=True)
 def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
-    """The best mode that can begin now, or NONE."""
+    """Return the best mode that can begin now, or NONE."""
     best, least = NONE, math.inf
-    # Calls that take whole tables cost more than what they do: ``ticks_left`` only for what has been interrupted.
+    # Calls that pass whole tables cost more than their work: ``ticks_left`` is called only for
+    # interrupted tasks.
     begun = state.last_part[task] != NONE
     first, last = choices(plant, rule, task)
     for mode in range(first, last):
@@ -285,7 +296,9 @@ def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> in
 
 @njit(cache=True)
 def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
-    """The best mode if it can begin now; NONE, with its devices reserved in the plan, if it has to wait."""
+    """Return the best mode if it can begin now; NONE, with its devices reserved in the plan, if it
+    has to wait.
+    """
     now, ready = state.total[NOW], state.status[task] == READY
     soon = now if ready else coming_at(plant, state, task)
     best, least, best_begin, best_length, last, there = NONE, math.inf, 0.0, 0.0, NONE - 1, now
@@ -316,7 +329,7 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
 
 @njit(cache=True)
 def expect(plant: Plant, state: State) -> None:
-    """When devices will be free, if what runs now runs to its end and nothing is added."""
+    """Compute when devices will be free if what runs now runs to its end and nothing is added."""
     now, tasks = state.total[NOW], plant.size[TASKS]
     for pool in range(plant.size[POOLS]):
         first = plant.device_ptr[pool]
@@ -328,13 +341,14 @@ def expect(plant: Plant, state: State) -> None:
             mode = state.mode[task]
             for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
                 pool = plant.req_pool[r]
-                # Devices of this task take places behind those that are expected earlier; one inf each falls off the end.
+                # Devices of this task follow those that are expected earlier; for each, one inf at
+                # the end is dropped.
                 insert(plant, state, pool, plant.req_count[r], state.end[task])
 
 
 @njit(cache=True)
 def insert(plant: Plant, state: State, pool: int, devices: int, time: float) -> None:
-    """Put ``devices`` times into the row, sorted; as many at its end are dropped."""
+    """Insert ``devices`` times into the sorted row; as many at its end are dropped."""
     free_at, first, last = state.free_at, plant.device_ptr[pool], plant.device_ptr[pool + 1]
     i = last - 1
     while i >= first and free_at[i] > time:
@@ -347,7 +361,7 @@ def insert(plant: Plant, state: State, pool: int, devices: int, time: float) -> 
 
 @njit(cache=True)
 def reserve(plant: Plant, state: State, pool: int, devices: int, time: float) -> None:
-    """The devices expected first are taken, and free again at ``time``."""
+    """Reserve the devices expected first until ``time``."""
     free_at, first, last = state.free_at, plant.device_ptr[pool], plant.device_ptr[pool + 1]
     i = first
     while i + devices < last and free_at[i + devices] <= time:

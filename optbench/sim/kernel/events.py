@@ -1,10 +1,12 @@
-"""The event kernel: what happens when time goes on, and what a decision does. Everything that schedules runs on this.
+"""The event kernel: the effects of time and of decisions. All rules, policies and environments run
+on it.
 
     while advance(plant, state):      the next instant: ends, arrivals, releases and faults of that instant
         ...                           decisions: ``enter`` a queue, ``start`` a task in a mode, ``interrupt`` one
 
-A task becomes *ready* (listed in ``fresh``) when it is released and its predecessors have ended. It can start in a mode when
-``can_start`` says so: devices free, caps kept, data there. Times, durations and lags are those of the instance, bit for bit.
+A task becomes *ready* (listed in ``fresh``) when it is released and its predecessors have ended. It
+can start in a mode when ``can_start`` says so: devices free, caps kept, data there. Times,
+durations and lags are those of the instance, bit for bit.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ from optbench.sim.kernel.state import (
 
 @njit(cache=True)
 def has_room(plant: Plant, state: State, mode: int) -> bool:
-    """Whether devices are free and caps kept for a mode to begin now."""
+    """Whether free devices and caps allow a mode to begin now."""
     for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
         if state.free[plant.req_pool[r]] < plant.req_count[r]:
             return False
@@ -89,7 +91,7 @@ def can_start(plant: Plant, state: State, task: int, mode: int) -> bool:
 
 @njit(cache=True)
 def begin(plant: Plant, state: State) -> None:
-    """Time 0, nothing released."""
+    """Set time 0, with nothing released."""
     pools, total = plant.size[POOLS], state.total
     for entry in range(EVENT_ROOM):
         state.tally[entry] = 0
@@ -110,7 +112,7 @@ def begin(plant: Plant, state: State) -> None:
 
 @njit(cache=True)
 def touch(state: State, queue: int) -> None:
-    """Something can have become possible in a queue."""
+    """Mark a queue in which a start can have become possible."""
     if state.is_touched[queue] == 0:
         state.is_touched[queue] = 1
         state.touched[state.tally[NUM_TOUCHED]] = queue
@@ -119,7 +121,7 @@ def touch(state: State, queue: int) -> None:
 
 @njit(cache=True)
 def one_less(plant: Plant, state: State, task: int) -> None:
-    """One thing less to wait for; the last one makes a task ready."""
+    """Remove one pending condition of a task; the last one makes it ready."""
     state.waiting[task] -= 1
     if state.waiting[task] == 0:
         make_ready(plant, state, task)
@@ -136,7 +138,7 @@ def make_ready(plant: Plant, state: State, task: int) -> None:
 
 @njit(cache=True)
 def next_time(plant: Plant, state: State) -> float:
-    """Time of the next event, inf when there is none."""
+    """Return the time of the next event, inf when there is none."""
     t = math.inf
     released = state.tally[RELEASED]
     if released < plant.size[TASKS]:
@@ -151,10 +153,11 @@ def next_time(plant: Plant, state: State) -> float:
 
 @njit(cache=True)
 def advance(plant: Plant, state: State, until: float = math.inf) -> bool:
-    """Go to the next instant at which something happens, if it is not after ``until``; False when there is none.
+    """Advance to the next instant with an event, if it is not after ``until``; False when there is
+    none.
 
-    Of one instant, ends come first, then arrivals at queues, releases, and faults: a device freed and taken away at the same
-    time was free.
+    At one instant, ends are handled first, then arrivals at queues, releases, and faults: a device
+    that is freed and lost at the same time was free.
     """
     n, tally = plant.size[TASKS], state.tally
     if tally[NUM_DONE] == n:
@@ -186,14 +189,14 @@ def advance(plant: Plant, state: State, until: float = math.inf) -> bool:
 
 @njit(cache=True)
 def pass_time(plant: Plant, state: State, t: float) -> None:
-    """Let time pass to t, before which nothing happens: what ends a run at a given time."""
+    """Advance to time t, before which there is no event, to end a run at a given time."""
     if state.total[NOW] < t < next_time(plant, state):
         accrue(plant, state, t)
 
 
 @njit(cache=True)
 def close_accounts(plant: Plant, state: State) -> None:
-    """Once everything has ended: rest up to a fixed horizon."""
+    """After the last end, charge rest up to a fixed horizon."""
     horizon, now = plant.scalar[HORIZON], state.total[NOW]
     if horizon < math.inf:
         accrue(plant, state, horizon)
@@ -214,7 +217,9 @@ def enter(plant: Plant, state: State, task: int, queue: int, key: float, time: f
 
 @njit(cache=True)
 def wake(plant: Plant, state: State, task: int) -> None:
-    """See to it that there is an event when the data of a ready task next arrives somewhere it could run."""
+    """Schedule an event for when the data of a ready task next arrives at a pool where it could
+    run.
+    """
     now, soon = state.total[NOW], math.inf
     kind, last = plant.kind[task], NONE
     for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
@@ -230,14 +235,15 @@ def wake(plant: Plant, state: State, task: int) -> None:
 
 @njit(cache=True)
 def expect_at(plant: Plant, state: State, task: int, time: float) -> None:
-    """A ready task waits for an event, and for no other."""
+    """Make a ready task wait for one event and for no other."""
     state.end[task] = time
     push_event(plant, state, time, plant.size[TASKS] + task)
 
 
 @njit(cache=True)
 def arrive(plant: Plant, state: State, task: int) -> None:
-    """A task reaches the queue it was sent to; or, where it stands in one already, data reaches some pool."""
+    """Handle the arrival of a task at its queue; or, where it is already queued, of data at a pool.
+    """
     queue = state.queue[task]
     if is_queued(plant, state, task):
         wake(plant, state, task)
@@ -248,15 +254,18 @@ def arrive(plant: Plant, state: State, task: int) -> None:
 
 @njit(cache=True)
 def is_queued(plant: Plant, state: State, task: int) -> bool:
-    """Queues of pools are entered on arrival; in the queue of the whole plant, tasks wait for their data."""
+    """Whether the task is queued: queues of pools are entered on arrival; in the queue of the whole
+    plant, tasks wait for their data.
+    """
     return state.queue[task] == plant.size[POOLS]
 
 
 @njit(cache=True)
 def start(plant: Plant, state: State, task: int, mode: int) -> None:
-    """Begin a ready task that stands in no queue; what ``can_start`` asks for must hold."""
+    """Begin a ready task that is in no queue; ``can_start`` must hold."""
     now = state.total[NOW]
-    # Calls that take whole tables cost more than what they do: one for the few tasks that have been interrupted.
+    # Calls that pass whole tables cost more than their work: this one is for the few interrupted
+    # tasks.
     if state.last_part[task] == NONE:
         end = now + whole_ticks(plant.units[task] * plant.ticks_per_unit[mode])
     else:
@@ -272,7 +281,7 @@ def start(plant: Plant, state: State, task: int, mode: int) -> None:
 
 @njit(cache=True)
 def occupy(plant: Plant, state: State, mode: int, sign: int) -> None:
-    """Take (1) or give back (-1) the devices and watts of a mode."""
+    """Occupy (1) or free (-1) the devices and watts of a mode."""
     for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
         pool = plant.req_pool[r]
         state.free[pool] -= sign * plant.req_count[r]
@@ -288,7 +297,7 @@ def occupy(plant: Plant, state: State, mode: int, sign: int) -> None:
 
 @njit(cache=True)
 def finish(plant: Plant, state: State, task: int) -> None:
-    """A task ends now."""
+    """End a task now."""
     state.status[task] = DONE
     state.tally[NUM_RUNNING] -= 1
     state.tally[NUM_DONE] += 1
@@ -301,9 +310,11 @@ def finish(plant: Plant, state: State, task: int) -> None:
 
 @njit(cache=True)
 def interrupt(plant: Plant, state: State, task: int) -> bool:
-    """Stop a running task now; it is ready again with what is left, or with everything where work cannot be kept.
+    """Stop a running task now; it is ready again with the rest of its work, or with all of it where
+    work cannot be kept.
 
-    Returns False, with ``tally[TROUBLE]`` set and the task as it was, where there is no room to record the part.
+    Returns False, with ``tally[TROUBLE]`` set and the task unchanged, where there is no room to
+    record the part.
     """
     now, mode, began = state.total[NOW], state.mode[task], state.start[task]
     elapsed, keeps = now - began, plant.size[PREEMPTIVE] and now > began
@@ -331,7 +342,7 @@ def interrupt(plant: Plant, state: State, task: int) -> bool:
 
 @njit(cache=True)
 def record_part(plant: Plant, state: State, task: int, mode: int, began: float, ended: float) -> None:
-    """Keep what an interrupted task has done."""
+    """Record the work of an interrupted task."""
     k = state.tally[NUM_PARTS]
     state.part_task[k], state.part_mode[k], state.part_before[k] = task, mode, state.last_part[task]
     state.part_start[k], state.part_end[k] = began, ended
@@ -343,7 +354,9 @@ def record_part(plant: Plant, state: State, task: int, mode: int, began: float, 
 
 @njit(cache=True)
 def break_down(plant: Plant, state: State, fault: int) -> None:
-    """Devices go or come back. What runs on devices that are needed stops: the task that began last, first."""
+    """Remove or return devices. If needed devices are busy, tasks are stopped, the one that began
+    last first.
+    """
     pool, devices = plant.fault_pool[fault], plant.fault_devices[fault]
     state.free[pool] -= devices
     state.gone[pool] += devices
@@ -352,7 +365,7 @@ def break_down(plant: Plant, state: State, fault: int) -> None:
         touch(state, plant.size[POOLS])
     while state.free[pool] < 0:
         victim = NONE
-        for event in range(state.tally[EVENTS]):  # whatever runs waits for its end there
+        for event in range(state.tally[EVENTS]):  # every running task has its end in the events
             task = state.event_code[event]
             if task < plant.size[TASKS] and state.status[task] == RUNNING and uses(plant, state.mode[task], pool):
                 later = victim == NONE or state.start[task] > state.start[victim]

@@ -1,7 +1,8 @@
-"""Many environments in lockstep: one compiled call takes one action in each, and goes on to its next moment of decision.
+"""Many environments in lockstep: one compiled call takes one action in each and advances to the
+next moment of decision.
 
-The reward is minus the increase of the objective's level that counts, so that the rewards of a complete episode sum to minus
-its value. The cost is the increase of
+The reward is minus the increase of the objective's level that counts, so that the rewards of a
+complete episode sum to minus its value. The cost is the increase of
 
     overdue seconds of hard deadlines / span + Σ excess over a metric's limit / limit + time beyond the horizon / horizon
       + tasks that can never start any more
@@ -17,8 +18,8 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import NUM_METRICS, metrics_by
 from optbench.sim.kernel.events import advance, begin, close_accounts
-from optbench.sim.kernel.moments import LISTED, Desk, any_option, choose, desk_at, list_fresh
-from optbench.sim.kernel.observe import COSTS, MODES, SPAN, WORTH, View, look, view_at
+from optbench.sim.kernel.moments import LISTED, DecisionTable, any_option, decisions_at, list_fresh, start_and_remove
+from optbench.sim.kernel.observe import COSTS, MODES, SPAN, WORTH, View, observe, view_at
 from optbench.sim.kernel.plant import HORIZON, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.state import (
     NOW,
@@ -28,22 +29,37 @@ from optbench.sim.kernel.state import (
     state_at,
 )  # fmt: skip
 
-# Columns of the answers.
+# Columns of the results.
 REWARD, COST_STEP, STATUS, ILLEGAL, TIME = range(5)
-# Values of STATUS. Where there is nothing to decide from the start, the first action, whatever it is, ends the episode.
+# Values of STATUS. Where there is no decision from the start, the first action ends the episode,
+# whatever it is.
 ALIVE, FINISHED, DEAD_END, STILLBORN = range(4)
 
 
 @njit(cache=True)
-def open_all(plants: Ints, states: Ints, desks: Ints, views: Ints, chosen: Ints, obs: Floats, mask: Ints, out: Floats) -> None:
+def open_all(
+    plants: Ints,
+    states: Ints,
+    decision_rows: Ints,
+    views: Ints,
+    chosen: Ints,
+    obs: Floats,
+    mask: Ints,
+    out: Floats,
+) -> None:
     """Begin the chosen environments: time 0, then the first moment of decision."""
     for b in chosen:
-        plant, state, desk, view = plant_at(plants[b]), state_at(states[b]), desk_at(desks[b]), view_at(views[b])
+        plant, state, decisions, view = (
+            plant_at(plants[b]),
+            state_at(states[b]),
+            decisions_at(decision_rows[b]),
+            view_at(views[b]),
+        )
         begin(plant, state)
-        desk.held[LISTED] = 0
+        decisions.held[LISTED] = 0
         view.book[WORTH], view.book[COSTS] = 0.0, 0.0
-        found = next_decision(plant, state, desk)
-        look(plant, state, desk, view, obs[b], mask[b])
+        found = next_decision(plant, state, decisions)
+        observe(plant, state, decisions, view, obs[b], mask[b])
         out[b, :] = 0.0
         out[b, TIME] = state.total[NOW]
         if not found:
@@ -53,19 +69,35 @@ def open_all(plants: Ints, states: Ints, desks: Ints, views: Ints, chosen: Ints,
 
 @njit(cache=True)
 def step_all(
-    plants: Ints, states: Ints, desks: Ints, views: Ints, chosen: Ints, actions: Ints, obs: Floats, mask: Ints, out: Floats
+    plants: Ints,
+    states: Ints,
+    decision_rows: Ints,
+    views: Ints,
+    chosen: Ints,
+    actions: Ints,
+    obs: Floats,
+    mask: Ints,
+    out: Floats,
 ) -> None:
-    """One action in each of the chosen environments; those that are over stay as they are."""
+    """Take one action in each of the chosen environments; those that are over are unchanged."""
     for b in chosen:
         out[b, REWARD], out[b, COST_STEP], out[b, ILLEGAL] = 0.0, 0.0, 0.0
         if out[b, STATUS] == ALIVE or out[b, STATUS] == STILLBORN:
-            plant, state, desk, view = plant_at(plants[b]), state_at(states[b]), desk_at(desks[b]), view_at(views[b])
-            step_one(plant, state, desk, view, actions[b], obs[b], mask[b], out[b])
+            plant, state, decisions, view = (
+                plant_at(plants[b]),
+                state_at(states[b]),
+                decisions_at(decision_rows[b]),
+                view_at(views[b]),
+            )
+            step_one(plant, state, decisions, view, actions[b], obs[b], mask[b], out[b])
 
 
 @njit(cache=True)
-def step_one(plant: Plant, state: State, desk: Desk, view: View, action: int, obs: Floats, mask: Ints, out: Floats) -> None:
-    """Take an action, where it is legal, and go to the next moment of decision."""
+def step_one(
+    plant: Plant, state: State, decisions: DecisionTable, view: View, action: int, obs: Floats,
+    mask: Ints, out: Floats,
+) -> None:
+    """Take a legal action and advance to the next moment of decision."""
     found = False
     if out[STATUS] == ALIVE:
         if not 0 <= action < len(mask) or not mask[action]:
@@ -75,8 +107,8 @@ def step_one(plant: Plant, state: State, desk: Desk, view: View, action: int, ob
             advance(plant, state)
         else:
             task = view.slot[action // view.shape[MODES]]
-            choose(plant, state, desk, task, plant.kind_ptr[plant.kind[task]] + action % view.shape[MODES])
-        found = next_decision(plant, state, desk)
+            start_and_remove(plant, state, decisions, task, plant.kind_ptr[plant.kind[task]] + action % view.shape[MODES])
+        found = next_decision(plant, state, decisions)
     unfinished = 0.0
     if found:
         out[STATUS] = ALIVE
@@ -89,17 +121,17 @@ def step_one(plant: Plant, state: State, desk: Desk, view: View, action: int, ob
     worth, costs = worth_of(plant, state, view), costs_of(plant, state, view) + unfinished
     out[REWARD], out[COST_STEP], out[TIME] = view.book[WORTH] - worth, costs - view.book[COSTS], state.total[NOW]
     view.book[WORTH], view.book[COSTS] = worth, costs
-    look(plant, state, desk, view, obs, mask)
-    if not found:  # what is over takes any action; a row without a legal one would be no distribution
+    observe(plant, state, decisions, view, obs, mask)
+    if not found:  # every action is legal in an episode that is over, so that a distribution over actions exists
         mask[len(mask) - 1] = True
 
 
 @njit(cache=True)
-def next_decision(plant: Plant, state: State, desk: Desk) -> bool:
-    """Go on until some ready task can start; False when nothing happens any more."""
+def next_decision(plant: Plant, state: State, decisions: DecisionTable) -> bool:
+    """Advance until some ready task can start; False when there are no more events."""
     while True:
-        list_fresh(plant, state, desk)
-        if any_option(plant, state, desk):
+        list_fresh(plant, state, decisions)
+        if any_option(plant, state, decisions):
             return True
         if not advance(plant, state):
             return False
@@ -107,7 +139,9 @@ def next_decision(plant: Plant, state: State, desk: Desk) -> bool:
 
 @njit(cache=True)
 def worth_of(plant: Plant, state: State, view: View) -> float:
-    """The objective so far; the makespan counts as time passes, lateness and flow when a task ends, work when it begins."""
+    """Return the objective so far; the makespan counts as time passes, lateness and flow when a
+    task ends, work when it begins.
+    """
     out, metrics = 0.0, metrics_by(plant, state, state.total[NOW])
     for m in range(NUM_METRICS):
         if view.worth[m] != 0.0:
@@ -117,7 +151,7 @@ def worth_of(plant: Plant, state: State, view: View) -> float:
 
 @njit(cache=True)
 def costs_of(plant: Plant, state: State, view: View) -> float:
-    """Everything by which constraints of the whole schedule are broken so far."""
+    """Return the total violation of constraints of the whole schedule so far."""
     out, horizon = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[TICK_S]), plant.scalar[HORIZON]
     metrics = metrics_by(plant, state, state.total[NOW])
     for m in range(NUM_METRICS):

@@ -1,8 +1,10 @@
-"""Moments of decision: instants at which at least one ready task can begin in at least one mode, one decision after another.
+"""Moments of decision: instants at which at least one ready task can begin in at least one mode,
+one decision after another.
 
-A moment lists every *option* (ready task, mode) that ``can_start`` allows. A decision takes one of them, and what is left
-of the instant is the next moment; or it waits, and the next moment is the first with an option after the next event.
-Ready tasks are listed in the order in which they became ready, ties by ``plant.tie``.
+A moment lists every *option* (ready task, mode) that ``can_start`` allows. A decision takes one of
+them, and the rest of the instant is the next moment; or it waits, and the next moment is the first
+with an option after the next event. Ready tasks are listed in the order in which they became ready,
+ties by ``plant.tie``.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ from optbench.sim.kernel.state import NONE, NOW, NUM_DONE, NUM_FRESH, NUM_TOUCHE
 
 # Entries of ``held``.
 LISTED, OPTIONS = range(2)
-# What ``take_up`` answers when the pair cannot start.
+# The result of ``start_option`` when the pair cannot start.
 REFUSED = -1
 
 
-class Desk(NamedTuple):
-    """What lies before whoever decides: ready tasks, and options by task and mode."""
+class DecisionTable(NamedTuple):
+    """The ready tasks, and the options by task and mode, at a moment of decision."""
 
     held: Ints
     ready: Ints
@@ -47,53 +49,59 @@ class Desk(NamedTuple):
     option_mode: Ints
 
 
-desk_at = table_at(Desk)
+decisions_at = table_at(DecisionTable)
 
 
-def new_desk(plant: Plant, options: bool = True) -> Desk:
-    """Room for every ready task and, where they are to be listed, for every option there can be at once."""
+def new_decision_table(plant: Plant, options: bool = True) -> DecisionTable:
+    """Allocate room for every ready task and, where options are listed, for the largest number of
+    options at once.
+    """
     n = int(plant.size[TASKS])
     most = int(np.diff(plant.kind_ptr)[plant.kind].sum()) if options else 0
-    return Desk(np.zeros(2, dtype=np.int64), *(np.zeros(room, dtype=np.int64) for room in (n, most, most)))
+    return DecisionTable(np.zeros(2, dtype=np.int64), *(np.zeros(room, dtype=np.int64) for room in (n, most, most)))
 
 
 @njit(cache=True)
-def open_desk(plant_row: Ints, state_row: Ints, desk_row: Ints, until: float) -> int:
-    """Time 0; the number of options at the first moment, 0 where there is none up to ``until``."""
-    plant, state, desk = plant_at(plant_row), state_at(state_row), desk_at(desk_row)
+def first_moment(plant_row: Ints, state_row: Ints, decisions_row: Ints, until: float) -> int:
+    """Start at time 0; return the number of options at the first moment, 0 where there is none up
+    to ``until``.
+    """
+    plant, state, decisions = plant_at(plant_row), state_at(state_row), decisions_at(decisions_row)
     begin(plant, state)
-    desk.held[LISTED] = 0
-    return int(next_moment(plant, state, desk, until))
+    decisions.held[LISTED] = 0
+    return int(next_moment(plant, state, decisions, until))
 
 
 @njit(cache=True)
-def take_up(plant_row: Ints, state_row: Ints, desk_row: Ints, task: int, mode: int, until: float) -> int:
-    """Start a task in a mode and go to the next moment; REFUSED, with nothing changed, where it cannot start."""
-    plant, state, desk = plant_at(plant_row), state_at(state_row), desk_at(desk_row)
+def start_option(plant_row: Ints, state_row: Ints, decisions_row: Ints, task: int, mode: int, until: float) -> int:
+    """Start a task in a mode and advance to the next moment; REFUSED, with nothing changed, where
+    it cannot start.
+    """
+    plant, state, decisions = plant_at(plant_row), state_at(state_row), decisions_at(decisions_row)
     if not is_option(plant, state, task, mode):
         return REFUSED
-    choose(plant, state, desk, task, mode)
-    return int(next_moment(plant, state, desk, until))
+    start_and_remove(plant, state, decisions, task, mode)
+    return int(next_moment(plant, state, decisions, until))
 
 
 @njit(cache=True)
-def wait(plant_row: Ints, state_row: Ints, desk_row: Ints, until: float) -> int:
-    """Let the next event happen and go to the next moment."""
-    plant, state, desk = plant_at(plant_row), state_at(state_row), desk_at(desk_row)
+def wait(plant_row: Ints, state_row: Ints, decisions_row: Ints, until: float) -> int:
+    """Advance past the next event to the next moment."""
+    plant, state, decisions = plant_at(plant_row), state_at(state_row), decisions_at(decisions_row)
     if not advance(plant, state, until):
         return 0
-    return int(next_moment(plant, state, desk, until))
+    return int(next_moment(plant, state, decisions, until))
 
 
 @njit(cache=True)
 def will_happen(plant_row: Ints, state_row: Ints) -> bool:
-    """Whether anything will happen if nothing is started: waiting for ever is no decision."""
+    """Whether any event remains if nothing is started: waiting for ever is not a decision."""
     return bool(next_time(plant_at(plant_row), state_at(state_row)) < math.inf)
 
 
 @njit(cache=True)
 def end_run(plant_row: Ints, state_row: Ints, until: float) -> None:
-    """Rest up to the fixed horizon when everything has ended, up to ``until`` when it has not."""
+    """Charge rest up to the fixed horizon if everything has ended, otherwise up to ``until``."""
     plant, state = plant_at(plant_row), state_at(state_row)
     if state.tally[NUM_DONE] == plant.size[TASKS]:
         close_accounts(plant, state)
@@ -103,7 +111,7 @@ def end_run(plant_row: Ints, state_row: Ints, until: float) -> None:
 
 @njit(cache=True)
 def is_option(plant: Plant, state: State, task: int, mode: int) -> bool:
-    """``can_start`` for any two numbers."""
+    """Whether any two numbers are a task and a mode for which ``can_start`` holds."""
     if not 0 <= task < plant.size[TASKS]:
         return False
     kind = plant.kind[task]
@@ -111,26 +119,29 @@ def is_option(plant: Plant, state: State, task: int, mode: int) -> bool:
 
 
 @njit(cache=True)
-def next_moment(plant: Plant, state: State, desk: Desk, until: float) -> int:
-    """Go on until there is an option; their number, 0 where there is none up to ``until``."""
+def next_moment(plant: Plant, state: State, decisions: DecisionTable, until: float) -> int:
+    """Advance until there is an option; return their number, 0 where there is none up to ``until``.
+    """
     while True:
-        list_fresh(plant, state, desk)
-        options = list_options(plant, state, desk)
+        list_fresh(plant, state, decisions)
+        options = list_options(plant, state, decisions)
         if options > 0 or not advance(plant, state, until):
             return options
 
 
 @njit(cache=True)
-def list_fresh(plant: Plant, state: State, desk: Desk) -> None:
-    """Add the tasks that have become ready; the queue of the whole plant, empty otherwise, sorts them."""
+def list_fresh(plant: Plant, state: State, decisions: DecisionTable) -> None:
+    """Append the tasks that became ready; the queue of the whole plant, empty otherwise, sorts
+    them.
+    """
     whole, tally = plant.size[POOLS], state.tally
     for f in range(tally[NUM_FRESH]):
         put(plant, state, whole, state.fresh[f], 0.0)
     tally[NUM_FRESH] = 0
     while state.root[whole] != NONE:
         task = take(plant, state, whole)
-        desk.ready[desk.held[LISTED]] = task
-        desk.held[LISTED] += 1
+        decisions.ready[decisions.held[LISTED]] = task
+        decisions.held[LISTED] += 1
         state.queue[task] = whole  # so that the arrival of its data is an event
         if plant.size[SENDS]:
             wake(plant, state, task)
@@ -140,11 +151,11 @@ def list_fresh(plant: Plant, state: State, desk: Desk) -> None:
 
 
 @njit(cache=True)
-def list_options(plant: Plant, state: State, desk: Desk) -> int:
-    """Every option, by task in the order of the list, by mode."""
+def list_options(plant: Plant, state: State, decisions: DecisionTable) -> int:
+    """List every option, by task in the order of the list, by mode; return their number."""
     options = 0
-    for i in range(desk.held[LISTED]):
-        task = desk.ready[i]
+    for i in range(decisions.held[LISTED]):
+        task = decisions.ready[i]
         kind, last, there = plant.kind[task], NONE - 1, 0.0
         for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
             if not (has_room(plant, state, mode) and fits(plant, task, mode)):
@@ -153,18 +164,18 @@ def list_options(plant: Plant, state: State, desk: Desk) -> int:
                 last = plant.primary[mode]
                 there = arrival(plant, state, task, last)
             if there <= state.total[NOW]:
-                desk.option_task[options], desk.option_mode[options] = task, mode
+                decisions.option_task[options], decisions.option_mode[options] = task, mode
                 options += 1
-    desk.held[OPTIONS] = options
+    decisions.held[OPTIONS] = options
     return options
 
 
 @njit(cache=True)
-def any_option(plant: Plant, state: State, desk: Desk) -> bool:
+def any_option(plant: Plant, state: State, decisions: DecisionTable) -> bool:
     """Whether a ready task can start."""
     i, found = 0, False
-    while i < desk.held[LISTED] and not found:
-        found = any_mode(plant, state, desk.ready[i])
+    while i < decisions.held[LISTED] and not found:
+        found = any_mode(plant, state, decisions.ready[i])
         i += 1
     return found
 
@@ -181,14 +192,14 @@ def any_mode(plant: Plant, state: State, task: int) -> bool:
 
 
 @njit(cache=True)
-def choose(plant: Plant, state: State, desk: Desk, task: int, mode: int) -> None:
-    """Start an option and take its task off the list."""
-    last = desk.held[LISTED] - 1
+def start_and_remove(plant: Plant, state: State, decisions: DecisionTable, task: int, mode: int) -> None:
+    """Start an option and remove its task from the list."""
+    last = decisions.held[LISTED] - 1
     i = 0
-    while desk.ready[i] != task:
+    while decisions.ready[i] != task:
         i += 1
     while i < last:
-        desk.ready[i] = desk.ready[i + 1]
+        decisions.ready[i] = decisions.ready[i + 1]
         i += 1
-    desk.held[LISTED] = last
+    decisions.held[LISTED] = last
     start(plant, state, task, mode)

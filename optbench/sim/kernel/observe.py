@@ -1,9 +1,12 @@
-"""What an agent sees at a moment of decision, as one row of numbers: slots of ready tasks, their options, pools, the whole.
+"""The observation at a moment of decision as one row of numbers: slots of ready tasks, their
+options, pools, the cluster.
 
-Tasks that can start fill the slots first, then those that cannot yet, both in the order in which they became ready; tasks
-beyond the slots are not seen. Lengths are relative to the mean shortest duration, times ahead to the span (a lower estimate
-of the makespan), energies to the mean least energy of a task, weights to their mean; all are clipped to ±LIMIT. Action
-``slot · modes + k`` starts the task of a slot in the k-th mode of its kind; the last action waits for the next event.
+Tasks that can start fill the slots first, then those that cannot yet, both in the order in which
+they became ready; tasks beyond the slots are not part of it. Lengths are relative to the mean
+shortest duration, times ahead to the span (a lower estimate of the makespan), energies to the mean
+least energy of a task, weights to their mean; all are clipped to ±LIMIT. Action ``slot · modes +
+k`` starts the task of a slot in the k-th mode of its kind; the last action waits for the next
+event.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
 from optbench.sim.kernel.events import arrival, fits, has_room, next_time, ticks_left
-from optbench.sim.kernel.moments import LISTED, Desk, any_mode
+from optbench.sim.kernel.moments import LISTED, DecisionTable, any_mode
 from optbench.sim.kernel.plant import CAPS, PERIODS, POOLS, SENDS, TASKS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_DONE, NUM_READY, NUM_RUNNING, RELEASED, RUNNING, State
@@ -38,7 +41,9 @@ _T, _O, _P = len(TASK_FEATURES), len(OPTION_FEATURES), len(POOL_FEATURES)
 
 
 class View(NamedTuple):
-    """Sizes, scales and prices of what is seen; ``book`` holds the objective and the costs that were handed out so far."""
+    """Sizes, scales and prices of the observation; ``book`` holds the objective and the costs that
+    were already returned as rewards.
+    """
 
     shape: Ints
     scale: Floats
@@ -55,27 +60,27 @@ view_at = table_at(View)
 
 
 @njit(cache=True)
-def look(plant: Plant, state: State, desk: Desk, view: View, row: Floats, mask: Ints) -> None:
+def observe(plant: Plant, state: State, decisions: DecisionTable, view: View, row: Floats, mask: Ints) -> None:
     """Fill a row of features and the mask of legal actions."""
     row[:] = 0.0
     mask[:] = False
     slots, modes, wide = view.shape[SLOTS], view.shape[MODES], view.shape[WIDE]
-    filled = fill_slots(plant, state, desk, view)
+    filled = fill_slots(plant, state, decisions, view)
     for s in range(filled):
-        startable = see_options(plant, state, view, view.slot[s], row, slots * _T + s * modes * _O, mask, s * modes)
-        see_task(plant, state, view, view.slot[s], startable, row, s * _T)
+        startable = write_options(plant, state, view, view.slot[s], row, slots * _T + s * modes * _O, mask, s * modes)
+        write_task(plant, state, view, view.slot[s], startable, row, s * _T)
     pools = slots * _T + slots * modes * _O
-    see_pools(plant, state, view, row, pools)
-    see_all(plant, state, view, row, pools + wide * _P)
+    write_pools(plant, state, view, row, pools)
+    write_cluster(plant, state, view, row, pools + wide * _P)
     mask[slots * modes] = next_time(plant, state) < math.inf
 
 
 @njit(cache=True)
-def fill_slots(plant: Plant, state: State, desk: Desk, view: View) -> int:
-    """Which task stands in which slot; how many slots are filled."""
+def fill_slots(plant: Plant, state: State, decisions: DecisionTable, view: View) -> int:
+    """Assign tasks to slots; return how many slots are filled."""
     slots, filled, waiting = view.shape[SLOTS], 0, 0
-    for i in range(desk.held[LISTED]):
-        task = desk.ready[i]
+    for i in range(decisions.held[LISTED]):
+        task = decisions.ready[i]
         if any_mode(plant, state, task):
             view.slot[filled] = task
             filled += 1
@@ -98,8 +103,8 @@ def clipped(value: float) -> float:
 
 
 @njit(cache=True)
-def see_task(plant: Plant, state: State, view: View, task: int, startable: bool, row: Floats, at: int) -> None:
-    """TASK_FEATURES of one task."""
+def write_task(plant: Plant, state: State, view: View, task: int, startable: bool, row: Floats, at: int) -> None:
+    """Write TASK_FEATURES of one task."""
     now, scale, deadline = state.total[NOW], view.scale, plant.deadline[task]
     left = state.remaining[task] / plant.units[task]
     row[at] = 1.0
@@ -117,8 +122,9 @@ def see_task(plant: Plant, state: State, view: View, task: int, startable: bool,
 
 
 @njit(cache=True)
-def see_options(plant: Plant, state: State, view: View, task: int, row: Floats, at: int, mask: Ints, action: int) -> bool:
-    """OPTION_FEATURES of each mode of a task, and which of them can start now; whether any can."""
+def write_options(plant: Plant, state: State, view: View, task: int, row: Floats, at: int, mask: Ints, action: int) -> bool:
+    """Write OPTION_FEATURES of each mode of a task and which can start now; return whether any can.
+    """
     now, scale, kind, any_legal = state.total[NOW], view.scale, plant.kind[task], False
     last, there = NONE - 1, now
     for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
@@ -147,8 +153,8 @@ def see_options(plant: Plant, state: State, view: View, task: int, row: Floats, 
 
 
 @njit(cache=True)
-def see_pools(plant: Plant, state: State, view: View, row: Floats, first: int) -> None:
-    """POOL_FEATURES of each pool."""
+def write_pools(plant: Plant, state: State, view: View, row: Floats, first: int) -> None:
+    """Write POOL_FEATURES of each pool."""
     scale, now, periods = view.scale, state.total[NOW], plant.size[PERIODS]
     period = period_of(plant, now) if periods > 0 else 0
     for pool in range(plant.size[POOLS]):
@@ -172,7 +178,7 @@ def see_pools(plant: Plant, state: State, view: View, row: Floats, first: int) -
 
 
 @njit(cache=True)
-def see_all(plant: Plant, state: State, view: View, row: Floats, at: int) -> None:
+def write_cluster(plant: Plant, state: State, view: View, row: Floats, at: int) -> None:
     """OVERALL_FEATURES."""
     n, tally, span = max(1, plant.size[TASKS]), state.tally, view.scale[SPAN]
     soon, room = next_time(plant, state), 1.0

@@ -1,4 +1,4 @@
-"""An instance as the flat arrays that compiled code reads: every field one-dimensional, nothing of objects.
+"""An instance as flat one-dimensional arrays for compiled code.
 
 Times are whole ticks, held as floats (exact up to 2⁵³). Adjacency, modes by kind and requirements
 by mode are in compressed rows: the entries of row r are ``ptr[r]`` to ``ptr[r + 1]``.
@@ -20,14 +20,15 @@ from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.ties import tie_ranks
 
 # Entries of ``size`` and ``scalar``.
-TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, WAYS = range(9)
+TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS = range(9)
 TICK_S, HORIZON = range(2)
 
 
 class Fault(NamedTuple):
-    """From ``time`` on, ``pool`` has ``devices`` fewer (or more, where negative); work on devices that vanish is interrupted.
+    """From ``time`` on, ``pool`` has ``devices`` fewer (or more, where negative); work on lost
+    devices is interrupted.
 
-    Devices that are gone count as resting, like those that are not busy: energy is that of the schedule.
+    Lost devices count as resting, like those that are not busy: energy is that of the schedule.
     """
 
     time: float
@@ -36,7 +37,8 @@ class Fault(NamedTuple):
 
 
 class Plant(NamedTuple):
-    """What does not change while a schedule is made; ``way`` is the time from each ingress to each pool.
+    """The constant data of a simulation; ``ingress_ticks`` is the ingress latency from each ingress
+    to each pool.
 
     ``keeps_pool`` marks tasks that send or receive data: once begun they stay on their pool.
     """
@@ -87,17 +89,17 @@ class Plant(NamedTuple):
     fault_devices: Ints
     device_ptr: Ints
     ingress: Ints
-    way: Floats
+    ingress_ticks: Floats
 
 
 plant_at = table_at(Plant)
 
 
 def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
-    """Compile an instance, with the faults of one scenario, for the kernel."""
+    """Convert an instance, with the faults of one scenario, for the kernel."""
     tasks, edges, modes, pools, links = instance.tasks, instance.edges, instance.modes, instance.pools, instance.links
-    n, ways = instance.num_tasks, "access" in instance.features
-    sends = ways or (bool((edges.data_gb > 0).any()) and instance.num_pools > 1)
+    n, has_ingress = instance.num_tasks, "access" in instance.features
+    sends = has_ingress or (bool((edges.data_gb > 0).any()) and instance.num_pools > 1)
     by_target, by_source = np.argsort(edges.target, kind="stable"), np.argsort(edges.source, kind="stable")
     release = np.asarray(tasks.release, dtype=float)
     tie = tie_ranks(instance)
@@ -107,7 +109,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     rates = _rates(instance)
     size = (n, instance.num_pools, instance.num_modes, len(room_w), len(rates["period"]), len(broken))
     return Plant(
-        size=np.array([*size, sends, instance.preemptive, ways], dtype=np.int64),
+        size=np.array([*size, sends, instance.preemptive, has_ingress], dtype=np.int64),
         scalar=np.array([instance.tick_s, horizon]),
         kind=_ints(tasks.kind),
         units=_floats(tasks.units),
@@ -147,21 +149,21 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
         fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
         device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
-        ingress=_ints(instance.stream.ingress) if instance.stream is not None and ways else np.zeros(0, dtype=np.int64),
-        way=_ways(instance) if ways else np.zeros(0),
+        ingress=_ints(instance.stream.ingress) if instance.stream is not None and has_ingress else np.zeros(0, dtype=np.int64),
+        ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
         **rates,
     )
 
 
 def _order_of_release(release: Floats, tie: Ints) -> Ints:
-    """By release, then by rank; a stream stands in this order already."""
+    """Order tasks by release, then by rank; a stream is already in this order."""
     if (release[1:] > release[:-1]).all():
         return np.arange(len(release))
     return np.lexsort((tie, release)).astype(np.int64)
 
 
 def _rates(instance: Instance) -> dict[str, Floats]:
-    """Price and carbon over time: periods, rates, and their integrals up to each period."""
+    """Return price and carbon over time: periods, rates, and their integrals up to each period."""
     tariffs = instance.tariffs
     if tariffs is None:
         return dict.fromkeys(("period", "price", "price_before", "carbon", "carbon_before"), np.zeros(0))
@@ -177,7 +179,7 @@ def _rates(instance: Instance) -> dict[str, Floats]:
 
 
 def _outages(instance: Instance) -> list[Fault]:
-    """The outages of an instance are faults like those of a scenario."""
+    """Return the outages of an instance, which are faults like those of a scenario."""
     if instance.stream is None:
         return []
     outages = instance.stream.outages
@@ -185,17 +187,21 @@ def _outages(instance: Instance) -> list[Fault]:
     return [Fault(time, pool, devices) for time, pool, devices in rows]
 
 
-def _ways(instance: Instance) -> Floats:
-    """Time from each ingress to each pool, row by row, in ticks; inf where there is no way."""
+def _ingress_latencies(instance: Instance) -> Floats:
+    """Return the ingress latency to each pool, row by row, in ticks; inf where a pool cannot be
+    reached.
+    """
     assert instance.stream is not None
     return _floats(grid_up(instance.stream.latency_s.ravel() / instance.tick_s))
 
 
 def _caps(instance: Instance) -> tuple[Floats, Floats]:
-    """Per cap, watts left above rest; per (mode, cap), row by row, the watts a mode adds.
+    """Return, per cap, the watts left above rest; per (mode, cap), row by row, the watts that a
+    mode adds.
 
-    A mode that draws less than its devices at rest would have to be paid back when it ends: it counts as adding nothing.
-    Added watts are rounded up to a grid on which sums below the cap are exact, so that nothing drifts in a million events.
+    A mode that draws less than its devices at rest counts as adding nothing, because its end would
+    have to take back the difference. Added watts are rounded up to a grid on which sums below the
+    cap are exact, so that nothing drifts in a million events.
     """
     places, caps = instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist()
     if not places:
@@ -207,9 +213,10 @@ def _caps(instance: Instance) -> tuple[Floats, Floats]:
 
 
 def _devices_planned(instance: Instance) -> Ints:
-    """Per pool, of how many devices a plan has to say when they are free: the earliest ones, for every task there is.
+    """Return, per pool, for how many devices a plan has to know when they are free: the earliest
+    ones, for every task.
 
-    At least as many as a mode takes, though devices may be missing: those are never free.
+    This is at least as many as a mode takes, although devices may be missing: those are never free.
     """
     modes, tasks = instance.modes, instance.tasks
     most, taken = np.zeros(len(modes.kind_ptr) - 1, dtype=np.int64), np.zeros(instance.num_pools, dtype=np.int64)
@@ -219,7 +226,7 @@ def _devices_planned(instance: Instance) -> Ints:
 
 
 def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:
-    """The faults in order of time; at no time may more devices be gone than a pool has."""
+    """Return the faults in order of time; at no time may more devices be lost than a pool has."""
     broken = sorted(faults)
     gone = np.zeros(instance.num_pools, dtype=np.int64)
     names, count = instance.pools.names, instance.pools.count
@@ -233,12 +240,12 @@ def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:
         gone[fault.pool] += fault.devices
         if not 0 <= gone[fault.pool] <= count[fault.pool]:
             was = f"{gone[fault.pool]} of {count[fault.pool]} devices of pool {names[fault.pool]}"
-            raise ModelError(f"fault at {fault.time:g}: {was} would be gone")
+            raise ModelError(f"fault at {fault.time:g}: {was} would be lost")
     return broken
 
 
 def _before(periods: Floats, rates: Floats) -> Floats:
-    """Per pool, the integral of its rate up to the beginning of each period."""
+    """Return, per pool, the integral of its rate up to the beginning of each period."""
     sums = np.cumsum(np.diff(periods) * rates[:, :-1], axis=1)
     return np.concatenate((np.zeros((len(rates), 1)), sums), axis=1).ravel()
 

@@ -1,8 +1,9 @@
 """Tables of arrays for compiled code: a row of addresses outside, a tuple of bare pointers inside.
 
-Numba counts references of every array in a tuple whenever the tuple is passed on: about a microsecond per call for a plant
-and a state. Pointers are not counted, a row of addresses crosses from Python in a microsecond, and rows of several plants and
-states, of any sizes, make a batch. Python keeps the arrays alive: a table must outlive every call with its row.
+Numba counts references of every array in a tuple whenever the tuple is passed: about a microsecond
+per call for a plant and a state. Pointers are not counted, a row of addresses crosses from Python
+in a microsecond, and rows of several plants and states, of any sizes, make a batch. Python keeps
+the arrays alive: a table must outlive every call with its row.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from optbench.model.instance import Floats, Ints
 
 
 def addresses(table: Any) -> Ints:
-    """One row: where each array of a table (a NamedTuple of one-dimensional int64 and float64 arrays) begins."""
+    """Return one row: the address of each array of a table (a NamedTuple of one-dimensional int64
+    and float64 arrays).
+    """
     for name, array, dtype in zip(table._fields, table, dtypes(table.__class__), strict=True):
         if array.dtype != dtype or array.ndim != 1 or not array.flags.c_contiguous:
             raise TypeError(f"{type(table).__name__}.{name}: {array.dtype} of shape {array.shape}, expected contiguous {dtype}")
@@ -27,14 +30,14 @@ def addresses(table: Any) -> Ints:
 
 @cache
 def dtypes(kind: type) -> tuple[np.dtype[Any], ...]:
-    """Declared element type of each field."""
+    """Return the declared element type of each field."""
     hints = get_type_hints(kind)
     known = {Floats: np.dtype(np.float64), Ints: np.dtype(np.int64)}
     return tuple(known[hints[name]] for name in kind._fields)  # type: ignore[attr-defined]
 
 
 def table_at(kind: type) -> Any:
-    """For compiled code: a function from a row of addresses to a ``kind`` of pointers."""
+    """Return a compiled function from a row of addresses to a ``kind`` of pointers."""
     numba_types = {np.dtype(np.float64): types.float64, np.dtype(np.int64): types.int64}
     pointer_to: Any = types.CPointer
     pointers = [pointer_to(numba_types[dtype]) for dtype in dtypes(kind)]

@@ -1,4 +1,6 @@
-"""Heaps in compiled code: events by (time, code), and one skew heap of ready tasks per queue by (key, tie)."""
+"""Heaps in compiled code: events by (time, code), and one skew heap of ready tasks per queue by
+(key, tie).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from optbench.sim.kernel.state import EVENT_ROOM, EVENTS, EVENTS_FULL, NONE, REA
 
 @njit(cache=True)
 def push_event(plant: Plant, state: State, time: float, code: int) -> None:
-    """Add an event; of events at one time the smaller code comes first."""
+    """Add an event; at equal times the smaller code comes first."""
     if state.tally[EVENTS] >= state.tally[EVENT_ROOM]:
         drop_stale(plant, state)
         if state.tally[EVENTS] >= state.tally[EVENT_ROOM]:
@@ -20,7 +22,9 @@ def push_event(plant: Plant, state: State, time: float, code: int) -> None:
 
 @njit(cache=True)
 def is_awaited(plant: Plant, state: State, time: float, code: int) -> bool:
-    """Whether the task of an event still waits for it: one that was interrupted, or waits for something else, does not."""
+    """Whether the task of an event still waits for it; a task that was interrupted or waits for
+    another event does not.
+    """
     tasks = plant.size[TASKS]
     task = code if code < tasks else code - tasks
     status = state.status[task]
@@ -30,7 +34,7 @@ def is_awaited(plant: Plant, state: State, time: float, code: int) -> bool:
 
 @njit(cache=True)
 def drop_stale(plant: Plant, state: State) -> None:
-    """Forget the events that nobody waits for any more."""
+    """Remove the events that no task waits for any more."""
     held = state.tally[EVENTS]
     state.tally[EVENTS] = 0
     for i in range(held):
@@ -41,7 +45,7 @@ def drop_stale(plant: Plant, state: State) -> None:
 
 @njit(cache=True)
 def sift_up(state: State, time: float, code: int) -> None:
-    """Add an event to the heap, for which there is room."""
+    """Add an event to the heap, which must have room."""
     times, codes = state.event_time, state.event_code
     i = state.tally[EVENTS]
     state.tally[EVENTS] = i + 1
@@ -79,7 +83,7 @@ def pop_event(state: State) -> int:
 
 @njit(cache=True)
 def precedes(plant: Plant, state: State, a: int, b: int) -> bool:
-    """Whether task a stands before task b in a queue."""
+    """Whether task a comes before task b in a queue."""
     if state.key[a] != state.key[b]:
         return bool(state.key[a] < state.key[b])
     return bool(plant.tie[a] < plant.tie[b])
@@ -87,7 +91,7 @@ def precedes(plant: Plant, state: State, a: int, b: int) -> bool:
 
 @njit(cache=True)
 def meld(plant: Plant, state: State, a: int, b: int) -> int:
-    """One skew heap of two: merge along the right spines, swapping children on the way."""
+    """Merge two skew heaps along the right spines, swapping children."""
     left, right = state.left, state.right
     if a == NONE:
         return b
@@ -97,7 +101,8 @@ def meld(plant: Plant, state: State, a: int, b: int) -> int:
         a, b = b, a
     root = a
     while True:
-        # ``a`` keeps its place: its right side becomes the left one, its left side is melded with b on the right.
+        # ``a`` keeps its place: its right side becomes the left one, its left side is melded with b
+        # on the right.
         rest = right[a]
         right[a] = left[a]
         if rest == NONE:
@@ -111,7 +116,7 @@ def meld(plant: Plant, state: State, a: int, b: int) -> int:
 
 @njit(cache=True)
 def put(plant: Plant, state: State, queue: int, task: int, key: float) -> None:
-    """Stand in a queue: a smaller key comes first, ties in the order of ``plant.tie``."""
+    """Insert a task into a queue: a smaller key comes first, ties in the order of ``plant.tie``."""
     state.key[task] = key
     state.left[task] = NONE
     state.right[task] = NONE
@@ -122,7 +127,8 @@ def put(plant: Plant, state: State, queue: int, task: int, key: float) -> None:
 
 @njit(cache=True)
 def take(plant: Plant, state: State, queue: int) -> int:
-    """Leave the queue at its head; the key stays, so that ``put`` can bring the task back where it was."""
+    """Remove the head of a queue; its key stays, so that ``put`` can reinsert it at the same place.
+    """
     task = state.root[queue]
     state.root[queue] = meld(plant, state, state.left[task], state.right[task])
     state.length[queue] -= 1

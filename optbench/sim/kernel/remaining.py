@@ -1,11 +1,14 @@
-"""How many ticks an interrupted task still takes, exactly: the compiled twin of ``model.task_progress.ticks_left``.
+"""How many ticks an interrupted task still takes, exactly: the compiled twin of
+``model.task_progress.ticks_left``.
 
-With l_j ticks done in modes in which the whole takes D_j, and D in the mode in which it goes on, the rest takes
+With l_j ticks done in modes in which the whole takes D_j, and D in the mode in which it goes on,
+the rest takes
 
     the least whole L ≥ 0 with  L / D + Σ_j l_j / D_j ≥ 1,     that is  L Q + D S ≥ D Q,   Q = Π_j D_j,  S = Σ_j l_j Π_{i≠j} D_i.
 
-Parts of one length D_j are added up first. Where every part ran at D, L = D − Σ l_j; where floats tell on which side of a whole
-number D (1 − Σ l_j / D_j) lies, they do; else both sides are computed in limbs of 26 bits, as many as the product has.
+Parts of one length D_j are added up first. Where every part ran at D, L = D − Σ l_j; where floats
+tell on which side of a whole number D (1 − Σ l_j / D_j) lies, they do; else both sides are computed
+in limbs of 26 bits, as many as the product has.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ LIMB = 1 << LIMB_BITS
 
 @njit(cache=True)
 def ticks_left(plant: Plant, state: State, task: int, mode: int) -> float:
-    """Ticks until a task is complete in a mode, after what it has done."""
+    """Return the ticks until a task is complete in a mode, after its finished parts."""
     whole, part = duration(plant, task, mode), state.last_part[task]
     if part == NONE or whole == 0.0:
         return whole
@@ -45,7 +48,7 @@ def ticks_left(plant: Plant, state: State, task: int, mode: int) -> float:
 
 @inner()
 def add_part(lengths: Ints, durations: Ints, found: int, length: int, whole: int) -> int:
-    """Add a part to those of its duration; how many different durations there are then."""
+    """Add a part to those of the same duration; return the number of different durations."""
     for j in range(found):
         if durations[j] == whole:
             lengths[j] += length
@@ -56,14 +59,14 @@ def add_part(lengths: Ints, durations: Ints, found: int, length: int, whole: int
 
 @inner()
 def least_length(lengths: Ints, durations: Ints, whole: int) -> int:
-    """The least L of the module's docstring; durations are positive and all different."""
+    """Return the least L of the module's docstring; durations are positive and all different."""
     count, share = len(lengths), 0.0
     if count == 1 and durations[0] == whole:
         return max(0, whole - lengths[0])
     for j in range(count):
         share += lengths[j] / durations[j]
     about = whole * (1.0 - share)
-    # Each quotient, each sum and the product are rounded by at most 2^-53 of what they are.
+    # Each quotient, each sum and the product are rounded by at most 2^-53 of their value.
     spread = whole * (count + 4.0) * 2.0**-52 * max(1.0, share)
     if math.ceil(about - spread) == math.ceil(about + spread):
         return max(0, math.ceil(about))
@@ -78,7 +81,8 @@ def least_length(lengths: Ints, durations: Ints, whole: int) -> int:
 
 @inner()
 def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]:
-    """Q, D Q − D S (zero where that is negative), and room for one more product, in limbs."""
+    """Return Q, D Q − D S (zero where that is negative), and room for one more product, in limbs.
+    """
     count = len(durations)
     limbs = 2 * (count + 2) + 1
     product, total, term = np.zeros(limbs, dtype=np.int64), np.zeros(limbs, dtype=np.int64), np.zeros(limbs, dtype=np.int64)
@@ -105,7 +109,7 @@ def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]
 @inner()
 def reaches(product: Ints, need: Ints, scratch: Ints, length: int) -> bool:
     """Whether L Q ≥ D Q − D S."""
-    for k in range(len(product)):  # an assignment of slices compiles a message for unequal lengths, a second of it
+    for k in range(len(product)):  # assigning slices would compile an error message for unequal lengths, which takes a second
         scratch[k] = product[k]
     multiply(scratch, length)
     return not less(scratch, need)

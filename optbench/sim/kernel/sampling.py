@@ -1,14 +1,17 @@
-"""Randomised list rules: draw the numbers of a rule, run it, keep the best. Later samples are drawn around good ones.
+"""Randomised list rules: draw the numbers of a rule, run it, keep the best. Later samples are drawn
+around good ones.
 
-A *fresh* sample gives task i the key Σ_f w_f · feature_fi + noise, with weights w around those of the best fresh sample so far. A
-*near* sample takes the start times of the current schedule for keys and disturbs some of them by σ (σ and their number
-are drawn): single tasks, or paths along successors. Most tasks keep their modes. Its keys are refined by a run backwards in time:
-tasks by latest end first, on reversed edges; what starts last there has the largest key in the run forwards that counts.
-How modes are chosen is drawn for every sample: time against energy and lateness, costs of modes and pools, looking ahead,
-patience.
+A *fresh* sample gives task i the key Σ_f w_f · feature_fi + noise, with weights w around those of
+the best fresh sample so far. A *near* sample takes the start times of the current schedule for keys
+and disturbs some of them by σ (σ and their number are drawn): single tasks, or paths along
+successors. Most tasks keep their modes. Its keys are refined by a run backwards in time: tasks by
+latest end first, on reversed edges; what starts last there has the largest key in the run forwards
+that counts. How modes are chosen is drawn for every sample: time against energy and lateness, costs
+of modes and pools, looking ahead, patience.
 
-A sample is what the dispatcher makes of one rule from time 0 to the end; nothing of a schedule is moved or repaired. It
-becomes the current one when it is no worse. Schedules that miss hard deadlines or limits rank behind those that do not.
+A sample is the dispatcher's schedule of one rule from time 0 to the end; no schedule is changed or
+repaired. It becomes the current one when it is no worse. Schedules that miss hard deadlines or
+limits rank behind those that do not.
 """
 
 from __future__ import annotations
@@ -43,11 +46,12 @@ from optbench.sim.kernel.state import (
     state_at,
 )  # fmt: skip
 
-# Entries of ``tally``: samples made, how often the best improved, features; whether tasks have a choice of modes, whether the
-# objective has energy in it, whether there are deadlines.
+# Entries of ``tally``: samples made, how often the best improved, features; whether tasks have a
+# choice of modes, whether the objective has energy in it, whether there are deadlines.
 SAMPLES, BESTS, FEATURES, HAS_CHOICE, HAS_ENERGY, HAS_DEADLINES = range(6)
-# Entries of ``value``: excess and objective of the best and of the current sample, objective of the best fresh one; mean
-# duration; objective per unit of time where nothing but the makespan counts, else 0; share of near samples that are refined.
+# Entries of ``value``: excess and objective of the best and of the current sample, objective of the
+# best fresh one; mean duration; objective per unit of time where nothing but the makespan counts,
+# else 0; share of near samples that are refined.
 TOP_EXCESS, TOP, EXCESS, CURRENT, FRESH_TOP, MEAN_LENGTH, PER_TIME, REFINED = range(8)
 
 # Chosen on job shops and flexible job shops other than those of docs/results/random_rules.md.
@@ -59,8 +63,9 @@ WEIGHT_RANGE = 4.0
 
 
 class Search(NamedTuple):
-    """What a search remembers. ``home`` is the queue of a task that may choose, ``single`` whether every mode takes one pool and
-    no cap joins them; ``load`` is relative work per pool; ``start``, ``end`` and ``mode`` are those of the current sample.
+    """The state of a search. ``home`` is the queue of a task that may choose, ``single`` whether
+    every mode takes one pool and no cap joins them; ``load`` is relative work per pool;
+    ``start``, ``end`` and ``mode`` are those of the current sample.
     """
 
     word: Ints
@@ -85,7 +90,7 @@ search_at = table_at(Search)
 
 @njit(cache=True)
 def uniform(search: Search) -> float:
-    """A pseudo-random number in [0, 1): splitmix64."""
+    """Return a pseudo-random number in [0, 1): splitmix64."""
     search.word[0] += -7046029254386353131
     z = np.uint64(search.word[0])
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -95,14 +100,14 @@ def uniform(search: Search) -> float:
 
 
 @njit(cache=True)
-def bell(search: Search) -> float:
-    """Roughly normal, variance 1: three uniform numbers."""
+def roughly_normal(search: Search) -> float:
+    """Return a roughly normal number of variance 1: the sum of three uniform numbers."""
     return 2.0 * (uniform(search) + uniform(search) + uniform(search) - 1.5)
 
 
 @njit(cache=True)
 def below(search: Search, n: int) -> int:
-    """A whole number from 0 to n - 1."""
+    """Return a whole number from 0 to n - 1."""
     return int(uniform(search) * n)
 
 
@@ -110,7 +115,8 @@ def below(search: Search, n: int) -> int:
 def samples(
     plant_row: Ints, back_row: Ints, state_row: Ints, rule_row: Ints, flip_row: Ints, search_row: Ints, best_row: Ints, count: int
 ) -> int:
-    """Make so many samples and copy the rule of the best to ``best``; returns how often it improved.
+    """Make ``count`` samples and copy the rule of the best to ``best``; return how often it
+    improved.
 
     ``back`` is the plant with its edges reversed, ``flip`` a rule for it.
     """
@@ -124,7 +130,7 @@ def samples(
 
 @njit(cache=True)
 def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, search: Search, best: Rule) -> None:
-    """Draw a rule, run it, and keep it if it is good."""
+    """Draw a rule, run it, and keep it if it is no worse."""
     tally, value, n = search.tally, search.value, plant.size[TASKS]
     fresh = tally[SAMPLES] < FIRST_FRESH or value[CURRENT] == math.inf or uniform(search) < SHARE_FRESH
     tally[SAMPLES] += 1
@@ -155,7 +161,7 @@ def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, sear
 
 @njit(cache=True)
 def copy_rule(plant: Plant, rule: Rule, to: Rule) -> None:
-    """Every number that is drawn."""
+    """Copy every number that is drawn."""
     for task in range(plant.size[TASKS]):
         to.base[task], to.fixed[task], to.home[task] = rule.base[task], rule.fixed[task], rule.home[task]
     for mode in range(plant.size[MODES]):
@@ -169,7 +175,9 @@ def copy_rule(plant: Plant, rule: Rule, to: Rule) -> None:
 
 @njit(cache=True)
 def cutoff(search: Search, worth: float) -> float:
-    """The time by which everything must have ended for an objective no worse than this; inf where time alone does not say."""
+    """Return the time by which everything must have ended for an objective no worse than this; inf
+    where time alone does not decide.
+    """
     if search.value[PER_TIME] == 0.0 or search.value[TOP_EXCESS] > 0.0:
         return math.inf
     return worth / search.value[PER_TIME] * (1.0 + 1e-12)
@@ -177,7 +185,7 @@ def cutoff(search: Search, worth: float) -> float:
 
 @njit(cache=True)
 def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
-    """How modes are chosen where there is a choice, and whether devices wait."""
+    """Draw how modes are chosen where there is a choice, and whether devices wait."""
     tally, weight, length = search.tally, rule.weight, search.value[MEAN_LENGTH]
     rule.option[LOOKAHEAD] = 1 if uniform(search) < 0.5 else 0
     weight[PATIENCE] = uniform(search)
@@ -185,10 +193,10 @@ def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
         return
     slow, noise = LENGTH_COST * uniform(search) ** 2, MODE_NOISE * uniform(search) ** 2
     for mode in range(plant.size[MODES]):
-        rule.mode_cost[mode] = plant.time_s[mode] / plant.scalar[TICK_S] * (slow + noise * bell(search))
+        rule.mode_cost[mode] = plant.time_s[mode] / plant.scalar[TICK_S] * (slow + noise * roughly_normal(search))
     crowded, noise = LOAD_COST * uniform(search) ** 2, POOL_NOISE * uniform(search) ** 2
     for pool in range(plant.size[POOLS]):
-        rule.pool_cost[pool] = crowded * search.load[pool] + noise * bell(search)
+        rule.pool_cost[pool] = crowded * search.load[pool] + noise * roughly_normal(search)
     weight[ENERGY_WEIGHT] = weight[LATE_WEIGHT] = 0.0
     if tally[HAS_ENERGY] and uniform(search) < 0.8:
         weight[ENERGY_WEIGHT] = length / search.joule[0] * math.exp(WEIGHT_RANGE * (2.0 * uniform(search) - 1.0))
@@ -198,14 +206,14 @@ def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
 
 @njit(cache=True)
 def draw_fresh(plant: Plant, rule: Rule, search: Search) -> None:
-    """Keys from weighted features."""
+    """Draw keys from weighted features."""
     n, features = plant.size[TASKS], search.tally[FEATURES]
     spread = 1.0 if search.tally[SAMPLES] < 10 or uniform(search) < 0.3 else 0.3
     for f in range(features):
-        search.drawn[f] = search.centre[f] + spread * bell(search)
+        search.drawn[f] = search.centre[f] + spread * roughly_normal(search)
     noise = 0.5 * uniform(search) ** 3
     for task in range(n):
-        key = noise * bell(search)
+        key = noise * roughly_normal(search)
         for f in range(features):
             key += search.drawn[f] * search.feature[f * n + task]
         rule.base[task], rule.fixed[task], rule.home[task] = key, NONE, search.home[task]
@@ -215,7 +223,7 @@ def draw_fresh(plant: Plant, rule: Rule, search: Search) -> None:
 
 @njit(cache=True)
 def draw_near(plant: Plant, rule: Rule, search: Search) -> None:
-    """Keys and modes of the current sample, disturbed."""
+    """Disturb keys and modes of the current sample."""
     n = plant.size[TASKS]
     sigma = search.value[MEAN_LENGTH] * math.exp(LEAST_SIGMA + SIGMA_RANGE * uniform(search))
     share = math.exp(-SHARE_RANGE * uniform(search))
@@ -223,11 +231,11 @@ def draw_near(plant: Plant, rule: Rule, search: Search) -> None:
         rule.base[task] = search.start[task]
     if uniform(search) < PATHS:
         for _ in range(1 + int(3.0 * share)):
-            disturb_path(plant, rule, search, 2.0 * sigma * bell(search))
+            disturb_path(plant, rule, search, 2.0 * sigma * roughly_normal(search))
     else:
         for task in range(n):
             if uniform(search) < share:
-                rule.base[task] += sigma * bell(search)
+                rule.base[task] += sigma * roughly_normal(search)
     if search.tally[HAS_CHOICE]:
         redraw = uniform(search) < REDRAWN
         let_go = LET_GO * uniform(search) ** 2
@@ -235,9 +243,9 @@ def draw_near(plant: Plant, rule: Rule, search: Search) -> None:
             let_go, redraw = 1.0, False
         for task in range(n):
             if uniform(search) >= let_go:
-                fix(plant, rule, search, task, search.mode[task])
+                fix_mode(plant, rule, search, task, search.mode[task])
             elif redraw:
-                fix(plant, rule, search, task, faster_of_two(plant, search, task))
+                fix_mode(plant, rule, search, task, faster_of_two(plant, search, task))
             else:
                 rule.fixed[task], rule.home[task] = NONE, search.home[task]
 
@@ -256,7 +264,7 @@ def disturb_path(plant: Plant, rule: Rule, search: Search, shift: float) -> None
 
 @njit(cache=True)
 def faster_of_two(plant: Plant, search: Search, task: int) -> int:
-    """Of two random modes that fit, the faster one; the current one where neither fits."""
+    """Return the faster of two random modes that fit; the current one where neither fits."""
     kind, best = plant.kind[task], NONE
     first, many = plant.kind_ptr[kind], plant.kind_ptr[kind + 1] - plant.kind_ptr[kind]
     for _ in range(2):
@@ -267,20 +275,21 @@ def faster_of_two(plant: Plant, search: Search, task: int) -> int:
 
 
 @njit(cache=True)
-def fix(plant: Plant, rule: Rule, search: Search, task: int, mode: int) -> None:
-    """One mode for a task, which stands in the queue of its pool if no other pool or cap matters to it."""
+def fix_mode(plant: Plant, rule: Rule, search: Search, task: int, mode: int) -> None:
+    """Fix the mode of a task, which joins the queue of its pool if no other pool or cap affects it.
+    """
     rule.fixed[task] = mode
     rule.home[task] = plant.primary[mode] if search.single[0] else plant.size[POOLS]
 
 
 @njit(cache=True)
 def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: Search) -> bool:
-    """Run the keys backwards in time and replace them; False when that gives nothing."""
+    """Run the keys backwards in time and replace them; False when that fails."""
     n = back.size[TASKS]
     for task in range(n):
         flip.base[task] = -rule.base[task] - (search.end[task] - search.start[task])
         mode = rule.fixed[task] if rule.fixed[task] != NONE else search.mode[task]
-        fix(back, flip, search, task, mode)
+        fix_mode(back, flip, search, task, mode)
     flip.weight[PATIENCE], flip.option[LOOKAHEAD] = rule.weight[PATIENCE], rule.option[LOOKAHEAD]
     flip.weight[CUTOFF] = cutoff(search, BACK_CUTOFF * search.value[CURRENT])
     if not make(back, state, flip, math.inf) or state.tally[NUM_DONE] < n:
@@ -292,7 +301,7 @@ def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: Search) ->
 
 @njit(cache=True)
 def worth_of(plant: Plant, state: State, search: Search) -> tuple[float, float]:
-    """By how much hard deadlines, the horizon and limits are missed, and the objective."""
+    """Return the violation of hard deadlines, the horizon and limits, and the objective."""
     excess, end = 0.0, state.total[MAKESPAN]
     if plant.scalar[HORIZON] < math.inf:
         late = end - plant.scalar[HORIZON]

@@ -1,26 +1,27 @@
-"""How long things take, in whole ticks as the instance says, bit for bit: durations, transfers, when data is there."""
+"""Durations, transfers and arrival times in whole ticks, equal to the instance's bit for bit."""
 
 from __future__ import annotations
 
 import math
 
 from optbench.compiling.compiled import njit
-from optbench.sim.kernel.plant import POOLS, TICK_S, WAYS, Plant
+from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, TICK_S, Plant
 from optbench.sim.kernel.state import NONE, State
 from optbench.units import GUARD_TICKS, GUARD_ULPS, LARGEST_ULP
 
-# Floats from here on are whole, and adding it to a smaller one rounds that to a whole number.
+# Floats from here on are whole, and adding this number to a smaller one rounds that to a whole
+# number; an ulp as a share of its value.
 HALF_BEYOND = 2.0**52
 
 
 @njit(cache=True)
 def whole_ticks(value: float) -> float:
-    """``timegrid.grid_up`` of one finite number, not negative."""
+    """``timegrid.grid_up`` of one finite non-negative number."""
     if value >= HALF_BEYOND:
         return value
-    whole = (value + HALF_BEYOND) - HALF_BEYOND  # rounds halves to the even side, as numpy does
+    whole = (value + HALF_BEYOND) - HALF_BEYOND  # rounds halves to even, as numpy does
     above = value - whole
-    # An ulp is at most 2^-52 of the value: mostly that settles it, and there is no need for the exact one.
+    # An ulp is at most 2^-52 of the value: mostly that decides, and the exact one is not needed.
     if abs(above) <= GUARD_ULPS * LARGEST_ULP * value and is_within_guard(value, abs(above)):
         return whole
     return whole + 1.0 if above > 0.0 else whole
@@ -28,7 +29,7 @@ def whole_ticks(value: float) -> float:
 
 @njit(cache=True)
 def is_within_guard(value: float, off: float) -> bool:
-    """Whether a product this far from a whole number is that number."""
+    """Whether a product this far from a whole number counts as that number."""
     if off == 0.0:
         return True
     return off <= GUARD_TICKS and off <= GUARD_ULPS * math.ldexp(1.0, max(math.frexp(value)[1] - 53, -1074))
@@ -54,13 +55,15 @@ def lag(plant: Plant, sender: int, receiver: int, data_gb: float) -> float:
 
 @njit(cache=True)
 def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
-    """When a ready task and its data are at a pool; now or earlier where nothing is missing, inf where there is no way.
+    """Return when a ready task and its data are at a pool; now or earlier where nothing is missing,
+    inf where it cannot be reached.
 
-    What has begun takes its data along, unless it came from elsewhere or others wait for it: then it keeps its pool.
+    A task that has begun moves with its data, unless the data came from elsewhere or other tasks
+    wait for it: then it keeps its pool.
     """
     there = plant.release[task]
-    if plant.size[WAYS] and pool >= 0:
-        there += plant.way[plant.ingress[task] * plant.size[POOLS] + pool]
+    if plant.size[HAS_INGRESS] and pool >= 0:
+        there += plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool]
     part = state.last_part[task]
     if part != NONE:
         return math.inf if plant.keeps_pool[task] and plant.primary[state.part_mode[part]] != pool else there

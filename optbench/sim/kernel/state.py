@@ -1,4 +1,4 @@
-"""What changes while a schedule is made: flat arrays again, and the way from there to a Schedule."""
+"""The changing state of a simulation as flat arrays, and its conversion to a Schedule."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from optbench.model.schedule import Schedule
 from optbench.sim.kernel.plant import POOLS, PREEMPTIVE, SENDS, TASKS, Plant
 from optbench.sim.kernel.pointers import table_at
 
-# What a task is doing. READY: everything before it has ended and it is released; its data may still be on the way.
+# The status of a task. READY: its predecessors have ended and it is released; its data may still be
+# in transit.
 WAITING, READY, RUNNING, DONE = range(4)
 # Entries of ``tally``.
 RELEASED, BROKEN, EVENTS, NUM_FRESH, NUM_TOUCHED, NUM_DONE, NUM_RUNNING, NUM_PARTS, NUM_READY, TROUBLE = range(10)
-# Entries of ``tally`` that stay: the room there is for events and for parts of interrupted tasks.
+# Entries of ``tally`` that stay: the room for events and for parts of interrupted tasks.
 EVENT_ROOM, PART_ROOM = 10, 11
 # Entries of ``total``.
 NOW, MAKESPAN, BUSY_J, TRANSFER_J, REST_J, REST_W, FLOW, TARDY, OVERDUE, COST, CARBON, LOST_J, EVENT_COUNT = range(13)
@@ -25,14 +26,18 @@ NONE = -1
 
 
 class State(NamedTuple):
-    """``left``, ``right`` and ``key`` hold one heap of ready tasks per queue: queue p of pool p, the last of the whole plant.
+    """``left``, ``right`` and ``key`` hold one heap of ready tasks per queue: queue p of pool p,
+    the last of the whole plant.
 
-    ``fresh`` lists tasks that have become ready and stand in no queue yet, ``touched`` the queues in which something can
-    have become possible. ``part_*`` are finished parts of interrupted tasks, chained by ``last_part[task]`` and
-    ``part_before[part]``; ``remaining`` is what is left of a task's units, rounded, for rules and policies: how long it takes
-    is computed by ``kernel.remaining``. ``end`` of a ready task is the time of the event it waits for.
-    ``total[OVERDUE]`` is how late hard deadlines were met, ``total[LOST_J]`` what interrupted work drew in vain, above the rest
-    of its devices; both in the units of their metrics, and outside of every metric.
+    ``fresh`` lists tasks that became ready and are in no queue yet, ``touched`` the queues in which
+    a start can have become possible. ``part_*`` are finished parts of interrupted tasks, chained by
+    ``last_part[task]`` and ``part_before[part]``; ``remaining`` is the rest of a task's units,
+    rounded, for rules and policies: its duration is computed by ``kernel.remaining``. ``end`` of a
+    ready task is the time of the event it waits for.
+
+    ``total[OVERDUE]`` is the lateness of hard deadlines, ``total[LOST_J]`` the energy of discarded
+    work above the rest of its devices; both in the units of their metrics, and outside of every
+    metric.
     """
 
     tally: Ints
@@ -70,12 +75,16 @@ state_at = table_at(State)
 
 
 def new_state(plant: Plant, interruptions: int = 0) -> State:
-    """Room for a state of this plant, its faults, and so many other interruptions; ``begin`` fills it."""
+    """Allocate a state of this plant with room for its faults and ``interruptions`` other
+    interruptions; ``begin`` fills it.
+    """
     n, p = int(plant.size[TASKS]), int(plant.size[POOLS])
-    # A fault stops at most one task per device that vanishes. Where work is not kept, there are no parts to record.
+    # A fault stops at most one task per device that vanishes. Where work is not kept, there are no
+    # parts to record.
     stopped = int(np.minimum(np.maximum(plant.fault_devices, 0), n).sum()) + interruptions
     parts = stopped if plant.size[PREEMPTIVE] else 0
-    # Every task waits for one event at most, its end or its data; room for as many that are no longer waited for.
+    # Every task waits for one event at most, its end or its data; room for as many that are no
+    # longer waited for.
     events = (2 * n if plant.size[SENDS] or stopped else n) + 8
 
     def ints(length: int) -> Ints:
@@ -94,7 +103,7 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
 
 
 def schedule_of(instance: Instance, plant: Plant, state: State) -> Schedule | None:
-    """The schedule that was made; None while a task has not ended that has to."""
+    """Return the schedule; None while a task that must end has not ended."""
     if instance.is_open:
         return open_schedule(instance, plant, state)
     if not (state.status == DONE).all():
@@ -103,7 +112,9 @@ def schedule_of(instance: Instance, plant: Plant, state: State) -> Schedule | No
 
 
 def open_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
-    """Of an open instance, at its horizon: what has ended, and what runs, cut off there."""
+    """Return the schedule of an open instance at its horizon: what has ended, and what runs, cut
+    off there.
+    """
     made, until = partial_schedule(instance, plant, state), instance.end_of_time
     running = np.flatnonzero((state.status == RUNNING) & (state.start < until))
     start = state.start[running].astype(np.int64)
@@ -113,12 +124,14 @@ def open_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
 
 
 def last_moment(instance: Instance, until: float) -> float:
-    """When a run ends at the latest: an open instance is watched up to its horizon."""
+    """Return when a run ends at the latest: an open instance is simulated up to its horizon."""
     return min(until, float(instance.horizon)) if instance.is_open and instance.horizon is not None else until
 
 
 def partial_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
-    """Everything that has ended so far, interrupted parts included; copies, so that the state can go on."""
+    """Return everything that has ended so far, including interrupted parts, as copies, so that the
+    simulation can continue.
+    """
     done = np.flatnonzero(state.status == DONE)
     parts = int(state.tally[NUM_PARTS])
     return Schedule(

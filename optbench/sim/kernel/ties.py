@@ -1,7 +1,9 @@
-"""A rank of the tasks by what they are, not by where they stand: it breaks ties, so that permuted tasks get a permuted schedule.
+"""A rank of the tasks by their data and not by their position: it breaks ties, so that permuted
+tasks get a permuted schedule.
 
-Each task gets a hash of its own row; two rounds mix in the hashes of its predecessors and successors. Tasks that still
-agree are interchangeable as far as two steps of the graph can tell, and are ranked by position.
+Each task gets a hash of its own row; two rounds mix in the hashes of its predecessors and
+successors. Tasks with equal hashes cannot be distinguished within two steps of the graph and are
+ranked by position.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ Words = NDArray[np.uint64]
 
 
 def tie_ranks(instance: Instance) -> Ints:
-    """Rank of each task; earlier releases and urgent deadlines come first among equals elsewhere decided."""
+    """Deterministic tie-break rank of each task: earlier releases and earlier deadlines come first.
+    """
     tasks, edges = instance.tasks, instance.edges
     word = np.zeros(instance.num_tasks, dtype=np.uint64)
     for column in (tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb):
@@ -34,14 +37,15 @@ def tie_ranks(instance: Instance) -> Ints:
 
 
 def _order_of(word: Words) -> Ints:
-    """The stable order; words nearly always differ, and then any faster sort gives the same."""
+    """Return the stable order; words nearly always differ, and then any faster sort gives the same.
+    """
     order = np.argsort(word)
     ranked = word[order]
     return np.argsort(word, kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
 
 
 def _gathered(values: Words, rows: Ints, order: Ints, size: int) -> Words:
-    """Sum of mixed values per row: the same for neighbours in any order."""
+    """Return the sum of mixed values per row, which does not depend on the order of neighbours."""
     out = np.zeros(size, dtype=np.uint64)
     present, first = np.unique(rows[order], return_index=True)
     out[present] = np.add.reduceat(_mix(values)[order], first)
@@ -49,7 +53,9 @@ def _gathered(values: Words, rows: Ints, order: Ints, size: int) -> Words:
 
 
 def _mix(word: Words) -> Words:
-    """A bijection of 64-bit words without visible structure (the finaliser of a multiplicative hash)."""
+    """A bijection of 64-bit words without visible structure (the finaliser of a multiplicative
+    hash).
+    """
     with np.errstate(over="ignore"):
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,6 +1,7 @@
-"""Compiled heuristics for the makespan: tabu search for shops, a genetic search over lists for projects.
+"""Compiled heuristics for the makespan: tabu search for shops, a genetic search over lists for
+projects.
 
-``Improver`` runs as many of them as there are threads until a time, a target or an amount of work is reached.
+``Improver`` runs one of them per thread until a time, a target or an amount of work is reached.
 """
 
 from __future__ import annotations
@@ -18,24 +19,26 @@ from optbench.model.windows import windows
 from optbench.sim.primal.project import ProjectSearch, is_project
 from optbench.sim.primal.shop import ShopSearch, is_shop, list_schedule
 
-# Work between two looks at the clock: tabu iterations, or children.
+# Work between two checks of the clock: tabu iterations, or children.
 CHUNK = 400
 
 
 def is_searchable(instance: Instance) -> bool:
-    """Whether one of the heuristics knows this kind of instance."""
+    """Whether one of the heuristics supports this instance."""
     return is_shop(instance) or is_project(instance)
 
 
 def search_kernels(instance: Instance) -> frozenset[str]:
-    """What of the kernel table the heuristic for this instance is compiled from."""
+    """Return the kernels of the heuristic for this instance."""
     if is_shop(instance):
         return frozenset({"shop_search"})
     return frozenset({"project_search"}) if is_project(instance) else frozenset()
 
 
 class Improver:
-    """One search per thread from an incumbent, every second one from a list schedule; ``run`` may be called again to go on."""
+    """One search per thread from an incumbent, every second one from a list schedule; ``run`` may
+    be called again to continue.
+    """
 
     def __init__(self, instance: Instance, incumbent: Schedule | None, seed: int = 0, threads: int = 1) -> None:
         self.searches = [_begin(instance, incumbent, seed * 1000 + k, fresh=k % 2 == 1) for k in range(threads)]
@@ -51,9 +54,10 @@ class Improver:
         chunks: int | None = None,
         spared: int = 0,
     ) -> None:
-        """Search for so long, or so many chunks each, reporting every better schedule, until ``target()`` in time units.
+        """Search for ``seconds``, or ``chunks`` chunks each, reporting every better schedule, until
+        ``target()`` in time units is reached.
 
-        The last ``spared`` searches pause, for other work on their threads.
+        The last ``spared`` searches pause, to leave their threads to other work.
         """
         until = time.perf_counter() + seconds
 

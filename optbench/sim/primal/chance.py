@@ -1,10 +1,10 @@
-"""Random numbers of the compiled searches: a Lehmer generator whose state belongs to the search, as house rules demand."""
+"""Random numbers of the compiled searches: a Lehmer generator whose state is part of the search."""
 
 from __future__ import annotations
 
 from optbench.compiling.compiled import inner
 
-# Where a search's state array keeps the generator, 1 to MODULUS - 1.
+# The place of the generator in a search's state array; its value is from 1 to MODULUS - 1.
 RANDOM = 0
 MODULUS = 2147483647
 
@@ -17,5 +17,5 @@ def pick(state, n):  # type: ignore[no-untyped-def]
 
 
 def seeded(seed: int) -> int:
-    """A state for a seed, far from those of its neighbours."""
+    """Return a state for a seed, far from those of neighbouring seeds."""
     return (seed * 1_000_003 + 12_345) % (MODULUS - 1) + 1

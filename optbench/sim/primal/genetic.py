@@ -1,8 +1,10 @@
-"""A genetic search over task lists for projects: tasks that take several devices of several pools at a time.
+"""A genetic search over task lists for projects: tasks that take several devices of several pools
+at a time.
 
-An individual is a list of tasks compatible with the precedence, and a row (duration and demands) per task. It is decoded by
-the serial scheme (each task as early as precedence and pools allow), then shifted right and left again (double justification,
-Valls, Ballestín and Quintanilla 2005), which shortens most schedules. Children come from a two-point crossover of lists.
+An individual is a list of tasks compatible with the precedence, and a row (duration and demands)
+per task. It is decoded by the serial scheme (each task as early as precedence and pools allow),
+then shifted right and left again (double justification, Valls, Ballestín and Quintanilla 2005),
+which shortens most schedules. Children come from a two-point crossover of lists.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from optbench.sim.primal.chance import pick
 BIG = 1 << 60
 # Entries of the state.
 BEST, TARGET, TRIED, SINCE = range(1, 5)
-# Children in vain, per member of the population, after which it starts anew.
+# Children without improvement, per member of the population, after which it is created anew.
 PATIENCE = 60
 
 
 @inner()
 def earliest(used, room, demand, begin, length):  # type: ignore[no-untyped-def]
-    """Earliest time from ``begin`` on at which the pools have room for the whole length."""
+    """Return the earliest time from ``begin`` on at which the pools have room for the whole length.
+    """
     t = begin
     k = begin
     while k < t + length:
@@ -35,7 +38,9 @@ def earliest(used, room, demand, begin, length):  # type: ignore[no-untyped-def]
 
 @inner()
 def decode(ptr, before, release, rows, order, row, start, used):  # type: ignore[no-untyped-def]
-    """The serial scheme along ``order``, each task after those in ``before``; returns the makespan."""
+    """Apply the serial scheme along ``order``, each task after those in ``before``; return the
+    makespan.
+    """
     duration, demand, room = rows
     used[:, :] = 0
     makespan = 0
@@ -56,7 +61,9 @@ def decode(ptr, before, release, rows, order, row, start, used):  # type: ignore
 
 @inner()
 def justify(graph, rows, order, row, start, used, rank, makespan):  # type: ignore[no-untyped-def]
-    """Shift right, then left: lists by latest end, then by earliest start. Ties keep the order they had."""
+    """Shift right, then left: lists by latest end, then by earliest start. Ties keep the order they
+    had.
+    """
     n = len(order)
     duration = rows[0]
     key = np.empty(n, np.int64)
@@ -77,7 +84,7 @@ def justify(graph, rows, order, row, start, used, rank, makespan):  # type: igno
 
 @inner()
 def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-untyped-def]
-    """A list by long tails with noise, rows at random."""
+    """Return a list by long tails with noise, rows at random."""
     n = len(order)
     waiting = np.empty(n, np.int64)
     ready = np.empty(n, np.int64)
@@ -108,7 +115,8 @@ def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-un
 
 @inner()
 def cross(mother, father, row_m, row_f, row_ptr, order, row, state):  # type: ignore[no-untyped-def]
-    """Ends from the mother, the middle in the father's order; a row changes here and there."""
+    """Take the ends from one parent, the middle in the other's order; change a row here and there.
+    """
     n = len(order)
     taken = np.zeros(n, np.bool_)
     a, b = pick(state, n + 1), pick(state, n + 1)
@@ -136,7 +144,7 @@ def cross(mother, father, row_m, row_f, row_ptr, order, row, state):  # type: ig
 
 @inner()
 def mutate(graph, order, state):  # type: ignore[no-untyped-def]
-    """Swap neighbours in the list that no edge joins, one in twenty."""
+    """Swap neighbours in the list that no edge joins, with probability one in twenty."""
     for k in range(len(order) - 1):
         if pick(state, 20) == 0:
             i, j = order[k], order[k + 1]
@@ -149,7 +157,7 @@ def mutate(graph, order, state):  # type: ignore[no-untyped-def]
 
 @inner()
 def fingerprint(start):  # type: ignore[no-untyped-def]
-    """A number that schedules of different starts hardly share."""
+    """Return a number that is hardly ever equal for schedules with different starts."""
     out = 7
     for t in start:
         out = (out * 1_000_003 + t) % 2_147_483_647
@@ -160,7 +168,9 @@ def fingerprint(start):  # type: ignore[no-untyped-def]
 def evolve(  # type: ignore[no-untyped-def]
     graph, rows, row_ptr, tails, lists, chosen, fitness, prints, best_row, best_start, state, horizon, count
 ):
-    """``count`` children (the first ones fill the population); the best schedule is kept in place."""
+    """Make ``count`` children (the first ones fill the population); the best schedule is kept in
+    place.
+    """
     size, n = lists.shape
     order, row, start, rank = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     used = np.zeros((horizon, len(rows[2])), np.int64)

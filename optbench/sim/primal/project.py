@@ -1,4 +1,6 @@
-"""Projects for the compiled genetic search: which instances are projects, their arrays, and the way back to a schedule."""
+"""Projects for the compiled genetic search: which instances are projects, their arrays, and the
+conversion to a schedule.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,18 @@ from optbench.sim.primal.chance import RANDOM, seeded
 from optbench.sim.primal.genetic import BEST, BIG, TARGET, TRIED, evolve
 from optbench.sim.primal.shop import MAKESPANS, adjacency
 
-# What a project may have: anything else changes when a task can run or what is minimised.
+# Features of a project: any other changes when a task can run or what is minimised.
 FEATURES = frozenset({"precedence", "releases", "modes", "multi_resource", "pooled"})
-# Tables of usage per tick stay below this, and decoding a list quick.
+# Limits on tables of usage per tick, so that decoding a list is fast.
 MAX_TICKS = 20_000
 MAX_TASKS = 3000
 POPULATION = 150
 
 
 def is_project(instance: Instance) -> bool:
-    """Whether only precedence and pools bind, only the makespan counts and the ticks can be tabulated."""
+    """Whether the instance has only precedence and pools as constraints, the makespan as objective,
+    and few enough ticks for tables.
+    """
     return (
         instance.features <= FEATURES
         and {name for name, _ in instance.objective.levels[0]} <= MAKESPANS
@@ -35,13 +39,13 @@ def is_project(instance: Instance) -> bool:
 
 
 def end_of_time(instance: Instance) -> int:
-    """No task of a list schedule ends later."""
+    """Return a time by which every list schedule has ended."""
     return int(instance.tasks.release.max(initial=0)) + int(windows(instance).longest.sum()) + 1
 
 
 @dataclass(eq=False)
 class ProjectSearch:
-    """One population with its state; ``step`` may be called from a thread of its own."""
+    """One population with its state; ``step`` may be called from a separate thread."""
 
     instance: Instance
     seed: int
@@ -75,14 +79,14 @@ class ProjectSearch:
         self.state[TARGET] = math.ceil(max(target, -1.0))
 
     def begin(self, row: Ints, start: Ints) -> None:
-        """Take a schedule into the population."""
+        """Add a schedule to the population."""
         position = np.empty(self.instance.num_tasks, dtype=np.int64)
         position[self.instance.order] = np.arange(self.instance.num_tasks)
         self.lists[0], self.chosen[0] = np.lexsort((position, start)), row
         self.fitness[0] = int((start + self.rows[0][row]).max())
 
     def step(self, children: int) -> None:
-        """Breed some children."""
+        """Make ``children`` children."""
         evolve(
             self.graph, self.rows, self.instance.pairs.ptr, self.tails, self.lists, self.chosen, self.fitness, self.prints,
             self.best_row, self.best_start, self.state, self.horizon, children,

@@ -1,4 +1,6 @@
-"""Shops for the compiled tabu search: which instances are shops, their arrays, and the way back to a schedule."""
+"""Shops for the compiled tabu search: which instances are shops, their arrays, and the conversion
+to a schedule.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from optbench.model.schedule import Schedule
 from optbench.sim.primal.chance import RANDOM, seeded
 from optbench.sim.primal.tabu import BEST, BIG, LOCAL, NONE, TARGET, TENURE, search
 
-# What a shop may have: anything else changes when a task can run or what is minimised.
+# Features of a shop: any other changes when a task can run or what is minimised.
 FEATURES = frozenset({"precedence", "releases", "modes"})
 MAKESPANS = {"makespan", "makespan_s"}
-# Square tables of precedence that may not be repeated stay below this.
+# Limit on the size of square precedence tables.
 MAX_TASKS = 3000
-# Iterations in vain before the search returns to its best solution: a shop without choices has fewer ways out of a valley
-# (ta36 and ta24 gained from the long patience, la26_edata and la24_rdata from the short one). How long a move stays
-# forbidden at least.
+# Iterations without improvement before the search returns to its best solution: a shop without
+# choices leaves a local optimum less easily (ta36 and ta24 gained from long patience, la26_edata
+# and la24_rdata from short). Then, the least number of iterations for which a move is tabu.
 PATIENCE = 12_000
 PATIENCE_WITH_CHOICES = 1500
 LEAST_TENURE = 9
@@ -48,7 +50,7 @@ def adjacency(key: Ints, value: Ints, size: int) -> tuple[Ints, Ints]:
 
 @dataclass(eq=False)
 class ShopSearch:
-    """One tabu search with its state; ``step`` may be called from a thread of its own."""
+    """One tabu search with its state; ``step`` may be called from a separate thread."""
 
     instance: Instance
     seed: int
@@ -64,7 +66,7 @@ class ShopSearch:
         self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = BIG, -BIG, seeded(self.seed), BIG, LEAST_TENURE
         self.tabu = np.zeros((n, n), dtype=np.int64)
         self.tabu_machine = np.zeros((n, instance.num_pools), dtype=np.int64)
-        # Tuples of columns, not tables: the compiled code would pay for a view at every access to a row.
+        # Tuples of columns, not tables: compiled code would create a view at every access to a row.
         self.sol, self.best = columns(5, n), columns(6, n)
         self.old, self.work = columns(5, n), columns(7, n)
         self.first, self.best_first, self.old_first = columns(3, instance.num_pools)
@@ -112,7 +114,9 @@ def columns(count: int, size: int) -> tuple[Ints, ...]:
 
 
 def list_schedule(instance: Instance, priority: Ints) -> tuple[Ints, Ints]:
-    """A schedule task by task in an order compatible with the precedence, each in the row that ends first."""
+    """A schedule task by task in an order compatible with the precedence, each in the row that ends
+    first.
+    """
     pairs = instance.pairs
     ptr, machine, length = pairs.ptr.tolist(), instance.modes.primary[pairs.mode].tolist(), pairs.duration.tolist()
     ready = instance.tasks.release.astype(np.int64).tolist()

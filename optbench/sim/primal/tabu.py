@@ -1,10 +1,13 @@
-"""Tabu search on the disjunctive graph of a shop: every task on one of its machines, one task at a time on each.
+"""Tabu search on the disjunctive graph of a shop: every task on one of its machines, one task at a
+time on each.
 
-A solution is a sequence per machine (links ``before`` and ``after``) and a row (machine and length) per task. With heads r
-and tails q (own length included) by longest paths, moves are those of Balas and Vazacopoulos restricted to block ends (N6):
-a task of a critical block goes behind its last or before its first task, or the last or first one inward; and every task of
-the critical path with other rows goes to every feasible gap of their machines (Mastrolilli and Gambardella 2000, with the
-heads and tails of the present graph). Moves are estimated by the longest path through the tasks they touch.
+A solution is a sequence per machine (links ``before`` and ``after``) and a row (machine and length)
+per task. With heads r and tails q (own length included) by longest paths, moves are those of Balas
+and Vazacopoulos restricted to block ends (N6): a task of a critical block goes behind its last or
+before its first task, or the last or first one inward; and every task of the critical path with
+other rows goes to every feasible gap of their machines (Mastrolilli and Gambardella 2000, with the
+heads and tails of the present graph). Moves are estimated by the longest path through the tasks
+they touch.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ def tail_by_job(shop, q, i):  # type: ignore[no-untyped-def]
 
 @inner()
 def evaluate(shop, sol, r, q, order, degree):  # type: ignore[no-untyped-def]
-    """Heads, tails and makespan; -1 when the sequences close a cycle."""
+    """Compute heads, tails and makespan; -1 when the sequences contain a cycle."""
     n = len(r)
     size = 0
     for i in range(n):
@@ -72,7 +75,7 @@ def evaluate(shop, sol, r, q, order, degree):  # type: ignore[no-untyped-def]
 
 @inner()
 def is_pushed(shop, sol, r, i):  # type: ignore[no-untyped-def]
-    """Whether another task ends right when this one starts."""
+    """Whether another task ends exactly when this one starts."""
     a = sol[0][i]
     if a >= 0 and r[a] + sol[3][a] == r[i] and sol[3][a] > 0:
         return True
@@ -85,7 +88,7 @@ def is_pushed(shop, sol, r, i):  # type: ignore[no-untyped-def]
 
 @inner()
 def critical_path(shop, sol, r, q, makespan, path, state):  # type: ignore[no-untyped-def]
-    """A random critical path; its number of tasks."""
+    """Find a random critical path; return its number of tasks."""
     size = seen = 0
     node = NONE
     for i in range(len(r)):
@@ -121,7 +124,9 @@ def head_by_job(shop, sol, r, i):  # type: ignore[no-untyped-def]
 
 @inner()
 def estimate_sequence(shop, sol, r, q, seq, size, first_before, last_after, heads):  # type: ignore[no-untyped-def]
-    """Longest path through consecutive tasks of one machine in a new order, between fixed neighbours."""
+    """Longest path through consecutive tasks of one machine in a new order, between fixed
+    neighbours.
+    """
     length = sol[3]
     end = 0 if first_before < 0 else r[first_before] + length[first_before]
     for k in range(size):
@@ -190,7 +195,9 @@ def link(sol, first, i, machine, a):  # type: ignore[no-untyped-def]
 
 @inner()
 def offer(choice, state, value, is_tabu, kind, task, anchor, row):  # type: ignore[no-untyped-def]
-    """Keep the move of least estimate that is allowed, ties at random; a refused one only for want of any other."""
+    """Keep the allowed move of least estimate, ties at random; a tabu move only if there is no
+    other.
+    """
     if state[WILD] > 0:
         value, is_tabu = pick(state, 1 << 29), False
     if is_tabu and value >= state[BEST]:
@@ -261,7 +268,8 @@ def offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice):  
 
 @inner()
 def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
-    """Whether v may stand between two tasks of another machine: 0 yes, 1 not yet, 2 neither here nor further behind."""
+    """Whether v fits between two tasks of another machine: 0 yes, 1 not yet, 2 nor further behind.
+    """
     if prev >= 0:
         for e in range(shop[2][v], shop[2][v + 1]):
             s = shop[3][e]
@@ -285,7 +293,8 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
             continue
         is_tabu = tabu_machine[v, machine] > state[NOW]
         prev, following = NONE, first[machine]
-        # Tasks that end by the head of v: behind the last of them the estimate is no larger, and the gap no less allowed.
+        # Behind the last of the tasks that end by the head of v, the estimate is no larger and the
+        # gap is no less feasible.
         while following >= 0 and r[following] + sol[3][following] <= head and sol[3][following] > 0:
             prev, following = following, sol[1][following]
         while True:
@@ -305,7 +314,7 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
 
 @inner()
 def apply(rows, sol, first, choice, tabu, tabu_machine, until):  # type: ignore[no-untyped-def]
-    """Make the chosen move and forbid the way back for a while."""
+    """Make the chosen move and make its reversal tabu for a while."""
     task, anchor = choice[TASK], choice[ANCHOR]
     if choice[KIND] == BEHIND:
         i = task
@@ -338,7 +347,7 @@ def copy(source, source_first, target, target_first):  # type: ignore[no-untyped
 
 @inner()
 def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: ignore[no-untyped-def]
-    """Back to the best solution, and a few wild steps from there: more of them each time in vain."""
+    """Return to the best solution and take random steps, more after each return in vain."""
     copy(best, best_first, sol, first)
     tabu[:, :] = 0
     tabu_machine[:, :] = 0
@@ -351,7 +360,7 @@ def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: igno
 def search(  # type: ignore[no-untyped-def]
     shop, rows, sol, first, best, best_first, old, old_first, work, tabu, tabu_machine, state, iterations, patience
 ):
-    """Some iterations from ``sol``; ``best`` is improved in place, its starts in a sixth column."""
+    """Run ``iterations`` iterations; improve ``best`` in place, its starts in a sixth column."""
     r, q, order, degree, path = work[2], work[3], work[4], work[5], work[6]
     choice = np.zeros(8, np.int64)
     makespan = evaluate(shop, sol, r, q, order, degree)
@@ -377,7 +386,7 @@ def search(  # type: ignore[no-untyped-def]
                 offer_rows(shop, rows, sol, first, r, q, path[k], tabu_machine, state, choice)
         state[WILD] = max(0, state[WILD] - 1)
         if choice[FOUND] == 0 and choice[REFUSED] == 0:
-            state[LOCAL_SINCE] = state[NOW] - patience - 1  # this path cannot be broken: start over from the best
+            state[LOCAL_SINCE] = state[NOW] - patience - 1  # no move changes this path: restart from the best
             continue
         copy(sol, first, old, old_first)
         tenure = state[TENURE] + pick(state, 1 + state[TENURE] // 2)

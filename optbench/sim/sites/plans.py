@@ -1,4 +1,4 @@
-"""Running planned starts: the Python side of ``kernel.site_plans``."""
+"""Run planned starts: the Python side of ``kernel.sites.plans``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from optbench.sim.kernel.sites.plans import Plans, run_plans
 from optbench.sim.kernel.sites.sites import WISHED
 from optbench.sim.kernel.state import NONE, last_moment, new_state
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import Grid, grid_of, steering_of, trace_of
+from optbench.sim.sites.sites import ModeGrid, grid_of, steering_of, trace_of
 from optbench.units import DAY_S, HOUR_S, J_PER_KWH
 
 SLOT_S = 900.0
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
-    """What can be booked: slots, tariffs per joule in each (``rate[pool, slot]``), and the modes worth a thought."""
+class BookingTable:
+    """What can be booked: slots, tariffs per joule in each (``rate[pool, slot]``), and the cheapest
+    modes.
+    """
 
-    grid: Grid
+    grid: ModeGrid
     end_s: float
     rate: Floats
     first: Ints
@@ -41,23 +43,24 @@ class Board:
 
 
 def expected_end_s(instance: Instance) -> float:
-    """When the last job is expected, from what is known beforehand: 25 hours before the end of the tariffs (geo_dc gives
-    so many more), else a day after the opening. When it will really come would be a look ahead.
+    """Return when the last job is expected, from what is known in advance: 25 hours before the end
+    of the tariffs (geo_dc has that many more), else a day after the opening. Its actual time
+    would be future information.
     """
     if instance.tariffs is None:
         return DAY_S
     return max(float(instance.tariffs.times[-1]) * instance.tick_s - DAY_S, 0.0)
 
 
-def board_of(instance: Instance) -> Board:
-    """Slots until a day after the last job is expected."""
+def board_of(instance: Instance) -> BookingTable:
+    """Return slots until a day after the last job is expected."""
     grid, end_s = grid_of(instance), expected_end_s(instance)
     slots = int((end_s + DAY_S) / SLOT_S)
-    return Board(grid, end_s, rate_of(instance, slots), *worth(grid))
+    return BookingTable(grid, end_s, rate_of(instance, slots), *cheapest_modes(grid))
 
 
 def rate_of(instance: Instance, slots: int) -> Floats:
-    """The objective's cost of a joule, by pool and slot."""
+    """Return the objective's cost of a joule, by pool and slot."""
     level, tariffs = dict(instance.objective.levels[0]), instance.tariffs
     base = np.full((instance.num_pools, slots), level.get("energy_j", 0.0) + level.get("j_per_unit", 0.0))
     if tariffs is None:
@@ -67,8 +70,10 @@ def rate_of(instance: Instance, slots: int) -> Floats:
     return np.asarray(base + per_kwh[:, period] / J_PER_KWH, dtype=float)
 
 
-def worth(grid: Grid) -> tuple[Ints, Ints]:
-    """By kind and pool the modes of least energy above rest on one device, three at most; where each group begins."""
+def cheapest_modes(grid: ModeGrid) -> tuple[Ints, Ints]:
+    """Return, by kind and pool, at most three modes of least energy above rest on one device, and
+    where each group begins.
+    """
     modes, instance = grid.instance.modes, grid.instance
     net = modes.energy_per_unit_j - instance.mode_rest_w * modes.time_per_unit_s
     need = modes.devices * modes.time_per_unit_s
@@ -85,8 +90,10 @@ def worth(grid: Grid) -> tuple[Ints, Ints]:
     return np.array(first, dtype=np.int64), np.array(kept, dtype=np.int64)
 
 
-def plans_of(board: Board, fee: Floats, *, mu: float, kappa: float, patience_h: float, room: float) -> Plans:
-    """``fee[pool, slot]`` is what a device costs per second, ``mu`` a second of a job, ``kappa`` one after the last arrival."""
+def plans_of(board: BookingTable, fee: Floats, *, mu: float, kappa: float, patience_h: float, room: float) -> Plans:
+    """``fee[pool, slot]`` is what a device costs per second, ``mu`` a second of a job, ``kappa``
+    one after the last arrival.
+    """
     instance, modes = board.instance, board.instance.modes
     net_w = modes.energy_per_unit_j / modes.time_per_unit_s - instance.mode_rest_w
 
@@ -104,7 +111,7 @@ def plans_of(board: Board, fee: Floats, *, mu: float, kappa: float, patience_h: 
     )  # fmt: skip
 
 
-def play_plans(board: Board, plans: Plans, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+def play_plans(board: BookingTable, plans: Plans, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
     """Run planned starts from time 0."""
     instance = board.instance
     plant = plant_of(instance, faults)

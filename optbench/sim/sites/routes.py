@@ -1,4 +1,4 @@
-"""Running index routers: the Python side of ``kernel.site_routes``."""
+"""Run index routers: the Python side of ``kernel.sites.routes``."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from optbench.sim.kernel.sites import routes as kernel
 from optbench.sim.kernel.sites.routes import Routes, run_routes
 from optbench.sim.kernel.state import NONE, State, last_moment, new_state
 from optbench.sim.rules import Trace
-from optbench.sim.sites.sites import Grid, steering_of, trace_of
+from optbench.sim.sites.sites import ModeGrid, steering_of, trace_of
 
-# Changes of what runs that a run has room for.
+# The number of changes of running work for which a run has room.
 MOVES_PER_TASK = 8
-# Says what is known so far, and changes the numbers of the router in place.
+# A callback that receives the state so far and changes the parameters of the router in place.
 Update = Callable[[float, State, Routes], None]
 
 
 def routes_of(
-    grid: Grid,
+    grid: ModeGrid,
     *,
     rates: tuple[float, float, float] = (1.0, 0.0, 0.0),
     load: float = 0.0,
@@ -41,10 +41,12 @@ def routes_of(
     margin: float = 0.0,
     reserve: float = 0.0,
 ) -> Routes:
-    """Numbers for the kernel (the maths are there); one number stands for all levels, kinds, pools or modes.
+    """Return parameters for the kernel, which has the formulas; one number stands for all levels,
+    kinds, pools or modes.
 
-    ``rates`` weigh joules, dollars and grams, the last two at the tariffs of the instance, ``time_w`` is μ in watts by
-    kind, ``device_w`` in watts by (level, pool), ``allowed`` by (level, mode).
+    ``rates`` weigh joules, dollars and grams, the last two at the tariffs of the instance,
+    ``time_w`` is μ in watts by kind, ``device_w`` in watts by (level, pool), ``allowed`` by (level,
+    mode).
     """
     instance = grid.instance
     levels, kinds, pools = len(thresholds) + 1, len(instance.modes.kind_names), instance.num_pools
@@ -70,7 +72,7 @@ def routes_of(
 
 
 def play_routes(
-    grid: Grid,
+    grid: ModeGrid,
     routes: Routes,
     faults: Sequence[Fault] = (),
     until: float = math.inf,
@@ -80,10 +82,10 @@ def play_routes(
     update: Update | None = None,
     every: float = math.inf,
 ) -> Trace:
-    """Run an index router from time 0. ``how`` are bits of ``kernel.site_moves``: what may change while it runs, at a power cap
-    down to the columns ``low_clock`` by (kind, pool).
+    """Run an index router from time 0. ``how`` are bits of ``kernel.sites.moves``: what may change
+    while it runs, at a power cap down to the columns ``low_clock`` by (kind, pool).
 
-    ``update`` is asked after each ``every`` ticks, and once early on, after a tenth of that.
+    ``update`` is called every ``every`` ticks, and once early, after a tenth of that.
     """
     instance = grid.instance
     plant = plant_of(instance, faults)

@@ -1,4 +1,6 @@
-"""What an operator asks of a run with arrivals: where work waits at the end, how much of it each day, who goes where."""
+"""Report of a run with arrivals: where work waits at the end, how much waits each day, and which
+ingress sends to which site.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from optbench.model.stream_metrics import queue_counts, routing_shares
 from optbench.sim.kernel.state import NONE, NOW, READY, State
 from optbench.units import DAY_S
 
-# What waits at no site: on its way, held where it came in, or sent nowhere by the policy.
+# Work that waits at no site: in transit, held at its ingress, or not sent by the policy.
 ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True)
 class SiteReport:
-    """``queue_by_day`` counts at the end of each day. ``routing[g][p]`` is the share of what came in at g and was sent that went
-    to p; of interrupted work, its first part counts.
+    """``queue_by_day`` counts at the end of each day. ``routing[g][p]`` is the share of the jobs
+    sent from ingress g that went to pool p; of interrupted work, its first part counts.
     """
 
     queue_end_by_site: dict[str, int]
@@ -28,7 +30,7 @@ class SiteReport:
 
 
 def site_report(instance: Instance, state: State, schedule: Schedule, queue_end: int) -> SiteReport | None:
-    """None where nothing arrives from outside."""
+    """Return the report; None where nothing arrives from outside."""
     stream = instance.stream
     if stream is None:
         return None
@@ -47,13 +49,17 @@ def site_report(instance: Instance, state: State, schedule: Schedule, queue_end:
 
 
 def waiting_at(instance: Instance, state: State) -> Ints:
-    """Per task the pool in whose queue it stands; NONE where it stands in none. Whoever is on the way awaits an event."""
+    """Return, per task, the pool in whose queue it is, or NONE. A task in transit waits for an
+    event.
+    """
     stands = (state.status == READY) & (state.queue >= 0) & (state.queue < instance.num_pools) & (state.end == NONE)
     return np.where(stands, state.queue, NONE)
 
 
 def _by_day(instance: Instance, state: State, schedule: Schedule) -> tuple[int, ...]:
-    """At the end of each day that is over; of an open instance what runs at the horizon does not wait there."""
+    """Count at the end of each complete day; in an open instance, tasks that run at the horizon do
+    not wait there.
+    """
     open_end = instance.is_open and instance.horizon is not None
     end = float(instance.horizon or 0.0) if open_end else float(state.total[NOW])
     times = np.arange(1, int(end * instance.tick_s // DAY_S) + 1) * DAY_S / instance.tick_s

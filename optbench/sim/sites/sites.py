@@ -1,4 +1,4 @@
-"""Running site policies: the Python side of ``kernel.sites``."""
+"""Run site policies: the Python side of ``kernel.sites``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ from optbench.sim.kernel.sites.sites import (
     send_to,
 )
 from optbench.sim.kernel.state import NONE, NOW, TROUBLE, State, last_moment, new_state, schedule_of
-from optbench.sim.rules import Trace, TroubleError
+from optbench.sim.rules import NoRoomError, Trace
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
-    """Modes of an instance by (kind, pool, devices, clock): ``mode_at[k, p, n - 1, c]``, NONE where there is none.
+class ModeGrid:
+    """Modes of an instance by (kind, pool, devices, clock): ``mode_at[k, p, n - 1, c]``, NONE where
+    there is none.
 
-    ``clocks[k, p, c]`` is the clock of column c there, NaN beyond the last; ``column`` is the column of each mode.
+    ``clocks[k, p, c]`` is the clock of column c there, NaN beyond the last; ``column`` is the
+    column of each mode.
     """
 
     instance: Instance
@@ -51,7 +53,7 @@ class Grid:
         return self.mode_at != NONE
 
     def of_mode(self, values: Any, empty: float) -> Floats:
-        """One value per mode as one value per (kind, pool, devices, clock)."""
+        """Convert one value per mode to one value per (kind, pool, devices, clock)."""
         return np.where(self.exists, np.asarray(values, dtype=float)[np.maximum(self.mode_at, 0)], empty)
 
     @cached_property
@@ -71,7 +73,9 @@ class Grid:
         return self.of_mode(modes.energy_per_unit_j - rest * modes.time_per_unit_s, np.inf)
 
     def pick_cheapest(self, cost: Floats) -> Ints:
-        """``pick[k, p, free]``: the mode of least cost of at most so many devices; ties in order of devices, then of clocks."""
+        """``pick[k, p, free]``: the mode of least cost of at most so many devices; ties in order of
+        devices, then of clocks.
+        """
         kinds, pools, widest, _ = self.mode_at.shape
         out = np.full((kinds, pools, widest + 1), NONE, dtype=np.int64)
         for free in range(1, widest + 1):
@@ -83,55 +87,65 @@ class Grid:
 
     @cached_property
     def best_clock(self) -> Ints:
-        """``best_clock[k, p, n]``: the clock of least energy per unit on n devices (row 0 is empty)."""
+        """``best_clock[k, p, n]``: the clock of least energy per unit on n devices (row 0 is
+        empty).
+        """
         best = self.energy_j.argmin(axis=3)
         return np.concatenate((np.zeros((*best.shape[:2], 1), dtype=np.int64), best), axis=2)
 
     @cached_property
     def fit(self) -> Ints:
-        """``fit[k, p, free]``: the most devices, at most so many, with a mode; 0 where there is none."""
+        """``fit[k, p, free]``: the most devices, at most so many, with a mode; 0 where there is
+        none.
+        """
         devices = np.arange(1, self.widest + 1)
         most = np.maximum.accumulate(np.where(self.exists.any(axis=3), devices, 0), axis=2)
         return np.concatenate((np.zeros((*most.shape[:2], 1), dtype=np.int64), most), axis=2)
 
     @cached_property
     def filled(self) -> Ints:
-        """``mode_at`` where a clock that has no mode stands for the next lower one, else the next higher one, that has."""
+        """``mode_at`` where a clock that has no mode stands for the next lower one, else the next
+        higher one, that has.
+        """
         clocks = np.arange(self.mode_at.shape[3])
         lower = np.maximum.accumulate(np.where(self.exists, clocks, -1), axis=3)
         first = np.where(self.exists.any(axis=3), self.exists.argmax(axis=3), 0)[..., None]
         return np.take_along_axis(self.mode_at, np.where(lower < 0, first, lower), axis=3)
 
 
-def why_no_grid(instance: Instance, capped: bool = False) -> str | None:
-    """Why site policies cannot run an instance; None where they can. ``capped`` policies keep power caps."""
+def why_unsupported(instance: Instance, capped: bool = False) -> str | None:
+    """Return why site policies cannot run an instance; None where they can. ``capped`` policies
+    keep power caps.
+    """
     if len(instance.edges.source):
         return "tasks wait for each other; site policies take independent jobs as they arrive"
     if (np.diff(instance.modes.req_ptr) != 1).any():
         return "modes take devices of several pools, or of none; site policies place a job in one pool"
-    if _kind_does_not_say_what_fits(instance):
+    if _fit_varies_within_kind(instance):
         return "tasks of one kind fit the memory of different pools; site policies look modes up by kind"
     if len(instance.limits.cap_w) and not capped:
-        return "power caps are not kept by this policy; cap_by_site and cap_by_job keep one"
+        return "this policy does not keep power caps; cap_by_site and cap_by_job do"
     return None
 
 
-def _kind_does_not_say_what_fits(instance: Instance) -> bool:
+def _fit_varies_within_kind(instance: Instance) -> bool:
     """Whether some task of a kind does not fit in some mode of its kind."""
     most = np.zeros(len(instance.modes.kind_names))
     np.maximum.at(most, instance.tasks.kind, instance.tasks.memory_gb)
     return bool((most[instance.modes.kind] > instance.mode_memory_gb).any())
 
 
-def grid_of(instance: Instance, capped: bool = False) -> Grid:
-    """Modes by kind, pool, devices and clock; where two modes share a place, the first counts."""
-    reason = why_no_grid(instance, capped)
+def grid_of(instance: Instance, capped: bool = False) -> ModeGrid:
+    """Return the modes by kind, pool, devices and clock; of two modes in one place, the first
+    counts.
+    """
+    reason = why_unsupported(instance, capped)
     if reason is not None:
         raise UnsupportedError(f"{instance.name}: {reason}")
     modes, kinds, pools = instance.modes, len(instance.modes.kind_names), instance.num_pools
     clock = np.where(np.isnan(modes.clock), 1.0, modes.clock)
     at = modes.kind * pools + modes.primary
-    # Every clock that a kind has at a pool, in order; its column is its place among those.
+    # Every clock of a kind at a pool, in order; its column is its position there.
     levels, level_of = np.unique(np.column_stack((at, clock)), axis=0, return_inverse=True)
     place = levels[:, 0].astype(np.int64)
     column = np.arange(len(place)) - np.searchsorted(place, place)
@@ -142,11 +156,11 @@ def grid_of(instance: Instance, capped: bool = False) -> Grid:
     backwards = np.arange(instance.num_modes)[::-1]
     mode_column = column[level_of.ravel()]
     mode_at[at[backwards], modes.devices[backwards] - 1, mode_column[backwards]] = backwards
-    return Grid(instance, mode_at.reshape(kinds, pools, widest, most), clocks.reshape(kinds, pools, most), mode_column)
+    return ModeGrid(instance, mode_at.reshape(kinds, pools, widest, most), clocks.reshape(kinds, pools, most), mode_column)
 
 
 def steering_of(
-    grid: Grid,
+    grid: ModeGrid,
     *,
     pick_by: int = TABLE,
     pick: Ints | None = None,
@@ -157,12 +171,15 @@ def steering_of(
     how: int = 0,
     moves: int = 0,
 ) -> Steering:
-    """Numbers for the kernel; with ``pools`` each task goes to its pool, without it somebody is asked.
+    """Return parameters for the kernel; with ``pools`` each task goes to its pool, without it the
+    caller decides.
 
-    ``class_of`` gives kinds a class each; the first class is served first. With ``short_first`` each kind is a class, and that
-    whose jobs have been shortest so far, on their fastest modes, is served first.
+    ``class_of`` gives kinds a class each; the first class is served first. With ``short_first``
+    each kind is a class, and that whose jobs have been shortest so far, in their fastest modes, is
+    served first.
 
-    ``how`` are bits of ``kernel.site_moves``, ``moves`` the number of changes that a state must have room for.
+    ``how`` are bits of ``kernel.sites.moves``, ``moves`` the number of changes for which a state
+    must have room.
     """
     instance = grid.instance
     n, p, kinds = instance.num_tasks, instance.num_pools, len(instance.modes.kind_names)
@@ -172,7 +189,7 @@ def steering_of(
     order_of_classes = np.arange(num_classes)
     release = np.ascontiguousarray(instance.tasks.release, dtype=np.float64)
     reach = release if pools is None else release + np.asarray(instance.access(np.arange(n), pools), dtype=float)
-    # Arrivals stand nearly in order, which a stable sort uses.
+    # Arrivals are nearly in order, which a stable sort uses.
     order = np.argsort(reach, kind="stable")
     clocks = grid.mode_at.shape[3]
     route = ASKED if pools is None else GIVEN
@@ -206,13 +223,17 @@ def fastest_of(instance: Instance) -> Floats:
 
 
 def inference_first(instance: Instance) -> Ints:
-    """Classes by kind: kinds whose name says inference before all others; one class where no name does."""
+    """Return classes by kind: kinds with "inference" in their name before all others; one class
+    where there are none.
+    """
     other = [not name.startswith("inference") for name in instance.modes.kind_names]
     return np.asarray(other if not all(other) else np.zeros(len(other)), dtype=np.int64)
 
 
 class SiteRun:
-    """A run that asks where each job goes: ``asked`` until there is none, ``send`` or ``hold`` each, then ``trace``."""
+    """A run in which the caller routes each job: ``asked`` until it is None, ``send`` or ``hold``
+    each, then ``trace``.
+    """
 
     def __init__(self, instance: Instance, steering: Steering, faults: Sequence[Fault] = (), until: float = math.inf) -> None:
         self.instance, self.steering, self.until = instance, steering, last_moment(instance, until)
@@ -226,13 +247,15 @@ class SiteRun:
         return float(self.state.total[NOW])
 
     def asked(self) -> int | None:
-        """The next job that has to be sent somewhere, None at the end."""
+        """Return the next job that must be sent to a pool, None at the end."""
         task = next_choice(*self._rows, self.until, self._first)
         self._first = False
         return None if task == NONE else int(task)
 
     def send(self, task: int, pool: int, devices: int | None = None, clock: int | None = None) -> None:
-        """Where the mode is WISHED: on at most so many devices, at that column of clocks (None: the cheapest)."""
+        """Send a job to a pool. Where the mode is WISHED: on at most ``devices`` devices, at that
+        column of clocks (None: the cheapest).
+        """
         widest, clocks = int(self.steering.shape[WIDEST]), int(self.steering.shape[CLOCKS])
         if not self._can_go(task, pool, widest):
             raise ParameterError(f"{self._named(task)} is sent to pool {pool!r}; it must be one that it reaches and that runs it")
@@ -241,7 +264,7 @@ class SiteRun:
         send_to(*self._rows, task, pool, widest if devices is None else devices, NONE if clock is None else clock)
 
     def hold(self, task: int, until: float) -> None:
-        """Ask again at a later time."""
+        """Decide about the job again at a later time."""
         if not self.now < until < math.inf or until != int(until):
             allowed = f"a whole number of ticks after {self.now:g}"
             raise ParameterError(f"{self._named(task)} is held until {until!r}; it must be {allowed}")
@@ -271,5 +294,5 @@ def play_sites(instance: Instance, steering: Steering, faults: Sequence[Fault] =
 
 def trace_of(instance: Instance, plant: Plant, state: State) -> Trace:
     if state.tally[TROUBLE]:
-        raise TroubleError(f"{instance.name}: faults interrupted more work than there was room to record")
+        raise NoRoomError(f"{instance.name}: faults interrupted more work than there was room to record")
     return Trace(plant, state, schedule_of(instance, plant, state))

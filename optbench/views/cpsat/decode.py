@@ -1,8 +1,9 @@
-"""From the order and the modes of a relaxed solution to starts in whole ticks: each task in turn as
+"""Convert the order and modes of a relaxed solution to starts in whole ticks: each task in turn as
 early as it fits.
 
-Pools, precedence, transfers and ways in are kept. Deadlines and power caps are for the verifier to
-judge. """
+Pools, precedence, transfers and ingress latencies are kept. The verifier checks deadlines and power
+caps.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from optbench.views.cpsat.draft import Draft
 
 
 def in_order(draft: Draft, mode: list[int], wanted: list[int]) -> Ints:
-    """Starts in ticks of the draft's instance; tasks come in the order of ``wanted``, each after
-    its predecessors."""
+    """Return starts in ticks of the draft's instance; tasks come in the order of ``wanted``, each
+    after its predecessors.
+    """
     instance, n = draft.instance, draft.instance.num_tasks
     edges, pairs = instance.edges, instance.pairs
     rows = [
@@ -59,8 +61,9 @@ def _earliest(
     booked: list[list[tuple[int, int, int]]],
     room: list[int],
 ) -> int:
-    """The first start from ``ready`` on at which every pool has the devices for the whole
-    length."""
+    """Return the first start from ``ready`` on at which every pool has the devices for the whole
+    length.
+    """
     ends = {end for pool in needs for _, end, _ in booked[pool] if end > ready}
     for begin in sorted({ready, *ends}):
         if all(
@@ -72,7 +75,7 @@ def _earliest(
 
 
 def _peak(booked: list[tuple[int, int, int]], begin: int, end: int) -> int:
-    """Most devices that are booked at once within [begin, end)."""
+    """Return the most devices that are booked at once within [begin, end)."""
     inside = [row for row in booked if row[0] < end and row[1] > begin]
     return max(
         (

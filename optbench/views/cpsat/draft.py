@@ -1,21 +1,24 @@
-"""The decision variables of the CP model, and what else hangs on them.
+"""The decision variables of the CP model and the variables that depend on them.
 
-    s_i ∈ [head_i, T − tail_i − shortest_i]      start;  s_i ≥ Σ_k ready_ik x_ik where ways in differ
-    x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other stands in for
+    s_i ∈ [head_i, T − tail_i − shortest_i]      start;  s_i ≥ Σ_k ready_ik x_ik where ingress latencies differ
+    x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other replaces
     e_i = s_i + Σ_k p_ik x_ik                    end
 
-**Coarse times.** With more ticks than MAX_TICKS_EXPONENT allows, the model is a relaxation in ticks that are ``coarse`` = g
-times as long: s' = floor(s/g); durations, lags, ways in, deadlines and the end are rounded down. It holds every schedule:
+**Coarse times.** With more ticks than MAX_TICKS_EXPONENT allows, the model is a relaxation in ticks
+that are ``coarse`` = g times as long: s' = floor(s/g); durations, lags, ingress latencies,
+deadlines and the end are rounded down. It contains every schedule:
 
 - floor(s/g) + floor(p/g) ≤ floor((s + p)/g) keeps precedence, deadlines and the end;
-- what runs together at coarse tick t ran together at tick g (t + 1) − 1, which keeps pools, and power caps as far as modes do
+- tasks that run together at coarse tick t ran together at tick g (t + 1) − 1, which keeps pools,
+and power caps where modes do
   not draw less than rest (resources.py).
 
-Metrics are those of the true energies and of g e' ≤ e, so that a bound of the model is one of the instance. A solution is an
-order and modes: ``CpsatView.schedule`` starts tasks in that order as early as the true times allow.
+Metrics use the true energies and g e' ≤ e, so that a bound of the model is one of the instance. A
+solution is an order and modes: ``CpsatView.schedule`` starts tasks in that order as early as the
+true times allow.
 
-Every further variable is a function of these, and is registered with that function, so that a schedule becomes a complete
-hint. A literal that is always true is written None.
+Every further variable is a function of these, and is registered with that function, so that a
+schedule becomes a complete hint. A literal that is always true is written None.
 """
 
 from __future__ import annotations
@@ -35,13 +38,13 @@ from optbench.model.instance import Instance
 from optbench.model.windows import Windows, time_horizon, windows
 from optbench.views.cpsat.scaling import guard
 
-# Times stay below 2^31, as coefficients do (scaling.py): where a product of two coefficients left 64 bits,
-# the probing of CP-SAT 9.15 cut off optima (durations of 2^39 ticks beside a limit with coefficients of
-# 2^29), and its time limit did not hold.
+# Times stay below 2^31, as coefficients do (scaling.py): where a product of two coefficients left
+# 64 bits, the probing of CP-SAT 9.15 cut off optima (durations of 2^39 ticks beside a limit with
+# coefficients of 2^29), and its time limit did not work.
 MAX_TICKS_EXPONENT = 31
 # OR-Tools' own stubs reject sums of its expressions.
 Expression = Any
-# A Boolean variable; None always holds.
+# A Boolean variable; None is always true.
 Literal = cp_model.IntVar | None
 Value = Callable[["DraftSchedule"], int]
 
@@ -60,12 +63,14 @@ class DraftSchedule:
 
 
 def coarseness(last: int) -> int:
-    """By which power of two times are divided, so that none exceeds 2^MAX_TICKS_EXPONENT."""
+    """Return the power of two by which times are divided, so that none exceeds
+    2^MAX_TICKS_EXPONENT.
+    """
     return int(2 ** max(0, last.bit_length() - MAX_TICKS_EXPONENT))
 
 
 def coarsened(known: Windows, coarse: int) -> Windows:
-    """Windows in coarse ticks, rounded down."""
+    """Return windows in coarse ticks, rounded down."""
     if coarse == 1:
         return known
     columns = (known.shortest, known.longest, known.head, known.tail, known.edge_lag)
@@ -74,7 +79,7 @@ def coarsened(known: Windows, coarse: int) -> Windows:
 
 @dataclass(eq=False)
 class Draft:
-    """A CP model in the making."""
+    """A CP model under construction."""
 
     instance: Instance
     inner: bool
@@ -113,7 +118,8 @@ class Draft:
 
     @classmethod
     def of(cls, instance: Instance, inner: bool) -> Draft:
-        """The decision variables of an instance; refuses what CP-SAT has no words for."""
+        """Create the decision variables of an instance; refuse features that CP-SAT cannot express.
+        """
         if instance.preemptive:
             raise UnsupportedError(f"the CP model cannot interrupt tasks, {instance.name!r} is preemptive; use a policy")
         horizon = time_horizon(instance)
@@ -133,15 +139,15 @@ class Draft:
         return draft
 
     def rows(self, task: int) -> tuple[int, ...]:
-        """The task's rows of ``instance.pairs``, without those that another stands in for."""
+        """Return the task's rows of ``instance.pairs``, without those that another replaces."""
         return self._rows[task]
 
     def row_of(self, task: int, mode: int) -> int:
-        """The row in which the model runs a task that a schedule has in this mode."""
+        """Return the row in which the model runs a task that a schedule has in this mode."""
         return self.stand_in[next(row for row in range(self.ptr[task], self.ptr[task + 1]) if self.mode[row] == mode)]
 
     def integer(self, low: int, high: int, name: str, value: Value | None = None) -> cp_model.IntVar:
-        """A variable of the model; an empty range makes the model infeasible."""
+        """Create a variable; an empty range makes the model infeasible."""
         if low > high:
             self.model.add_bool_or([])
             high = low
@@ -151,7 +157,7 @@ class Draft:
         return var
 
     def register(self, var: cp_model.IntVar, value: Value) -> None:
-        """Say what a variable is in a given decision."""
+        """Register the value of a variable as a function of the decision."""
         self.values.append((var, value))
         self._function[var.index] = value
 
@@ -161,15 +167,15 @@ class Draft:
         return var
 
     def value_of(self, literal: Literal) -> Value:
-        """The function a literal was registered with."""
+        """Return the function with which a literal was registered."""
         if literal is None:
             return lambda d: 1
         return self._function[literal.index]
 
     def _add_task(self, task: int) -> None:
-        """Start, modes and end of one task."""
+        """Add start, modes and end of one task."""
         w, rows, tasks = self.window, self.rows(task), self.instance.tasks
-        if math.isinf(w.head[task] + w.tail[task] + w.shortest[task]):  # no mode, or no link, on a path through it
+        if math.isinf(w.head[task] + w.tail[task] + w.shortest[task]):  # no mode or no link on a path through it
             self.model.add_bool_or([])
             w = self.window = Windows(w.shortest, w.longest, np.zeros_like(w.head), np.zeros_like(w.tail), w.edge_lag)
         low, latest = int(w.head[task]), self.last - int(w.tail[task])
@@ -196,12 +202,12 @@ class Draft:
         self.end.append(end)
 
     def at(self, row: int) -> Expression:
-        """The literal of a row as a number."""
+        """Return the literal of a row as a number."""
         literal = self.present[row]
         return 1 if literal is None else literal
 
     def any_of(self, task: int, rows: Iterable[int]) -> Literal:
-        """Whether the task runs in one of these rows."""
+        """Return a literal that is true if the task runs in one of these rows."""
         key = tuple(rows)
         if len(key) == len(self.rows(task)):
             return None
@@ -215,7 +221,9 @@ class Draft:
         return self._unions[key]
 
     def interval(self, task: int, rows: Iterable[int]) -> cp_model.IntervalVar:
-        """The task's interval while it runs in one of these rows: all of one length, or all rows of the task."""
+        """Return the task's interval while it runs in one of these rows: all of one length, or all
+        rows of the task.
+        """
         key = tuple(rows)
         if key not in self._intervals:
             lengths = {self.duration[row] for row in key}
@@ -233,7 +241,8 @@ class Draft:
         return self._intervals[key]
 
     def occupations(self, task: int, demand: Mapping[int, int]) -> list[tuple[cp_model.IntervalVar, int]]:
-        """Intervals that carry each row's positive demand, rows of one length and demand merged."""
+        """Return intervals with each row's positive demand, rows of one length and demand merged.
+        """
         groups: dict[tuple[int, int], list[int]] = {}
         for row, amount in demand.items():
             if amount > 0 and self.duration[row] > 0:
@@ -244,7 +253,7 @@ class Draft:
         return [(self.interval(task, rows), amount) for (_, amount), rows in groups.items()]
 
     def spanning(self, start: Expression, end: Expression, literal: Expression, name: str) -> cp_model.IntervalVar:
-        """An interval from one affine time to another."""
+        """Return an interval from one affine time to another."""
         size = end - start
         if literal is None:
             return self.model.new_interval_var(start, size, end, name)
@@ -252,7 +261,7 @@ class Draft:
 
     @property
     def makespan(self) -> cp_model.IntVar:
-        """M ≥ e_i, made when it is first asked for; everything it is used in rises with it."""
+        """Return M ≥ e_i, created on first use; everything in which it is used rises with it."""
         if self._makespan is None:
             low = min(int(self.window.critical_path), self.last)
             self._makespan = self.integer(low, self.last, "makespan", lambda d: d.makespan)

@@ -1,8 +1,8 @@
-"""The same instance in coarser ticks, where nothing is lost by it.
+"""The same instance in coarser ticks, where that is exact.
 
-Let g divide every duration, lag, release, way in, deadline and change of a tariff, and the horizon,
-in ticks. In any feasible schedule keep the modes and the order of all starts and ends: what is left
-are differences of starts bounded by multiples of g.
+Let g divide every duration, lag, release, ingress latency, deadline and change of a tariff, and the
+horizon, in ticks. In any feasible schedule keep the modes and the order of all starts and ends:
+what is left are differences of starts bounded by multiples of g.
 
 - Without tariffs that vary, every metric rises with every end, and limits bound metrics from above:
   the least solution of the
@@ -14,7 +14,8 @@ are differences of starts bounded by multiples of g.
 
 So some optimum starts everything at a multiple of g. What was declared in whole seconds has small
 numbers again in ticks of a nanosecond: CP-SAT is faster with them, and more objectives have an
-exact scale. """
+exact scale.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +29,14 @@ import numpy as np
 from optbench.model.instance import Instance, Ints
 from optbench.model.objective import Objective
 
-# Lags of more pairs of pools and edges than this are not looked at.
+# Lags of more pairs of pools and edges than this are not examined.
 MAX_LAGS = 2_000_000
 
 
 def in_grains(instance: Instance) -> tuple[Instance, int]:
-    """The instance in its coarsest exact ticks, and how many of its own ticks one of them is."""
+    """Return the instance in its coarsest exact ticks, and how many of its own ticks one of them
+    is.
+    """
     if instance.is_open or ("tariffs" in instance.features and instance.limits.metric_max):
         return instance, 1
     lags = _lags(instance)
@@ -53,12 +56,12 @@ def in_grains(instance: Instance) -> tuple[Instance, int]:
         not np.array_equal(np.asarray(a, dtype=float) * grain, np.asarray(b, dtype=float))
         for a, b in same
     ):
-        return instance, 1  # a duration that is not what it was rounded to
+        return instance, 1  # a duration is not equal to its rounded value
     return coarse, grain
 
 
 def _divisor(instance: Instance, lags: Ints) -> int:
-    """The greatest common divisor of all times; 0 where all are 0."""
+    """Return the greatest common divisor of all times; 0 where all are 0."""
     tasks, pairs = instance.tasks, instance.pairs
     times: list[Any] = [pairs.duration, pairs.ready, tasks.release, tasks.deadline, lags]
     times.append([] if instance.horizon is None else [instance.horizon])
@@ -73,7 +76,7 @@ def _divisor(instance: Instance, lags: Ints) -> int:
 
 
 def _lags(instance: Instance) -> Any:
-    """The lag of every edge with data between all pools; None where these are too many."""
+    """Return the lag of every edge with data between all pools; None where these are too many."""
     heavy = instance.edges.data_gb[instance.edges.data_gb > 0]
     if instance.num_pools**2 * len(heavy) > MAX_LAGS:
         return None

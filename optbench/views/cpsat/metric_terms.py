@@ -8,8 +8,9 @@
                    g_ik(s) = energy_ik/p_ik ∫_s^{s+p_ik} rate_a dt − step Σ_r rest_r n_ikr ∫_s^{s+p_ik} rate_r dt
                    G(H) = step Σ_r rest_r count_r ∫_0^H rate_r dt
 
-H is the fixed horizon or M. Rates are piecewise constant with whole-tick changes, so that g and G are linear between a few
-whole ticks. With one literal l_q per piece and w_q ticks into it, g = Σ_q low_q l_q + slope_q w_q, exactly.
+H is the fixed horizon or M. Rates are piecewise constant with whole-tick changes, so that g and G
+are linear between a few whole ticks. With one literal l_q per piece and w_q ticks into it, g = Σ_q
+low_q l_q + slope_q w_q, exactly.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Affine:
 
 
 def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
-    """One metric of METRICS."""
+    """Return one metric of METRICS."""
     if name in ("makespan", "makespan_s"):
         out = Affine()
         out.add(draft.coarse * (1.0 if name == "makespan" else draft.instance.tick_s), draft.makespan, draft.last)
@@ -80,7 +81,9 @@ def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
 
 
 def _choose(draft: Draft, out: Affine, task: int, value: dict[int, float]) -> None:
-    """Add Σ_k value_k x_k of one task; since Σ x = 1 the least value is a constant, and what is left is not negative."""
+    """Add Σ_k value_k x_k of one task; since Σ x = 1 the least value is a constant, and the
+    remaining coefficients are not negative.
+    """
     least = min(value.values(), default=0.0)
     out.constant += Fraction(least)
     for row, amount in value.items():
@@ -152,7 +155,9 @@ class _Tariff:
         return out
 
     def _segments(self, out: Affine, task: int) -> None:
-        """A segment's own energy less the rest its devices are spared, in every row of the task."""
+        """Add a segment's own energy less the rest its devices are spared, in every row of the
+        task.
+        """
         draft = self.draft
         constant: dict[int, float] = {}
         for row in draft.rows(task):
@@ -169,7 +174,7 @@ class _Tariff:
         _choose(draft, out, task, constant)
 
     def _segment(self, row: int) -> Callable[[Floats], Floats]:
-        """g of one row of the pairs, as a function of its start."""
+        """Return g of one row of the pairs, as a function of its start."""
         instance, times = self.draft.instance, self.tariffs.times
         length, primary = self.draft.ticks[row], self.draft.primary[row]
         energy, needs, rest_w = float(instance.pairs.energy_j[row]), self.draft.needs[self.draft.mode[row]], instance.pools.rest_w
@@ -209,7 +214,9 @@ class _Tariff:
     def _curve(
         self, out: Affine, argument: Argument, literal: Literal, shifts: tuple[int, ...], value: Callable[[Floats], Floats]
     ) -> None:
-        """Add value(argument), if the literal holds: linear between the changes of rates, now or one of the shifts later."""
+        """Add value(argument), if the literal is true: linear between the changes of rates, now or
+        one of the shifts later.
+        """
         knots = {argument.low, argument.high + 1} | {int(t) - shift for t in self.tariffs.times for shift in shifts}
         cuts = tuple(sorted(t for t in knots if argument.low <= t <= argument.high + 1))
         ends = [float(v) / J_PER_KWH for v in value(np.asarray([x for a, b in pairwise(cuts) for x in (a, b - 1)], dtype=float))]
@@ -233,7 +240,8 @@ class Argument:
 
 
 def draft_pieces(draft: Draft, argument: Argument, literal: Literal, cuts: tuple[int, ...]) -> list[tuple[Literal, Literal]]:
-    """For each piece [cuts_k, cuts_k+1): the literal that the argument lies in it, and how far it lies beyond its first tick.
+    """For each piece [cuts_k, cuts_k+1): the literal that the argument lies in it, and how far it
+    lies beyond its first tick.
 
         Σ_k l_k = literal,   0 ≤ w_k ≤ (cuts_k+1 − 1 − cuts_k) l_k,   time = Σ_k cuts_k l_k + w_k if the literal holds
 

@@ -3,12 +3,13 @@
     pool r           Σ_{i running} n_ikr ≤ count_r            cumulative; NoOverlap where any two tasks collide
     precedence       s_j ≥ e_i + Σ_ab lag_ab y_ab,   Σ_b y_ab = z_ia,  Σ_a y_ab = z_jb   (y only between linked pools)
     power at q       Σ_{i running} δ_ik ≤ cap_q − Σ_{r under q} rest_r count_r,   δ_ik = power_ik − Σ_{r under q} rest_r n_ikr
-    alike tasks      s_a ≤ s_b for a < b, where two tasks without edges differ in nothing
+    equal tasks      s_a ≤ s_b for a < b, where two tasks without edges are equal
     load of pool r   Σ_{i ∈ I} p_ik n_ikr x_ik ≤ count_r (M − min_I head_i − min_I tail_i)        (redundant, nested sets I;
                      M is the end of time where the model has no makespan and the set could exceed it)
 
-z_ia says that i runs with primary pool a. A negative δ (a mode that draws less than the devices it keeps from resting) is
-a demand |δ| at all times but while it runs: [0, s_i) and [e_i, T), or all of [0, T) in another mode, under a cap raised by |δ|.
+z_ia says that i runs with primary pool a. A negative δ (a mode that draws less than the devices it
+keeps from resting) is a demand |δ| at all times except while it runs: [0, s_i) and [e_i, T), or all
+of [0, T) in another mode, under a cap raised by |δ|.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from optbench.model.timegrid import allowance
 from optbench.views.cpsat.draft import Draft, Expression, Literal
 from optbench.views.cpsat.scaling import MAX_SUM, NEAR, guard, scale_for, to_int
 
-# Joules of a transfer, the literal under which they are drawn, the producer and the sender pool.
+# The joules of a transfer, the literal under which they are drawn, the producer and the sender
+# pool.
 Drawn = tuple[float, Literal, int, int]
 
 
 def add_pools(draft: Draft) -> None:
-    """Capacity of every pool."""
+    """Add the capacity of every pool."""
     for pool, count in enumerate(draft.instance.pools.count.tolist()):
         used: list[tuple[cp_model.IntervalVar, int]] = []
         most = 0
@@ -42,7 +44,7 @@ def add_pools(draft: Draft) -> None:
 
 
 def pool_demand(draft: Draft, pool: int) -> Iterator[tuple[int, dict[int, int]]]:
-    """Tasks that can use a pool, with the devices each of their rows takes."""
+    """Yield tasks that can use a pool, with the devices each of their rows takes."""
     for task in range(draft.instance.num_tasks):
         demand = {row: draft.needs[draft.mode[row]].get(pool, 0) for row in draft.rows(task)}
         demand = {row: n for row, n in demand.items() if n and draft.duration[row] > 0}
@@ -59,7 +61,7 @@ def _cumulative(draft: Draft, used: list[tuple[cp_model.IntervalVar, int]], capa
 
 
 def add_edges(draft: Draft) -> list[Drawn]:
-    """Precedence with its transfers; returns what the transfers draw."""
+    """Add precedence with transfers; return what the transfers draw."""
     edges, drawn = draft.instance.edges, []
     columns = (edges.source.tolist(), edges.target.tolist(), edges.data_gb.tolist())
     for e, (source, target, data_gb) in enumerate(zip(*columns, strict=True)):
@@ -78,7 +80,7 @@ def _by_pool(draft: Draft, task: int) -> dict[int, list[int]]:
 
 
 def _transfer(draft: Draft, e: int, source: int, target: int, data_gb: float) -> list[Drawn]:
-    """One edge with data: y_ab for every linked pair of pools its two tasks may use."""
+    """Add one edge with data: y_ab for every linked pair of pools its two tasks may use."""
     instance, model = draft.instance, draft.model
     senders, receivers = _by_pool(draft, source), _by_pool(draft, target)
     lag = {(a, b): float(instance.lag(a, b, data_gb)) for a in senders for b in receivers}
@@ -112,23 +114,23 @@ def _number(literal: Literal) -> Expression:
 
 
 def add_caps(draft: Draft) -> None:
-    """Power caps: see the module."""
+    """Add power caps: see the module."""
     instance = draft.instance
     for place, cap in zip(instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist(), strict=True):
         base = resting_power_w(instance, place)
         if base > cap + allowance(cap):
-            draft.model.add_bool_or([])  # the resting devices alone break it
+            draft.model.add_bool_or([])  # the resting devices alone exceed it
             continue
         delta = net_power_w(instance, place).tolist()
         _cap(draft, place, delta, cap - base, 0.0 if draft.inner else allowance(cap))
 
 
 def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: float) -> None:
-    """One cap, in the finest integers that fit."""
+    """Add one cap, in the finest integers that fit."""
     scale = scale_for([(value, 1) for value in set(delta)])
     largest = max(map(abs, delta), default=0.0)
     amount = [to_int(value, scale, draft.inner, largest) for value in delta]
-    # What the nearest integers exceed the true demands by must not cut anything off.
+    # The excess of the nearest integers over the true demands must not cut off a schedule.
     spare = Fraction(NEAR) * draft.instance.num_tasks * (Fraction(largest) * scale + 1)
     capacity = math.floor(Fraction(room + tolerance) * scale + (0 if draft.inner else spare))
     if tolerance == 0.0:
@@ -139,7 +141,7 @@ def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: f
         demand = {row: amount[draft.mode[row]] for row in draft.rows(task) if draft.duration[row] > 0}
         used += draft.occupations(task, demand)
         most += max(0, *demand.values()) if demand else 0
-        if draft.coarse > 1:  # what draws less than rest may have run, unseen, beside what is seen to run together
+        if draft.coarse > 1:  # modes that draw less than rest may have run beside tasks that share a coarse tick
             capacity += max(0, -min(demand.values(), default=0))
             continue
         for row, value in demand.items():
@@ -153,10 +155,11 @@ def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: f
 
 
 def _complement(draft: Draft, place: int, task: int, row: int) -> list[cp_model.IntervalVar]:
-    """Intervals that together cover all the time in which a task does not run in this row."""
+    """Return intervals that together cover all the time in which a task does not run in this row.
+    """
     literal, start = draft.present[row], draft.start[task]
     end, name = start + draft.duration[row], f"{place}_{task}_{draft.mode[row]}"
-    if start.domain.min() + draft.duration[row] > draft.last:  # never in time: CP-SAT rejects intervals of negative length
+    if start.domain.min() + draft.duration[row] > draft.last:  # CP-SAT rejects negative lengths
         draft.model.add_bool_or([] if literal is None else [literal.negated()])
         return [draft.spanning(0, draft.last, None, f"without{name}")]
     out = [
@@ -169,7 +172,7 @@ def _complement(draft: Draft, place: int, task: int, row: int) -> list[cp_model.
 
 
 def alike_groups(draft: Draft) -> tuple[tuple[int, ...], ...]:
-    """Tasks without edges that differ in nothing."""
+    """Return groups of equal tasks without edges."""
     tasks, edges = draft.instance.tasks, draft.instance.edges
     tied = set(edges.source.tolist()) | set(edges.target.tolist())
     columns = [tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb]
@@ -183,24 +186,25 @@ def alike_groups(draft: Draft) -> tuple[tuple[int, ...], ...]:
 
 
 def add_symmetry(draft: Draft, groups: tuple[tuple[int, ...], ...]) -> None:
-    """Order the starts of tasks that are alike."""
+    """Order the starts of equal tasks."""
     for group in groups:
         for first, second in pairwise(group):
             draft.model.add(draft.start[first] <= draft.start[second])
 
 
 def add_loads(draft: Draft) -> None:
-    """Work over devices, for all users of a pool and for those with late heads or long tails."""
+    """Add work over devices, for all users of a pool and for those with late heads or long tails.
+    """
     head, tail = draft.window.head.tolist(), draft.window.tail.tolist()
     for pool, count in enumerate(draft.instance.pools.count.tolist()):
         users = dict(pool_demand(draft, pool))
         for chosen in nested_sets([(head[i], tail[i], i) for i in users]):
             work = sum(n * draft.duration[row] * draft.at(row) for i in chosen for row, n in users[i].items())
-            # The makespan in coarse ticks is rounded down: the load may reach into the tick after it.
+            # The makespan in coarse ticks is rounded down: the load may extend into the next tick.
             spare = int(min(head[i] for i in chosen) + min(tail[i] for i in chosen)) - int(draft.coarse > 1)
             most = sum(max(n * draft.duration[row] for row, n in users[i].items()) for i in chosen)
             if float(count) * draft.last * 4 >= MAX_SUM or float(most) >= MAX_SUM:
-                continue  # implied by the pool; its numbers would leave 64 bits
+                continue  # implied by the pool; its numbers would exceed 64 bits
             if draft.has_makespan:
                 draft.model.add(work <= count * (draft.makespan - spare))
             elif most > count * (draft.last - spare):
@@ -208,7 +212,7 @@ def add_loads(draft: Draft) -> None:
 
 
 def nested_sets(users: list[tuple[float, float, int]], steps: int = 3) -> list[list[int]]:
-    """All users, and those beyond quantiles of the heads and of the tails."""
+    """Return all users, and those beyond quantiles of the heads and of the tails."""
     if not users:
         return []
     heads, tails = sorted({h for h, _, _ in users}), sorted({t for _, t, _ in users})

@@ -1,12 +1,12 @@
-"""Floats as the integers of a CP model, rounded so that no bound can be wrong.
+"""Floats as the integers of a CP model, rounded so that every bound is valid.
 
 Let an objective be f = c0 + Σ c_j v_j with integer variables l_j ≤ v_j ≤ u_j. With a scale S > 0
 the model minimises
 
     F = Σ C_j v_j − F_0,    C_j = floor(S c_j),    F_0 = Σ min(C_j l_j, C_j u_j)
 
-F_0 is what no choice of variables avoids, so that F ≥ 0 holds without any search: 0, which CP-SAT
-returns as a bound where it has proved nothing, is a true one. With o_j = C_j − S c_j, F + F_0 − S
+F_0 is a lower bound for every choice of variables, so that F ≥ 0 holds without any search: 0, which
+CP-SAT returns as a bound where it has proved nothing, is valid. With o_j = C_j − S c_j, F + F_0 − S
 (f − c0) = Σ o_j v_j lies between −loss and charge,
 
     charge = Σ max(o_j l_j, o_j u_j),    loss = −Σ min(o_j l_j, o_j u_j),
@@ -23,7 +23,8 @@ digits save (sums.py).
 
 A limit f ≤ r becomes F ≤ floor(S (r + slack − c0) − F_0 + charge): it cuts off no schedule that the
 verifier accepts. The inner rounding goes the other way: whatever satisfies it is accepted, though
-some schedule may be missed. """
+some schedule may be missed.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from fractions import Fraction
 
 from optbench.errors import UnsupportedError
 
-# Sums of the model stay below this, far from the ends of 64-bit integers.
+# Sums of the model stay below this, far from the limits of 64-bit integers.
 MAX_SUM = 2.0**58
 # Sums and coefficients of an exact scale stay below these.
 MAX_EXACT_SUM, MAX_EXACT_COEFFICIENT = 2.0**54, 2.0**31
@@ -42,24 +43,24 @@ MAX_EXACT_SUM, MAX_EXACT_COEFFICIENT = 2.0**54, 2.0**31
 # small numbers are searched faster, by factors of a thousand where prices vary over millions of
 # ticks.
 TARGET_SUM, SMALL_COEFFICIENT = 2.0**31, 2.0**12
-# An exact scale whose sums exceed the aim by no more than this is searched as fast as the coarse one,
-# and nothing has to be searched again.
+# An exact scale whose sums exceed the aim by no more than this is searched as fast as the coarse
+# one, and nothing has to be searched again.
 NEAR_TARGET = 2.0**6
-# Largest coefficients of the scales after the coarse one. CP-SAT 9.15 was caught cutting off optima
-# where products of two coefficients left 64 bits.
+# Largest coefficients of the scales after the coarse one. CP-SAT 9.15 cut off optima where products
+# of two coefficients exceeded 64 bits.
 FINER = (2.0**20, 2.0**26, 2.0**31)
-# A product this near to an integer, as a share of it or of the largest coefficient (differences of
-# floats have the rounding of what they are differences of), is that integer but for the float.
+# A product this close to an integer, as a share of it or of the largest coefficient (differences of
+# floats have the rounding of their operands), equals that integer up to the float.
 NEAR = 2.0**-44
 # Denominators up to this are tried for the ratios of coefficients.
 MOST_DENOMINATOR = 10**6
 
 
 def scale_for(terms: Sequence[tuple[float, int]], stage: int = 0) -> Fraction:
-    """A scale for the sum of terms (coefficient, upper bound of the variable).
+    """Return a scale for the sum of terms (coefficient, upper bound of the variable).
 
-    The least exact one where there is one whose numbers stay small enough. Otherwise in stage 0
-    what brings the sum to TARGET_SUM, in the stages after it what brings the coefficients to FINER.
+    It is the least exact scale whose numbers are small enough, if there is one. Otherwise in stage
+    0 it brings the sum to TARGET_SUM, in later stages the coefficients to FINER.
     """
     sizes = [(abs(value), max(1, upper)) for value, upper in terms if value != 0]
     if not sizes:
@@ -94,7 +95,7 @@ def _is_small(coefficient: float, total: float, stage: int) -> bool:
 
 
 def exact_scale(values: Iterable[float]) -> Fraction | None:
-    """The least scale that makes integers of all values but for the float; None where there is no
+    """The least scale at which all values are integers up to the float; None where there is no
     small one.
 
     With b the least value and every v/b = p_v/q_v in lowest terms, it is lcm(q_v) / (b gcd(p_v lcm
@@ -119,7 +120,9 @@ def exact_scale(values: Iterable[float]) -> Fraction | None:
 
 
 def _simplest(value: float, noise: Fraction) -> Fraction:
-    """The fraction of small denominator that is the value but for noise; the value where there is none."""
+    """Return the fraction of small denominator that equals the value up to noise; the value where
+    there is none.
+    """
     near = Fraction(value).limit_denominator(MOST_DENOMINATOR)
     return near if near > 0 and abs(near - Fraction(value)) <= noise else Fraction(value)
 
@@ -131,8 +134,9 @@ def _power_below(value: float) -> Fraction:
 def to_int(
     value: float | Fraction, scale: Fraction, up: bool = False, largest: float = 0.0
 ) -> int:
-    """scale · value as an integer: the nearest where it is one but for the float, else rounded down
-    (or up). ``largest``: the largest of the values beside it."""
+    """Return scale · value as an integer: the nearest where it is one up to the float, else rounded
+    down (or up). ``largest`` is the largest of the values beside it.
+    """
     near = _near(value, scale, largest)
     if near is not None:
         return near
@@ -149,7 +153,7 @@ def _near(value: float | Fraction, scale: Fraction, largest: float) -> int | Non
 
 @dataclass(frozen=True)
 class Rounded:
-    """How the integer sum F stands to the true f: see the module."""
+    """The relation of the integer sum F to the true f: see the module."""
 
     scale: Fraction
     constant: Fraction
@@ -160,13 +164,15 @@ class Rounded:
 
     @property
     def error(self) -> float:
-        """What a finished search can leave between its bound and the objective of its best
-        schedule."""
+        """Return the largest gap that a finished search can leave between its bound and the
+        objective of its best schedule.
+        """
         return math.nextafter(float((self.charge + self.loss) / self.scale), math.inf)
 
     def bound(self, total: float) -> float:
-        """The lower bound on f that F ≥ total proves, as a float that is not above it. No metric is
-        negative."""
+        """Return the lower bound on f that F ≥ total proves, as a float that is not above it. No
+        metric is negative.
+        """
         true = self.constant + (Fraction(total) + self.least - self.charge) / self.scale
         value = float(true)
         return max(
@@ -177,14 +183,15 @@ class Rounded:
         )
 
     def floor(self, bound: float) -> int:
-        """The integer that F cannot be below when f ≥ bound is known (1e-6 of a unit allows for the
-        bound's float)."""
+        """Return an integer that F cannot be below when f ≥ bound (1e-6 of a unit allows for the
+        bound's float).
+        """
         known = (Fraction(bound) - self.constant) * self.scale - self.least - self.loss
         return max(0, math.ceil(known - Fraction(1, 10**6)))
 
 
 def guard(total: float, what: str) -> None:
-    """Refuse numbers whose sums would leave 64-bit integers."""
+    """Refuse numbers whose sums would exceed 64-bit integers."""
     if not total < MAX_SUM:
         raise UnsupportedError(
             f"the CP model needs {what} up to {total:.3g}, beyond 64-bit integers; use a coarser tick (tick_s) or larger units"

@@ -45,7 +45,7 @@ class Term(NamedTuple):
 
 @dataclass
 class _Sum:
-    """An integer sum in the making, and how far it can lie above and below the true one."""
+    """An integer sum under construction, and how far it can lie above and below the true one."""
 
     scale: Fraction
     up: bool
@@ -54,8 +54,9 @@ class _Sum:
     loss: Fraction = ZERO
 
     def integer(self, value: Fraction, low: int, high: int) -> int:
-        """The coefficient of a variable in [low, high]; what its rounding can cost is taken
-        down."""
+        """Return the coefficient of a variable in [low, high], and record its possible rounding
+        error.
+        """
         out = to_int(value, self.scale, self.up, self.largest)
         over = out - value * self.scale
         self.charge, self.loss = (
@@ -68,10 +69,10 @@ class _Sum:
 def rounded(
     draft: Draft, total: Affine, up: bool = False, stage: int = 0, cutoff: float = math.inf
 ) -> tuple[Expression, Rounded]:
-    """The sum scaled and rounded down (or up, for the inner rounding of a limit), without its
-    constant and its least value.
+    """Return the sum scaled and rounded down (or up, for the inner rounding of a limit), without
+    its constant and its least value.
 
-    ``cutoff``: the sum of a known schedule; only those that are no worse matter.
+    ``cutoff`` is the value of a known schedule; only schedules that are no worse matter.
     """
     terms = _terms(total, cutoff)
     scale = scale_for([(float(term.value), term.upper) for term in terms], stage)
@@ -90,7 +91,7 @@ def rounded(
         least += min(integer * lowest, integer * upper)
         most += abs(float(value)) * upper
     guard(most * float(scale), "scaled sums")
-    # What clipped coefficients no longer count of the least values of their variables.
+    # The part of the least values of variables that clipped coefficients no longer count.
     clipped = sum(
         (total.coefficient[t.variable.index] - t.value) * t.low for t in terms
     )
@@ -107,8 +108,9 @@ def _is_rounded(value: Fraction, scale: Fraction, largest: float) -> bool:
 def _digits(
     draft: Draft, out: _Sum, value: Fraction, variable: cp_model.IntVar, low: int, high: int
 ) -> tuple[int, list[Expression]]:
-    """The coefficient of the variable itself, and what is added for its further digits: see the
-    module."""
+    """Return the coefficient of the variable itself, and the terms of its further digits: see the
+    module.
+    """
     first = last = out.integer(value, 0, BASE - 1)
     further: list[Expression] = []
     top, rest, size, holds = int(variable.domain.max()), variable, BASE, draft.value_of(variable)
@@ -129,8 +131,9 @@ def _digits(
 
 
 def _terms(total: Affine, cutoff: float) -> list[Term]:
-    """The terms, with coefficients and ranges cut off where the sum alone would exceed the
-    cutoff."""
+    """Return the terms, with coefficients and ranges cut off where the sum alone would exceed the
+    cutoff.
+    """
     terms = []
     for key, value in total.coefficient.items():
         variable, upper = total.variable[key]
@@ -149,7 +152,7 @@ def _terms(total: Affine, cutoff: float) -> list[Term]:
 
 
 def _cut(term: Term, spare: Fraction) -> Term:
-    """A term that may lie above its least value by no more than this."""
+    """Limit a term to ``spare`` above its least value."""
     if term.value > 0:
         high = min(term.high, term.low + math.floor(spare / term.value))
         return term._replace(value=min(term.value, 2 * spare), high=high)
@@ -161,8 +164,9 @@ def _cut(term: Term, spare: Fraction) -> Term:
 
 
 def add_limit(draft: Draft, total: Affine, limit: float, stage: int = 0) -> None:
-    """total ≤ limit. After stage 0, what exceeds the limit by itself is cut off: the limit is the
-    cutoff of its own sum."""
+    """Add total ≤ limit. After stage 0, terms that exceed the limit by themselves are cut off: the
+    limit is the cutoff of its own sum.
+    """
     top = widened(limit)
     expression, numbers = rounded(
         draft, total, draft.inner, stage, top if stage and not draft.inner else math.inf

@@ -1,8 +1,9 @@
-"""An instance as a CP-SAT model, and the way back.
+"""An instance as a CP-SAT model, and the conversion of solutions and bounds.
 
-Variables are in draft.py, constraints in resources.py, metrics in metrics.py, numbers in scaling.py. The model minimises
-F ≥ 0, an integer sum that rises with the scaled objective; ``bound`` turns a bound on F into one on the true objective.
-Its end of time is ``time_horizon``: some optimal schedule lies within, so that bounds and infeasibility are the instance's.
+Variables are in draft.py, constraints in resources.py, metrics in metric_terms.py, numbers in
+scaling.py. The model minimises F ≥ 0, an integer sum that rises with the scaled objective;
+``bound`` converts a bound on F to one on the true objective. Its end of time is ``time_horizon``:
+some optimal schedule lies within, so that bounds and infeasibility hold for the instance.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from optbench.views.cpsat.resources import add_caps, add_edges, add_loads, add_p
 from optbench.views.cpsat.scaling import Rounded
 from optbench.views.cpsat.sums import add_limit, rounded
 
-# Relative error of the float in which CP-SAT tells an integer bound, amply.
+# A generous relative error of the float in which CP-SAT reports an integer bound.
 BOUND_NOISE = 1e-12
 
 MAKESPANS = ("makespan", "makespan_s")
@@ -32,7 +33,9 @@ MAKESPANS = ("makespan", "makespan_s")
 
 @dataclass(frozen=True, eq=False)
 class CpsatView:
-    """The model and what its variables mean; its times are multiples of ``grain`` ticks of the instance."""
+    """The model and the meaning of its variables; its times are multiples of ``grain`` ticks of the
+    instance.
+    """
 
     instance: Instance
     model: cp_model.CpModel
@@ -43,7 +46,7 @@ class CpsatView:
     grain: int = 1
 
     def schedule(self, value: Callable[[cp_model.IntVar], int]) -> Schedule:
-        """The schedule in a solution, given as the value of each variable."""
+        """Return the schedule in a solution, given as the value of each variable."""
         draft, mode, start = self.draft, [], []
         for task in range(self.instance.num_tasks):
             rows = draft.rows(task)
@@ -55,8 +58,9 @@ class CpsatView:
         return Schedule.of(self.instance, np.asarray(mode), np.asarray(start))
 
     def decision(self, schedule: Schedule) -> DraftSchedule:
-        """A one-segment-per-task schedule in the model's terms: stand-ins for modes the model leaves out, tasks that are alike
-        in the order the model wants."""
+        """Convert a schedule with one segment per task to the model's terms: modes that the model
+        leaves out are replaced, equal tasks are ordered as in the model.
+        """
         draft, n = self.draft, self.instance.num_tasks
         row, start, end = [0] * n, [0] * n, [0] * n
         unit = self.grain * draft.coarse
@@ -73,36 +77,42 @@ class CpsatView:
         return DraftSchedule(row, start, end)
 
     def hint(self, schedule: Schedule) -> None:
-        """Give every variable of the model its value in a schedule, as a hint."""
+        """Hint the value of every variable in a schedule."""
         decision = self.decision(schedule)
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for var, value in self.draft.values:
             self.model.add_hint(var, value(decision))
 
     def bound(self, total: float) -> float:
-        """The lower bound on the objective that F ≥ total proves. F is an integer below 2^58; CP-SAT's float of a bound on it
-        can be above it by its rounding error, so that 110.00000000000001 is 110."""
+        """Return the lower bound on the objective that F ≥ total proves. F is an integer below
+        2^58; CP-SAT's float of a bound on it can exceed it by rounding, so that
+        110.00000000000001 means 110.
+        """
         return self.numbers.bound(math.ceil(total - BOUND_NOISE * max(1.0, abs(total))))
 
     def reached(self, value: Callable[[Expression], int]) -> float:
-        """The lower bound on the objective that an optimal solution proves: its F in whole numbers, without any float."""
+        """Return the lower bound on the objective that an optimal solution proves: its F in whole
+        numbers, without floats.
+        """
         return self.numbers.bound(value(self.total))
 
     def floor(self, bound: float) -> int:
-        """The integer F cannot be below, given a proven lower bound on the objective."""
+        """Return the integer that F cannot be below, given a proven lower bound on the objective.
+        """
         return self.numbers.floor(bound)
 
 
 def build(
     instance: Instance, *, inner: bool = False, shared: bool = True, stage: int = 0, cutoff: float = math.inf
 ) -> CpsatView:
-    """The CP model of an instance's first objective level.
+    """Build the CP model of an instance's first objective level.
 
-    The default rounding of powers and limits keeps every feasible schedule, so that bounds are valid; with ``inner`` every
-    solution is feasible instead, and nothing is proven. The two differ only where no decimal scale makes the data integers.
-    Without ``shared`` tasks meet only in loads, not at any one time: a relaxation, for bounds, that is far easier to solve.
-    ``stage``: how fine the scale is where no exact one has small numbers (``scaling.FINER``). ``cutoff``: the objective of a
-    verified schedule; what is worse is of no interest.
+    The default rounding of powers and limits keeps every feasible schedule, so that bounds are
+    valid; with ``inner`` every solution is feasible instead, and nothing is proven. The two differ
+    only where no decimal scale makes the data integers. Without ``shared`` tasks share only loads
+    and no instant: a relaxation for bounds that is far easier to solve. ``stage`` is the fineness
+    of the scale where no exact one has small numbers (``scaling.FINER``). ``cutoff`` is the
+    objective of a verified schedule; worse schedules need not be found.
     """
     coarse, grain = in_grains(instance)
     draft = Draft.of(coarse, inner)
@@ -111,7 +121,7 @@ def build(
     for name, weight in coarse.objective.levels[0]:
         objective.take(metric(draft, name, transfers), weight)
     for name, limit in sorted(coarse.limits.metric_max.items()):
-        if name not in MAKESPANS:  # the end of time already holds those
+        if name not in MAKESPANS:  # the end of time already enforces those
             add_limit(draft, metric(draft, name, transfers), limit, stage)
     if shared:
         add_pools(draft)

@@ -1,4 +1,4 @@
-"""Where the instances of an environment come from, and what is said about an episode."""
+"""The source of an environment's instances, and the information about an episode."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from optbench.views.env.layout import EnvError, Layout, layout_of
 
 
 @runtime_checkable
-class Makes(Protocol):
-    """A problem: anything with ``instance(seed)``."""
+class InstanceSource(Protocol):
+    """A problem: any object with ``instance(seed)``."""
 
     def instance(self, seed: int = 0) -> Instance: ...
 
 
-Source = Instance | Makes | Callable[[int], Instance]
-# Seeds of instances drawn by an environment's own generator.
+Source = Instance | InstanceSource | Callable[[int], Instance]
+# The range of seeds that an environment's own generator draws.
 SEEDS = 2**31
 
 
 def draw(source: Source, seed: int | None, rng: np.random.Generator) -> Instance:
-    """The instance of a seed; without one, of a seed drawn from the environment's generator."""
+    """Return the instance of a seed; without one, of a seed drawn from the environment's generator.
+    """
     if isinstance(source, Instance):
         return source
     number = int(rng.integers(SEEDS)) if seed is None else seed
-    return source.instance(number) if isinstance(source, Makes) else source(number)
+    return source.instance(number) if isinstance(source, InstanceSource) else source(number)
 
 
 def layout_for(source: Source, slots: int | None, modes: int | None, pools: int | None) -> Layout:
-    """Room for the source's instance of seed 0, where nothing else is asked for."""
+    """Return a layout for the source's instance of seed 0, unless other sizes are given."""
     like = layout_of(draw(source, 0, np.random.default_rng(0)), slots=slots)
     return Layout(like.slots, like.modes if modes is None else modes, like.pools if pools is None else pools)
 
@@ -45,13 +46,13 @@ def check_illegal(illegal: str) -> str:
 
 
 def refuse(batch: Batch, b: int, action: int) -> None:
-    """Raise over an action that is not allowed."""
+    """Raise for an action that is not allowed."""
     legal = batch.masks[b].nonzero()[0].tolist()
     raise EnvError(f"{batch[b].instance.name}: action {action} is not allowed now; allowed are {legal}")
 
 
 def step_info(batch: Batch, b: int) -> dict[str, Any]:
-    """What is said after every step."""
+    """Return the information after every step."""
     return {
         "action_mask": batch.masks[b].copy(),
         "cost": float(batch.costs[b]),
@@ -61,7 +62,7 @@ def step_info(batch: Batch, b: int) -> dict[str, Any]:
 
 
 def final_info(batch: Batch, b: int) -> dict[str, Any]:
-    """What is said at the end: all of it the verifier's."""
+    """Return the information at the end, all from the verifier."""
     seat = batch[b]
     verdict = seat.verdict()
     return {

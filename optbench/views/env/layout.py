@@ -1,4 +1,4 @@
-"""The shape of what an agent sees and does: the same for every instance that fits it."""
+"""The sizes of observations and actions: the same for every instance that fits."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SLOTS = 32
 
 
 class EnvError(OptbenchError):
-    """An environment that cannot be made, or an action that it does not allow."""
+    """An environment cannot be created, or does not allow an action."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Slots for ready tasks, modes per kind and pools that there is room for."""
+    """The numbers of slots for ready tasks, of modes per kind and of pools."""
 
     slots: int
     modes: int
@@ -41,7 +41,7 @@ class Layout:
 
     @property
     def actions(self) -> int:
-        """Slot by mode, and waiting."""
+        """The number of actions: slots times modes, and waiting."""
         return self.slots * self.modes + 1
 
     @property
@@ -51,7 +51,9 @@ class Layout:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each part of an observation; what the last axis holds is named in ``optbench.sim.kernel.observe``."""
+        """The shape of each part of an observation; ``optbench.sim.kernel.observe`` names the
+        features of the last axis.
+        """
         return {
             "tasks": (self.slots, len(TASK_FEATURES)),
             "options": (self.slots, self.modes, len(OPTION_FEATURES)),
@@ -61,7 +63,7 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Numbers in one observation."""
+        """The number of values in one observation."""
         return sum(int(np.prod(shape)) for shape in self.shapes.values())
 
     def observation_space(self) -> spaces.Space[Observation]:
@@ -72,7 +74,7 @@ class Layout:
         return spaces.Discrete(self.actions)
 
     def parts(self, rows: Rows) -> Observation:
-        """Rows of numbers, the last axis as named parts; the same memory."""
+        """Return rows of numbers as named parts of the last axis, which share memory."""
         out, begin = {}, 0
         for name, shape in self.shapes.items():
             end = begin + int(np.prod(shape))
@@ -91,7 +93,9 @@ class Layout:
 
 
 def layout_of(*instances: Instance, slots: int | None = None) -> Layout:
-    """Room for all of these instances; as many slots as the largest has tasks, at most 32, unless given."""
+    """Return a layout for all of these instances; as many slots as the largest has tasks, at most
+    32, unless given.
+    """
     modes = max((int(np.diff(each.modes.kind_ptr).max(initial=1)) for each in instances), default=1)
     pools = max((each.num_pools for each in instances), default=1)
     if slots is None:
@@ -100,12 +104,13 @@ def layout_of(*instances: Instance, slots: int | None = None) -> Layout:
 
 
 def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> View:
-    """Sizes, scales and prices of one instance under a layout."""
+    """Return sizes, scales and prices of one instance under a layout."""
     levels = instance.objective.num_levels
     if not 0 <= level < levels:
         raise EnvError(f"level is {level}; the objective of {instance.name!r} has levels 0 to {levels - 1}")
     if instance.is_open:
-        raise EnvError(f"{instance.name!r} leaves work undone at its horizon, which rewards per step do not express; drain it")
+        why = "which rewards per step do not express; require all work completed"
+        raise EnvError(f"{instance.name!r} may leave work undone at its horizon, {why}")
     known, pairs, n = windows(instance), instance.pairs, instance.num_tasks
     least = np.full(n, np.inf)
     np.minimum.at(least, pairs.task, pairs.energy_j)
@@ -129,7 +134,7 @@ def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> Vi
 
 
 def _mean(values: Any) -> float:
-    """Mean of the numbers that are finite and not zero."""
+    """Return the mean of the numbers that are finite and not zero."""
     known = values[np.isfinite(values) & (values > 0)]
     return float(known.mean()) if len(known) else 1.0
 

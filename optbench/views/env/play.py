@@ -1,4 +1,4 @@
-"""Batched policies over many instances in lockstep."""
+"""Policies over many instances in lockstep, one call per step."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from optbench.sim.kernel.plant import Fault
 from optbench.views.env.batch import Batch
 from optbench.views.env.layout import EnvError, Layout, Observation, layout_of
 
-# Observation and mask of the episodes that go on, one row each; answers one legal action each.
+# A policy: observations and masks of the running episodes, one row each, to one legal action each.
 DecideBatch = Callable[[Observation, Bools], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
-    """One instance played to its end; without a schedule where the policy ran into a dead end."""
+class PlayedEpisode:
+    """One instance run to its end; without a schedule where no remaining task could start."""
 
     schedule: Schedule | None
     verdict: Verdict | None
@@ -37,8 +37,8 @@ def play_batch(
     layout: Layout | None = None,
     level: int = 0,
     faults: Sequence[Sequence[Fault]] | None = None,
-) -> list[Played]:
-    """Play every instance to its end, all of them in lockstep, with one call of the policy per step."""
+) -> list[PlayedEpisode]:
+    """Run every instance to its end, all in lockstep, with one call of the policy per step."""
     batch = Batch(layout_of(*instances) if layout is None else layout, len(instances), level)
     for b, instance in enumerate(instances):
         batch.seat(b, instance, faults[b] if faults is not None else ())
@@ -51,7 +51,7 @@ def play_batch(
         seen = {name: part[live] for name, part in batch.observations.items()}
         decided = np.asarray(decide_batch(seen, batch.masks[live]), dtype=np.int64)
         if decided.shape != live.shape:
-            raise EnvError(f"the policy answered with shape {decided.shape}; it takes one action for each of {len(live)} rows")
+            raise EnvError(f"the policy returned shape {decided.shape}; it must return one action for each of {len(live)} rows")
         actions[live] = decided
         batch.step(actions, live)
         wrong = np.flatnonzero(batch.illegal[live])
@@ -65,6 +65,6 @@ def play_batch(
         costs[live] += batch.costs[live]
         live = live[~batch.over[live]]
     return [
-        Played(seat.schedule(), seat.verdict(), float(rewards[b]), float(costs[b]), np.asarray(taken[b], dtype=np.int64))
+        PlayedEpisode(seat.schedule(), seat.verdict(), float(rewards[b]), float(costs[b]), np.asarray(taken[b], dtype=np.int64))
         for b, seat in enumerate(batch[b] for b in range(len(instances)))
     ]

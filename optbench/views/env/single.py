@@ -16,16 +16,19 @@ from optbench.views.env.layout import EnvError, Observation
 
 
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
-    """A step starts one ready task in one mode, or waits for the next event; ``optbench.sim.kernel.observe`` names what is seen.
+    """A step starts one ready task in one mode, or waits for the next event;
+    ``optbench.sim.kernel.observe`` names the features.
 
-    The reward is minus the increase of the objective (of ``level``, where it has several), so that the rewards of a complete
-    episode sum to minus the verifier's value. ``info["cost"]`` is the increase of what ``optbench.sim.kernel.fleet`` defines.
-    An action that is not allowed does nothing and costs a step, or raises (``illegal="error"``). An episode terminates when
-    every task has ended or nothing that is left can ever start (then ``info["verdict"]`` is None); it is truncated after
-    ``max_steps``, by default more than any legal episode takes. A source that is a problem makes a new instance per reset.
+    The reward is minus the increase of the objective (of ``level``, where it has several), so that
+    the rewards of a complete episode sum to minus the verifier's value. ``info["cost"]`` is the
+    increase of what ``optbench.sim.kernel.fleet`` defines. An action that is not allowed does
+    nothing and costs a step, or raises (``illegal="error"``). An episode terminates when every task
+    has ended or nothing that is left can ever start (then ``info["verdict"]`` is None); it is
+    truncated after ``max_steps``, by default more than any legal episode takes. A source that is a
+    problem makes a new instance per reset.
 
-    For another observation (a graph, say) override ``observation`` and set ``observation_space``; ``seat`` has instance,
-    plant and state, ``slot_task`` what actions refer to.
+    For another observation (a graph, say) override ``observation`` and set ``observation_space``;
+    ``seat`` has instance, plant and state, ``slot_task`` what actions refer to.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium declares it)
@@ -55,7 +58,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
     @property
     def seat(self) -> Seat:
-        """Instance, plant and state of the episode."""
+        """The instance, plant and state of the episode."""
         return self._batch[0]
 
     @property
@@ -72,11 +75,11 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         return np.array(self._batch.masks[0])
 
     def observation(self) -> Observation:
-        """What is seen now; copies."""
+        """Return a copy of the observation."""
         return {name: part[0].copy() for name, part in self._batch.observations.items()}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
-        """A new episode; ``options={"instance": ...}`` plays that one."""
+        """Start a new episode; ``options={"instance": ...}`` uses that instance."""
         super().reset(seed=seed)
         given = (options or {}).get("instance")
         instance = draw(self._source, seed, self.np_random) if given is None else given

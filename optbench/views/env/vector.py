@@ -1,4 +1,6 @@
-"""Many environments as one Gymnasium vector environment: one compiled call steps them all, whatever their sizes."""
+"""Many environments as one Gymnasium vector environment: one compiled call steps them all, whatever
+their sizes.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ Stepped = tuple[Observation, Floats, Bools, Bools, dict[str, Any]]
 
 
 class FleetEnv(VectorEnv[Observation, Any, Any]):
-    """``SchedulingEnv`` times ``num_envs``: same steps, rewards, costs and infos; every mode of autoreset.
+    """``num_envs`` environments like ``SchedulingEnv``: same steps, rewards, costs and infos; every
+    mode of autoreset.
 
-    With ``copy=False`` observations and masks are the kernel's own memory, which the next step changes.
+    With ``copy=False`` observations and masks are the kernel's own memory, which the next step
+    changes.
     """
 
     def __init__(
@@ -63,7 +67,9 @@ class FleetEnv(VectorEnv[Observation, Any, Any]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """New episodes everywhere, or where ``options["reset_mask"]`` says so; a single seed counts up."""
+        """Start new episodes everywhere, or where ``options["reset_mask"]`` is true; a single seed
+        is counted up.
+        """
         seeds = [None if seed is None else seed + b for b in range(self.num_envs)] if not isinstance(seed, list) else seed
         chosen = np.flatnonzero((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=np.bool_)))
         for b in chosen.tolist():
@@ -77,7 +83,7 @@ class FleetEnv(VectorEnv[Observation, Any, Any]):
         batch = self._batch
         again = self._over if self.autoreset_mode is AutoresetMode.NEXT_STEP else np.zeros_like(self._over)
         going = np.flatnonzero(~again & ~self._over)
-        batch.costs[self._over] = 0.0  # handed out when the episode ended
+        batch.costs[self._over] = 0.0  # already returned when the episode ended
         batch.step(actions, going)
         if self._raises and batch.illegal[going].any():
             b = int(going[batch.illegal[going].argmax()])
@@ -105,7 +111,7 @@ class FleetEnv(VectorEnv[Observation, Any, Any]):
         return self._seen(), rewards, over, cut, infos | self._infos()
 
     def _renew(self, chosen: Ints) -> None:
-        """New episodes, of instances that each environment's own generator draws."""
+        """Start new episodes with instances that each environment's own generator draws."""
         for b in chosen.tolist():
             self._sit_down(b, None)
         self._begin(chosen)
@@ -124,7 +130,7 @@ class FleetEnv(VectorEnv[Observation, Any, Any]):
         return {name: part.copy() for name, part in seen.items()} if self.copy else seen
 
     def _infos(self) -> dict[str, Any]:
-        """What is said about every environment, as whole arrays."""
+        """Return the information about every environment, as whole arrays."""
         batch, everywhere = self._batch, np.ones(self.num_envs, dtype=np.bool_)
         numbers = {"cost": batch.costs.copy(), "illegal": batch.illegal, "time": batch.times.copy()}
         columns = {"action_mask": self.action_masks(), **numbers}

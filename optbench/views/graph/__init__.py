@@ -1,7 +1,9 @@
-"""The graph view: an instance as a PyG ``HeteroData``; torch and PyG are imported when a graph is made.
+"""The graph view: an instance as a PyG ``HeteroData``; torch and PyG are imported when a graph is
+made.
 
-``graph_of(instance)`` is the static graph; ``with_state`` writes a state into the last columns of each kind of node;
-``physical`` reads values back in their units. What the columns mean: ``columns.py``; what the rows are: ``tables.py``.
+``graph_of(instance)`` is the static graph; ``with_state`` writes a state into the last columns of
+each kind of node; ``physical`` reads values back in their units. ``feature_columns.py`` defines the
+columns, ``node_tables.py`` the rows.
 """
 
 from __future__ import annotations
@@ -18,17 +20,19 @@ if TYPE_CHECKING:
 
 
 def graph_of(instance: Instance, *, links: bool = True, double: bool = False) -> InstanceGraph:
-    """The graph of an instance, in single precision unless ``double``; ``links=False`` leaves out the pool-to-pool edges."""
+    """The graph of an instance, in single precision unless ``double``; ``links=False`` leaves out
+    the pool-to-pool edges.
+    """
     from optbench.views.graph.hetero import to_hetero
 
     return to_hetero(tables_of(instance, links=links), double)
 
 
 def with_state(graph: InstanceGraph, **state: Any) -> InstanceGraph:
-    """The same graph in another state; the graph given is not changed.
+    """Return the graph in another state; the given graph is not changed.
 
-    ``task=``, ``device=``, ``node=`` and ``cluster=`` give a row of physical values (s, W, shares) for every node of the kind,
-    in the order of DYNAMIC.
+    ``task=``, ``device=``, ``node=`` and ``cluster=`` give a row of physical values (s, W, shares)
+    for every node of the kind, in the order of DYNAMIC.
     """
     from optbench.views.graph.hetero import in_state
 
@@ -36,7 +40,9 @@ def with_state(graph: InstanceGraph, **state: Any) -> InstanceGraph:
 
 
 def physical(graph: InstanceGraph, where: str | EdgeType, name: str) -> Floats:
-    """One column in its unit (s, J, W, GB): of a kind of node, of an edge type, or of ``"pair"``."""
+    """Return one column in its unit (s, J, W, GB): of a kind of node, of an edge type, or of
+    ``"pair"``.
+    """
     from optbench.views.graph.hetero import physical_values
 
     return physical_values(graph, where, name)

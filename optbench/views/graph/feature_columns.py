@@ -1,12 +1,13 @@
 """Names and places of every feature, and how its values are scaled.
 
-A column has a *measure*. Those in LOGARITHMIC are stored as log(1 + value / scale), those in RATIO as value / scale, ``share``
-(0 to 1), ``flag`` (0 or 1) and ``plain`` as they are; the scales are those of the instance (``scales.Scales``), so that graphs of
-small and large instances look alike and every value can be had back (``physical``). The logarithms of the scales stand at the
-cluster.
+A column has a *measure*. Those in LOGARITHMIC are stored as log(1 + value / scale), those in RATIO
+as value / scale, ``share`` (0 to 1), ``flag`` (0 or 1) and ``plain`` as they are; the scales are
+those of the instance (``scales.Scales``), so that graphs of small and large instances have similar
+values and every value can be recovered (``physical``). The logarithms of the scales are features of
+the cluster.
 
-Of every kind of node, the columns in STATIC come first and those in DYNAMIC last; in a static graph these describe the
-moment before anything has started.
+Of every kind of node, the columns in STATIC come first and those in DYNAMIC last; in a static graph
+these describe the moment before anything has started.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ Columns = Mapping[str, str]
 
 NODE_TYPES = ("task", "device", "node", "cluster")
 
-# Values in s, J, W, GB, as weights and as numbers of things; and in GB of memory, USD per kWh and g per kWh.
+# Values in s, J, W, GB, as weights and as numbers of things; and in GB of memory, USD per kWh and g
+# per kWh.
 LOGARITHMIC = ("time", "energy", "power", "data", "weight", "count")
 RATIO = ("memory", "price", "carbon")
 
-# What an objective can weigh, in the order of the cluster's columns; makespan counts as makespan_s.
+# The metrics that an objective can weigh, in the order of the cluster's columns; makespan counts as
+# makespan_s.
 AIMS = ("makespan_s", "energy_j", "flow_time_s", "tardiness_s", "cost_usd", "carbon_g")
 
 TASK: Columns = MappingProxyType(
@@ -117,11 +120,11 @@ PAIR: Columns = MappingProxyType(
         "rest_power": "power",  # what its devices would draw if they were not busy
         "has_clock": "flag",
         "clock": "share",  # of the top clock, 1 where it has no meaning
-        "way": "time",  # from where the task comes in
+        "way": "time",  # ingress latency of the task
     }
 )
 
-# What a mode needs of one of its pools.
+# The need of a mode for one of its pools.
 NEED: Columns = MappingProxyType({"devices": "count", "share": "share", "primary": "flag"})  # share: of the pool's devices
 
 PRECEDES: EdgeType = ("task", "precedes", "task")
@@ -153,7 +156,7 @@ EDGES: Mapping[EdgeType, Columns] = MappingProxyType(
 
 
 def column(kind: str, name: str) -> int:
-    """Position of a feature of a kind of node."""
+    """Return the position of a feature of a kind of node."""
     if kind not in COLUMNS:
         raise UnknownNameError("kind of node", kind, COLUMNS)
     if name not in COLUMNS[kind]:

@@ -1,4 +1,4 @@
-"""Tables as a PyG ``HeteroData``, its states, and physical values read back from it."""
+"""Convert tables to a PyG ``HeteroData``, set its states, and read physical values from it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ from optbench.views.graph.scales import Scales
 
 
 class InstanceGraph(HeteroData):  # type: ignore[misc]
-    """``x_dict``, ``edge_index_dict`` and ``edge_attr_dict`` by kind, and the pairs of task and mode that can be chosen.
+    """``x_dict``, ``edge_index_dict`` and ``edge_attr_dict`` by kind, and the pairs of task and
+    mode that can be chosen.
 
-    ``pair_task``, ``pair_mode`` and ``pair_attr`` (columns PAIR) are the rows of ``instance.pairs``; ``pair`` of the edges
-    (task, runs_on, device) and of their reverses is the pair behind each edge. ``scales`` are the fields of ``Scales``.
-    In a batch, tasks and pairs are numbered on; modes are not.
+    ``pair_task``, ``pair_mode`` and ``pair_attr`` (columns PAIR) are the rows of
+    ``instance.pairs``; ``pair`` of the edges (task, runs_on, device) and of their reverses is the
+    pair behind each edge. ``scales`` are the fields of ``Scales``. In a batch, tasks and pairs are
+    numbered on; modes are not.
     """
 
     def __inc__(self, key: str, value: Any, store: Any = None, *args: Any, **options: Any) -> Any:
@@ -46,7 +48,9 @@ class InstanceGraph(HeteroData):  # type: ignore[misc]
 
 
 def to_hetero(tables: GraphTables, double: bool = False) -> InstanceGraph:
-    """Every kind of node and edge is there, with no rows where an instance has none: a model fits all instances."""
+    """Convert tables; every kind of node and edge is there, with no rows where an instance has
+    none, so that a model fits all instances.
+    """
     dtype = torch.float64 if double else torch.float32
     graph = InstanceGraph()
     for kind in NODE_TYPES:
@@ -69,7 +73,7 @@ def to_hetero(tables: GraphTables, double: bool = False) -> InstanceGraph:
 
 
 def scales_in(graph: InstanceGraph) -> Scales:
-    """The scales of a graph of one instance."""
+    """Return the scales of a graph of one instance."""
     return Scales(*graph.scales[0].tolist())
 
 
@@ -85,7 +89,7 @@ def physical_values(graph: InstanceGraph, where: str | EdgeType, name: str) -> F
 
 
 def in_state(graph: InstanceGraph, state: Mapping[str, Any]) -> InstanceGraph:
-    """A copy that shares all but the features of the kinds given."""
+    """Return a copy that shares everything except the features of the given kinds."""
     out, scales = copy.copy(graph), scales_in(graph)
     for kind, given in state.items():
         if kind not in DYNAMIC:

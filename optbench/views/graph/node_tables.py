@@ -1,8 +1,9 @@
 """The graph as numpy tables: nodes, edges and pairs of task and mode, in the order of the instance.
 
-Task i is row i and pool p is device row p. Place 0 is the one cluster row, place q > 0 is node row q - 1. There is an edge
-(task, runs_on, device) for each pair of ``instance.pairs`` and each pool that its mode needs, in the order of the pairs; so a
-mode of several pools has several edges, one without pools none, and the pairs are the table of all that can be chosen.
+Task i is row i and pool p is device row p. Place 0 is the one cluster row, place q > 0 is node row
+q - 1. There is an edge (task, runs_on, device) for each pair of ``instance.pairs`` and each pool
+that its mode needs, in the order of the pairs; so a mode of several pools has several edges, one
+without pools none, and the pairs are the table of all that can be chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from optbench.views.graph.scales import Scales, scales_of
 
 @dataclass(frozen=True, eq=False)
 class GraphTables:
-    """``nodes`` by kind; per edge type the ``ends`` (2 x edges) and the features; per pair task, mode and features.
+    """``nodes`` by kind; per edge type the ``ends`` (2 x edges) and the features; per pair task,
+    mode and features.
 
     ``edge_pair`` is the pair behind each edge (task, runs_on, device).
     """
@@ -39,7 +41,8 @@ class GraphTables:
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """Shortest and longest duration in s, least and most energy in J, of each task over its modes."""
+    """Shortest and longest duration in s, least and most energy in J, of each task over its modes.
+    """
 
     shortest_s: Floats
     longest_s: Floats
@@ -150,7 +153,9 @@ def device_features(instance: Instance, scales: Scales) -> Floats:
 
 
 def place_values(instance: Instance) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
-    """What nodes and the cluster have in common, a row per place: the static columns, then power and headroom at rest."""
+    """Return the common columns of nodes and the cluster, a row per place: the static columns, then
+    power and headroom at rest.
+    """
     under, limits = instance.under, instance.limits
     rest = under @ (instance.pools.rest_w * instance.pools.count)
     cap = np.full(len(under), np.inf)
@@ -183,9 +188,11 @@ def cluster_features(instance: Instance, scales: Scales) -> Floats:
 
 
 def aims_of(instance: Instance, scales: Scales) -> list[float]:
-    """Shares of the first level's weights, each times the size of its metric, in the order of AIMS.
+    """Return shares of the first level's weights, each times the size of its metric, in the order
+    of AIMS.
 
-    The sizes are those of all tasks one after the other, at the scales of time and energy and the mean price and carbon.
+    The sizes are those of all tasks one after the other, at the scales of time and energy and the
+    mean price and carbon.
     """
     span, energy = instance.num_tasks * scales.time, instance.num_tasks * scales.energy
     weighted = span * scales.weight
@@ -199,7 +206,7 @@ def aims_of(instance: Instance, scales: Scales) -> list[float]:
 
 
 def link_edges(instance: Instance, scales: Scales, wanted: bool) -> tuple[Ints, Floats]:
-    """An edge for each pair of different pools that a link joins."""
+    """Return an edge for each pair of different pools that a link joins."""
     links = instance.links
     joined = np.isfinite(links.latency_s) & wanted
     np.fill_diagonal(joined, False)
@@ -209,7 +216,7 @@ def link_edges(instance: Instance, scales: Scales, wanted: bool) -> tuple[Ints, 
 
 
 def place_ends(instance: Instance) -> dict[EdgeType, Ints]:
-    """Each pool and each place in the place around it."""
+    """Return the edges from each pool and each place to the place around it."""
     around = {"device": instance.pools.place, "node": instance.places.parent[1:]}
     out = {}
     for edge in INSIDE:

@@ -1,4 +1,4 @@
-"""What the values of an instance are divided by."""
+"""The scales by which the values of an instance are divided."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from optbench.views.graph.feature_columns import LOGARITHMIC, RATIO
 class Scales:
     """One scale per measure, 1 where an instance has nothing of the kind.
 
-    time and energy: mean over tasks of the shortest duration and of the least energy; power: mean of the modes that draw any;
-    data: mean volume of the edges that carry any; weight, price, carbon: means; memory: the largest.
+    time and energy: mean over tasks of the shortest duration and of the least energy; power: mean
+    of the modes that draw any; data: mean volume of the edges that carry any; weight, price,
+    carbon: means; memory: the largest.
     """
 
     time: float

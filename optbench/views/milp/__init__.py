@@ -1,4 +1,6 @@
-"""The MILP view: one formulation as arrays and as a Pyomo model, and the bipartite graph of any Pyomo model."""
+"""The MILP view: one formulation as arrays and as a Pyomo model, and the bipartite graph of any
+Pyomo model.
+"""
 
 from __future__ import annotations
 

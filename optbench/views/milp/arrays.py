@@ -1,4 +1,4 @@
-"""The array form of a MILP: named blocks of columns and of rows, and the sheet that collects them."""
+"""The array form of a MILP: named blocks of columns and of rows, and the collector of blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Entries = tuple[Any, Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A block of variables; ``label[c]`` is the index of the c-th one, ``first`` its column in the whole model."""
+    """A block of variables; ``label[c]`` is the index of the c-th one, ``first`` its column in the
+    whole model.
+    """
 
     name: str
     label: Ints
@@ -37,7 +39,9 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A block of rows lower <= A x <= upper, each with one finite side or two equal ones; A by rows (CSR)."""
+    """A block of rows lower <= A x <= upper, each with one finite side or two equal ones; A by rows
+    (CSR).
+    """
 
     name: str
     label: Ints
@@ -110,7 +114,7 @@ class MilpArrays:
         return sum(block.size for block in self.columns if block.integer)
 
     def block(self, name: str) -> Columns | None:
-        """The block of columns of that name, when the formulation needed it."""
+        """Return the block of columns of that name, if the formulation needed it."""
         return next((block for block in self.columns if block.name == name), None)
 
     def column_names(self) -> list[str]:
@@ -123,7 +127,8 @@ class MilpArrays:
         return float(self.cost @ x) + self.constant
 
     def worst_violation(self, x: Floats) -> tuple[float, str]:
-        """Largest amount by which a point breaks a bound or a row, and the name of what it breaks."""
+        """Largest amount by which a point breaks a bound or a row, and the name of what it breaks.
+        """
         from scipy.sparse import csr_array
 
         ptr, col, value = self.matrix
@@ -138,11 +143,13 @@ class MilpArrays:
 
 
 class BuildStoppedError(OptbenchError):
-    """A model was given up before it was complete."""
+    """Building a model was stopped before it was complete."""
 
 
-class Sheet:
-    """Collects the blocks of a model in the making; between two of them, it raises BuildStoppedError once it should stop."""
+class BlockCollector:
+    """Collects the blocks of a model under construction; between two blocks it raises
+    BuildStoppedError once it should stop.
+    """
 
     def __init__(self, name: str, should_stop: Callable[[], bool] | None = None) -> None:
         self.name, self.should_stop = name, should_stop
@@ -152,7 +159,9 @@ class Sheet:
         self._impossible: int | None = None
 
     def add_columns(self, name: str, label: Any, lower: Any, upper: Any, integer: bool = False) -> int:
-        """A block of variables; returns the column of the first. A block without variables is left out."""
+        """Add a block of variables; return the column of the first. A block without variables is
+        left out.
+        """
         self.check()
         first, label = self.num_columns, np.asarray(label, dtype=np.int64)
         n = len(label)
@@ -166,7 +175,9 @@ class Sheet:
     def add_rows(
         self, name: str, label: Any, entries: Sequence[Entries], lower: Any, upper: Any, distinct: bool = True
     ) -> None:
-        """A block of rows. Entries at the same place are summed unless ``distinct``; empty rows that hold are left out."""
+        """Add a block of rows. Entries at the same place are summed unless ``distinct``; empty rows
+        that hold are left out.
+        """
         self.check()
         label = np.asarray(label, dtype=np.int64)
         n = len(label)
@@ -191,7 +202,9 @@ class Sheet:
     def add_runs(
         self, name: str, label: Ints, row: Ints, first: Ints, size: Ints, value: Floats, lower: Any, upper: Any
     ) -> None:
-        """A block of rows made of runs: in ``row``, ``size`` columns from ``first`` on with the coefficient ``value``."""
+        """Add a block of rows made of runs: in ``row``, ``size`` columns from ``first`` on with the
+        coefficient ``value``.
+        """
         self.check()
         n = len(label)
         if n == 0:
@@ -204,16 +217,18 @@ class Sheet:
         self.rows.append(Rows(name, label, count[ptr], col.astype(np.int32), value[run][which], low, high))
 
     def check(self) -> None:
-        """Whether to go on building."""
+        """Raise BuildStoppedError if building should stop."""
         if self.should_stop is not None and self.should_stop():
-            raise BuildStoppedError(f"the MILP of {self.name!r} was given up while it was being built: there is no time left")
+            raise BuildStoppedError(f"the MILP of {self.name!r} was stopped while it was being built: there is no time left")
 
     def impossible(self, name: str, label: Any) -> None:
-        """A row that nothing satisfies: what it is named after can be seen to be impossible from the data."""
+        """Add a row that nothing satisfies, for a requirement that the data makes impossible."""
         self.add_rows(name, label, [], 1.0, np.inf)
 
     def _void(self) -> int:
-        """A variable fixed to 0, the content of rows that nothing satisfies: neither Pyomo nor HiGHS takes an empty one."""
+        """Return a variable fixed to 0 for rows that nothing satisfies: neither Pyomo nor HiGHS
+        accepts an empty row.
+        """
         if self._impossible is None:
             self._impossible = self.add_columns("nothing", [[0]], 0.0, 0.0)
         return self._impossible
@@ -227,7 +242,9 @@ class Sheet:
 
 
 def csr(entries: Sequence[Entries], num_rows: int, num_columns: int, distinct: bool) -> tuple[Ints, Index, Floats]:
-    """Entries by rows; those of a row stay in the order given when they are distinct, otherwise sorted and summed."""
+    """Return entries by rows; those of a row keep their order when they are distinct, otherwise
+    they are sorted and summed.
+    """
     from scipy.sparse import coo_array
 
     parts = [(np.asarray(r), np.asarray(c), np.broadcast_to(np.asarray(v, dtype=float), len(r))) for r, c, v in entries]
@@ -242,7 +259,9 @@ def csr(entries: Sequence[Entries], num_rows: int, num_columns: int, distinct: b
 
 
 def ragged(first: Any, size: Any) -> tuple[Ints, Ints]:
-    """The ranges first[r] .. first[r] + size[r] - 1 one after the other: which r, and the value."""
+    """Return the ranges first[r] .. first[r] + size[r] - 1 one after the other: the index r, and
+    the value.
+    """
     size = np.asarray(size, dtype=np.int64)
     which = np.repeat(np.arange(len(size)), size)
     begin = np.cumsum(size) - size

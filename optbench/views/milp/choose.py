@@ -1,4 +1,4 @@
-"""Which formulation, from the size of both."""
+"""Choose a formulation by the estimated size of both."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from optbench.views.milp.occupancy_rows import pool_demand, power_limits
 from optbench.views.milp.time_indexed import TimeIndexed, prices_end, start_windows
 
 FORMS = ("auto", "time_indexed", "disjunctive")
-# Beyond these a formulation is refused: building it would take longer than most budgets, and HiGHS gets nowhere.
+# Beyond these sizes a formulation is refused: building it would exceed most budgets, and HiGHS
+# makes no progress.
 MAX_BINARIES = {"time_indexed": 200_000, "disjunctive": 20_000}
 MAX_NONZEROS = 20_000_000
-# A time-indexed relaxation is worth this many times the binaries of a disjunctive one, which has next to no bound of its own.
+# A time-indexed relaxation is worth this many times the binaries of a disjunctive one, whose own
+# bound is weak.
 WORTH = {"shared": 20.0, "unary": 2.0}
 
 Formulation = TimeIndexed | Disjunctive
@@ -28,7 +30,7 @@ FORMULATIONS: dict[str, type[TimeIndexed] | type[Disjunctive]] = {"time_indexed"
 
 @dataclass(frozen=True)
 class Size:
-    """How large a formulation would be, estimated without building it."""
+    """The estimated size of a formulation, without building it."""
 
     binaries: int
     nonzeros: float
@@ -38,19 +40,22 @@ class Size:
 
 
 def time_indexed_size(base: Frame) -> Size:
-    """Binaries exactly; coefficients of the rows per tick, and ticks that are looked at: no array is larger."""
+    """Return the exact number of binaries, the coefficients of the rows per tick, and the ticks
+    examined: no array is larger.
+    """
     pairs = base.instance.pairs
     begin, number = start_windows(base)
     size = number.astype(float)
     pair, _, _ = pool_demand(base)
     rows = [pair, *(used for _, used, _, _ in power_limits(base))]
     per_tick = sum(float((size[part] * pairs.duration[part]).sum()) for part in rows)
-    # Whether a resource is short is looked at in every tick at which something can run.
+    # Whether a resource is short is checked at every tick at which something can run.
     ticks = sum(min(float(base.end), float((size[part] + pairs.duration[part]).sum())) for part in rows) * len(rows)
     if prices_end(base):
         written, with_columns = outlast_coefficients(base, begin, number)
         ticks += written if written <= MAX_OUTLAST else with_columns
-    # Precedence: at most this, or the aggregated rows; transfers are linked to the starts of both tasks.
+    # Precedence: at most this, or the aggregated rows; transfers are linked to the starts of both
+    # tasks.
     starts, edges = np.concatenate(([0.0], np.cumsum(size)))[pairs.ptr], base.instance.edges
     per_task = np.diff(starts)
     linked = float((per_task[edges.source] + per_task[edges.target]).sum())
@@ -59,7 +64,7 @@ def time_indexed_size(base: Frame) -> Size:
 
 
 def disjunctive_size(base: Frame) -> Size:
-    """An upper estimate: every two tasks that share a pool or a cap, in both orders."""
+    """Return an upper estimate: every two tasks that share a pool or a cap, in both orders."""
     instance = base.instance
     task, n = instance.pairs.task, instance.num_tasks
     pair, pool, _ = pool_demand(base)
@@ -70,9 +75,11 @@ def disjunctive_size(base: Frame) -> Size:
 
 
 def choose(instance: Instance, end: float | None = None) -> tuple[str, str]:
-    """The formulation for this instance and the reason; an UnsupportedError with the remedy when neither will do.
+    """Return the formulation for this instance and the reason; raise UnsupportedError with the
+    remedy when neither is suitable.
 
-    ``end``: a known upper bound on an optimal makespan, which makes the time-indexed form smaller.
+    ``end`` is a known upper bound on an optimal makespan, which makes the time-indexed form
+    smaller.
     """
     if instance.preemptive:
         raise UnsupportedError(
@@ -108,9 +115,10 @@ def _within(form: str, size: Size, instance: Instance, reason: str) -> tuple[str
 def formulate(
     instance: Instance, form: str = "auto", end: float | None = None, should_stop: Callable[[], bool] | None = None
 ) -> tuple[Formulation, str]:
-    """The formulation asked for (or chosen), and why. ``end``: a known upper bound on an optimal makespan.
+    """Return the formulation asked for (or chosen), and the reason. ``end`` is a known upper bound
+    on an optimal makespan.
 
-    Building it raises ``BuildStoppedError`` once ``should_stop()`` holds.
+    Building it raises ``BuildStoppedError`` once ``should_stop()`` is true.
     """
     if form not in FORMS:
         raise ParameterError(f"form is {form!r}; it must be one of {', '.join(FORMS)}")
@@ -120,7 +128,7 @@ def formulate(
         return formulate(instance, "auto", end, should_stop)
     else:
         reason = "asked for"
-        FORMULATIONS[form](instance)  # refuses what it cannot express
+        FORMULATIONS[form](instance)  # raises for features that it cannot express
         base = frame(instance, end)
         _within(form, time_indexed_size(base) if form == "time_indexed" else disjunctive_size(base), instance, reason)
     return FORMULATIONS[form](instance, end, should_stop), reason

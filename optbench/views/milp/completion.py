@@ -1,8 +1,9 @@
-"""When everything has ended, in the time-indexed formulation: the columns ``makespan``, ``unfinished`` and ``running``.
+"""When everything has ended, in the time-indexed formulation: the columns ``makespan``,
+``unfinished`` and ``running``.
 
-Where the makespan is priced by a varying tariff, z_t ≥ Y_it, the sum of the starts of task i that end after t, for every last
-task i and tick t. Written out this is a coefficient for each start and each tick until its end. Past MAX_OUTLAST of them the
-sums become columns of their own,
+Where the makespan is priced by a varying tariff, z_t ≥ Y_it, the sum of the starts of task i that
+end after t, for every last task i and tick t. Written out this is a coefficient for each start and
+each tick until its end. Past MAX_OUTLAST of them the sums become columns of their own,
 
     Y_it = Σ_{k,s: s + p_ik > t} start[i,k,s] at the first tick,     Y_it = Y_i,t−1 − Σ_{k,s: s + p_ik = t} start[i,k,s] after it
 
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.views.milp.arrays import Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, ragged
 from optbench.views.milp.frame import Frame
 
 if TYPE_CHECKING:
@@ -32,14 +33,15 @@ def last_tasks(instance: Instance) -> Ints:
 
 
 def first_tick(base: Frame) -> int:
-    """C0: the first tick at which everything can have ended."""
+    """Return C0: the first tick at which everything can have ended."""
     return int(min(base.windows.critical_path, base.end))
 
 
 def outlast_coefficients(base: Frame, begin: Ints, size: Ints) -> tuple[float, float]:
-    """Coefficients of the rows of ``unfinished`` with the sums written out, and with columns for them; nothing is built.
+    """Return the number of coefficients of the rows of ``unfinished`` with the sums written out,
+    and with columns for them; nothing is built.
 
-    ``begin``, ``size``: of each pair, its first start and the number of starts.
+    ``begin`` and ``size`` are, for each pair, its first start and the number of starts.
     """
     pairs, last = base.instance.pairs, last_tasks(base.instance)
     mine = np.flatnonzero(np.isin(pairs.task, last))
@@ -51,8 +53,8 @@ def outlast_coefficients(base: Frame, begin: Ints, size: Ints) -> tuple[float, f
     return float(max(0.0, written)) + cells, 4.0 * cells + 2.0 * float(count.sum())
 
 
-def add_makespan(sheet: Sheet, base: Frame, x: Starts) -> int:
-    """The column ``makespan`` and its rows ``finish``."""
+def add_makespan(sheet: BlockCollector, base: Frame, x: Starts) -> int:
+    """Add the column ``makespan`` and its rows ``finish``."""
     last, row, mine = _ends_of(base, x)
     low = min(base.windows.critical_path, base.end)
     column = sheet.add_columns("makespan", np.zeros((1, 0)), low, base.end)
@@ -61,8 +63,8 @@ def add_makespan(sheet: Sheet, base: Frame, x: Starts) -> int:
     return column
 
 
-def add_unfinished(sheet: Sheet, base: Frame, x: Starts) -> int:
-    """The columns ``unfinished`` and their rows ``outlast``; returns the first column."""
+def add_unfinished(sheet: BlockCollector, base: Frame, x: Starts) -> int:
+    """Add the columns ``unfinished`` and their rows ``outlast``; return the first column."""
     last, row, mine = _ends_of(base, x)
     first = first_tick(base)
     ticks = np.arange(first, int(base.end))
@@ -91,13 +93,13 @@ def add_unfinished(sheet: Sheet, base: Frame, x: Starts) -> int:
 
 
 def running_values(label: Ints, end: Floats | Ints) -> Floats:
-    """The columns ``running`` of a decision: one end per task."""
+    """Return the columns ``running`` of a decision: one end per task."""
     task, tick = label.T
     return np.asarray(end[task] > tick, dtype=float)
 
 
 def _ends_of(base: Frame, x: Starts) -> tuple[Ints, Ints, Ints]:
-    """The last tasks, and the starts of each: which of them, and the column."""
+    """Return the last tasks, and the starts of each: the task and the column."""
     instance = base.instance
     last = last_tasks(instance)
     row = np.full(instance.num_tasks, -1)

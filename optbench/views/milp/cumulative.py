@@ -1,18 +1,21 @@
-"""Pools of several devices and power caps in the disjunctive formulation, as flows of devices and of watts.
+"""Pools of several devices and power caps in the disjunctive formulation, as flows of devices and
+of watts.
 
-A resource with room R is held by task i, in mode k, at an amount a_ik while it runs. Each amount a_ik > 0 is *acquired* at
-the start of i and *released* at its end; a mode that lowers the use (a_ik < 0: a node whose secondary devices stop resting)
-releases −a_ik at its start and acquires it at its end. With f_uv what event v acquires of that which event u released:
+A resource with room R is held by task i, in mode k, at an amount a_ik while it runs. Each amount
+a_ik > 0 is *acquired* at the start of i and *released* at its end; a mode that lowers the use (a_ik
+< 0: a node whose secondary devices stop resting) releases −a_ik at its start and acquires it at its
+end. With f_uv what event v acquires of that which event u released:
 
     flow_in[r,v]      Σ_u f_uv + f_source,v  =  Σ_k a_ik mode[i,k]      what v acquires comes from somewhere,
     flow_out[r,u]     Σ_v f_uv               <= Σ_k a_jk mode[j,k]      nothing is passed on that was not released,
     flow_source[r]    Σ_v f_source,v         <= R,
     flow_link[r,u,v]  f_uv                   <= F_uv before[u,v]        and only if u comes at or before v.
 
-*Correct at ties.* All that is acquired by a time τ comes from the source or from events at or before τ, so acquired(τ) <= R +
-released(τ), and the use at τ, which is acquired(τ) − released(τ), is at most R: whatever starts together, and without any
-order among equal starts. Conversely, a schedule within R serves its acquisitions in the order of time: what may serve a later
-one includes what may serve an earlier one, so first come, first served never runs short.
+*Correct at ties.* All that is acquired by a time τ comes from the source or from events at or
+before τ, so acquired(τ) <= R + released(τ), and the use at τ, which is acquired(τ) − released(τ),
+is at most R: whatever starts together, and without any order among equal starts. Conversely, a
+schedule within R serves its acquisitions in the order of time: what may serve a later one includes
+what may serve an earlier one, so first come, first served never runs short.
 """
 
 from __future__ import annotations
@@ -22,13 +25,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Floats, Ints
-from optbench.views.milp.arrays import Entries, Sheet
+from optbench.views.milp.arrays import BlockCollector, Entries
 from optbench.views.milp.event_points import Events
 
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """A flow: ``number`` names it in labels (the pool, or the number of pools plus the place of a power cap)."""
+    """A flow: ``number`` names it in labels (the pool, or the number of pools plus the place of a
+    power cap).
+    """
 
     number: int
     pair: Ints
@@ -36,7 +41,7 @@ class Resource:
     room: float
 
     def tasks(self, task_of: Ints) -> tuple[Ints, Floats, Floats]:
-        """Tasks that use it, with the smallest and the largest amount of each."""
+        """Return tasks that use it, with the smallest and the largest amount of each."""
         known, at = np.unique(task_of[self.pair], return_inverse=True)
         least, most = np.full(len(known), np.inf), np.full(len(known), -np.inf)
         np.minimum.at(least, at, self.amount)
@@ -44,14 +49,16 @@ class Resource:
         return known, least, most
 
     def exchanged(self, task_of: Ints, acquired: bool) -> tuple[Ints, Ints, Floats]:
-        """Per pair: the event at which it acquires (releases), the pair, how much."""
+        """Return, per pair, the event at which it acquires (releases), the pair, and the amount."""
         at_end = (self.amount < 0) if acquired else (self.amount > 0)
         return 2 * task_of[self.pair] + at_end, self.pair, np.abs(self.amount)
 
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Candidate flows: released at u (-1: the source), acquired at v, at most ``most``; one that is ``known`` needs no order."""
+    """Candidate flows: released at u (-1: the source), acquired at v, at most ``most``; one that is
+    ``known`` needs no order.
+    """
 
     resource: Resource
     u: Ints
@@ -82,8 +89,10 @@ def _largest(event: Ints, amount: Floats) -> tuple[Ints, Floats]:
     return known, most
 
 
-def add_flows(sheet: Sheet, events: Events, flows: list[Flow], mode: int, before: dict[tuple[int, int], int]) -> None:
-    """The block ``flow`` and its rows; ``before`` has the column of each undecided pair of events."""
+def add_flows(sheet: BlockCollector, events: Events, flows: list[Flow], mode: int, before: dict[tuple[int, int], int]) -> None:
+    """Add the block ``flow`` and its rows; ``before`` has the column of each undecided pair of
+    events.
+    """
     if not flows:
         return
     label = np.concatenate([np.stack((np.full(len(f.u), f.resource.number), f.u, f.v), axis=1) for f in flows])
@@ -112,7 +121,9 @@ def add_flows(sheet: Sheet, events: Events, flows: list[Flow], mode: int, before
 
 
 def served(flow: Flow, events: Events, pair_of: Ints, time: Floats) -> Floats:
-    """First come, first served: the flows of a schedule. What nothing can serve is asked of the source, beyond its room."""
+    """Return the flows of a schedule, first come, first served. Demand that nothing can serve is
+    taken from the source, beyond its room.
+    """
     resource, out = flow.resource, np.zeros(len(flow.u))
     amount = dict(zip(resource.pair.tolist(), resource.amount.tolist(), strict=True))
     held = [amount.get(pair, 0.0) for pair in pair_of.tolist()]

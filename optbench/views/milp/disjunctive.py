@@ -1,6 +1,8 @@
-"""The disjunctive formulation: when each task starts, in which mode, and which of two tasks comes first.
+"""The disjunctive formulation: when each task starts, in which mode, and which of two tasks comes
+first.
 
-Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and events u (2i: start of i, 2i + 1: its end):
+Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and events u (2i: start of i,
+2i + 1: its end):
 
     start[i]       in [head_i, latest_i − min_k p_ik]
     mode[i,k]      1 when i runs in mode k                                                            binary
@@ -12,7 +14,7 @@ Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and event
 Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows allow:
 
     assign[i]      Σ_k mode[i,k] = 1                      window[i]  e_i <= latest_i, where durations differ
-    arrive[i]      start[i] >= Σ_k ready_ik mode[i,k], where ways in differ
+    arrive[i]      start[i] >= Σ_k ready_ik mode[i,k], where ingress latencies differ
     precede[e]     start[j] − e_i − Σ_ab l_ab send[e,a,b] >= lag where it does not depend on the pools
     sequence[u,v]  time_u − time_v <= M_uv (1 − before[u,v])
     order[p,i,j]   before[end i, start j] + before[end j, start i] >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1
@@ -22,8 +24,9 @@ Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows
     work[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head and tail on p (implied)
     limit_m        metric m <= its limit
 
-Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by differences of whole
-numbers, every metric rises with time, so the least solution is whole and no worse. ``schedule_from`` takes that solution.
+Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by
+differences of whole numbers, every metric rises with time, so the least solution is whole and no
+worse. ``schedule_from`` takes that solution.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
-from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
 from optbench.views.milp.event_points import Events, events_of, least_times
 from optbench.views.milp.frame import ENERGETIC, Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
@@ -50,7 +53,9 @@ from optbench.views.milp.time_indexed import sent_values
 
 @dataclass(frozen=True, eq=False)
 class Disjunctive:
-    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if there is one."""
+    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if
+    there is one.
+    """
 
     instance: Instance
     end: float | None = None
@@ -74,7 +79,9 @@ class Disjunctive:
 
     @cached_property
     def resources(self) -> tuple[list[Resource], list[Resource]]:
-        """Pools that hold one task at a time, and what takes a flow; those that no choice can overload are left out."""
+        """Return pools that hold one task at a time, and resources with a flow; those that cannot
+        be overloaded are left out.
+        """
         base, task = self.frame, self.instance.pairs.task
         pair, pool, count = pool_demand(base)
         unary: list[Resource] = []
@@ -97,7 +104,7 @@ class Disjunctive:
 
     @cached_property
     def rivals(self) -> list[tuple[int, int, int]]:
-        """(pool, i, j) with i < j that cannot both hold the pool, their order open."""
+        """Return (pool, i, j) with i < j that cannot both hold the pool and whose order is open."""
         out = []
         for resource in self.resources[0]:
             tasks = resource.tasks(self.instance.pairs.task)[0]
@@ -109,7 +116,7 @@ class Disjunctive:
 
     @cached_property
     def undecided(self) -> Ints:
-        """Labels (u, v) of the block ``before``."""
+        """Return the labels (u, v) of the block ``before``."""
         found = [np.stack((f.u, f.v), axis=1)[~f.known] for f in self.flows]
         pairs = np.asarray(self.rivals, dtype=np.int64).reshape(-1, 3)[:, 1:]
         for i, j in (pairs.T, pairs.T[::-1]):
@@ -119,7 +126,7 @@ class Disjunctive:
 
     @cached_property
     def arrays(self) -> MilpArrays:
-        sheet, base = Sheet(self.instance.name, self.should_stop), self.frame
+        sheet, base = BlockCollector(self.instance.name, self.should_stop), self.frame
         n, pairs = self.instance.num_tasks, self.instance.pairs
         low, high = self.events.earliest[::2], self.events.latest[::2]
         sheet.add_columns("start", np.arange(n), low, np.maximum(low, high))
@@ -152,7 +159,7 @@ class Disjunctive:
     def _time(self, row: Ints, event: Ints, sign: float) -> list[tuple[Ints, Ints, Floats]]:
         return self.events.terms(row, event, sign, 0, self.instance.num_tasks)
 
-    def _add_precedence(self, sheet: Sheet) -> Transfers:
+    def _add_precedence(self, sheet: BlockCollector) -> Transfers:
         base, pairs, edges = self.frame, self.instance.pairs, self.instance.edges
         uniform, lagged, costly = edges_by_lag(base)
         pool = self.instance.modes.primary[pairs.mode]
@@ -166,8 +173,10 @@ class Disjunctive:
         sheet.add_rows("precede", rows, entries, np.where(np.isnan(uniform), 0.0, uniform), np.inf)
         return sent
 
-    def _add_ends(self, sheet: Sheet) -> tuple[int | None, int | None]:
-        """The columns ``makespan`` and ``tardy`` with their rows, where a metric needs them; returns their first columns."""
+    def _add_ends(self, sheet: BlockCollector) -> tuple[int | None, int | None]:
+        """Add the columns ``makespan`` and ``tardy`` with their rows, where a metric needs them;
+        return their first columns.
+        """
         base, makespan, tardy = self.frame, None, None
         if base.needs_makespan:
             low = min(base.windows.critical_path, base.end)
@@ -186,7 +195,7 @@ class Disjunctive:
             sheet.add_rows("late", late, [own, *self._time(rows, 2 * late + 1, -1.0)], -due, np.inf)
         return makespan, tardy
 
-    def _add_work(self, sheet: Sheet, makespan: int) -> None:
+    def _add_work(self, sheet: BlockCollector, makespan: int) -> None:
         base, pairs = self.frame, self.instance.pairs
         pair, pool, count = pool_demand(base)
         pools = np.unique(pool)
@@ -198,8 +207,8 @@ class Disjunctive:
         own = (np.arange(len(pools)), np.full(len(pools), makespan), room)
         sheet.add_rows("work", pools, [own, work], room * (head + tail), np.inf)
 
-    def _add_order(self, sheet: Sheet) -> None:
-        """The block ``before``, its big-M rows, unary pools and flows."""
+    def _add_order(self, sheet: BlockCollector) -> None:
+        """Add the block ``before``, its big-M rows, unary pools and flows."""
         events, label, n = self.events, self.undecided, self.instance.num_tasks
         first = sheet.add_columns("before", label, 0.0, 1.0, integer=True)
         column = {(u, v): first + c for c, (u, v) in enumerate(label.tolist())}
@@ -220,7 +229,7 @@ class Disjunctive:
         add_flows(sheet, events, self.flows, n, column)
 
     def schedule_from(self, values: Floats) -> Schedule:
-        """The decision in a point: its modes, and the least starts that keep its orders."""
+        """Return the decision in a point: its modes, and the least starts that keep its orders."""
         pairs, n, edges = self.instance.pairs, self.instance.num_tasks, self.instance.edges
         chosen = values[n : n + len(pairs.task)]
         order = np.lexsort((-chosen, pairs.task))
@@ -244,7 +253,9 @@ class Disjunctive:
         return Schedule.of(self.instance, mode, np.rint(start))
 
     def point_of(self, schedule: Schedule) -> Floats | None:
-        """The point of a schedule with one segment per task; None when a task runs in a mode that does not fit it."""
+        """Return the point of a schedule with one segment per task; None when a task runs in a mode
+        that does not fit it.
+        """
         pairs, n, out = self.instance.pairs, self.instance.num_tasks, np.zeros(self.arrays.num_columns)
         row = np.argsort(schedule.task, kind="stable")
         mode, start = schedule.mode[row], schedule.start[row].astype(float)
@@ -272,7 +283,9 @@ class Disjunctive:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The metrics as linear functions; ``makespan`` and ``tardy`` are the first columns of those blocks."""
+    """The metrics as linear functions; ``makespan`` and ``tardy`` are the first columns of those
+    blocks.
+    """
 
     base: Frame
     sent: Transfers
@@ -280,7 +293,7 @@ class Terms:
     tardy: int | None
 
     def of(self, metric: str, num_columns: int) -> tuple[float, Floats]:
-        """Constant and coefficients of a metric."""
+        """Return constant and coefficients of a metric."""
         instance, out = self.base.instance, np.zeros(num_columns)
         tasks, pairs, step = instance.tasks, instance.pairs, instance.tick_s
         modes = slice(instance.num_tasks, instance.num_tasks + len(pairs.task))

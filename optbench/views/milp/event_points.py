@@ -1,4 +1,6 @@
-"""Events of the disjunctive formulation: 2i is the start of task i, 2i + 1 its end; which of two comes first may be known."""
+"""Events of the disjunctive formulation: 2i is the start of task i, 2i + 1 its end; the order of
+two events may be known.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from optbench.views.milp.frame import Frame
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Earliest and latest time of each event, and ``reach[i, j]``: j comes after i by precedence."""
+    """Earliest and latest time of each event, and ``reach[i, j]``: j comes after i by precedence.
+    """
 
     base: Frame
     earliest: Floats
@@ -22,9 +25,11 @@ class Events:
     reach: Bools
 
     def decide(self, u: Ints, v: Ints) -> tuple[Bools, Bools]:
-        """Pairs of events of which u comes at or before v in every schedule, and in none (among those that matter).
+        """Return the pairs of events of which u comes at or before v in every schedule, and in none
+        (among those that matter).
 
-        An end never matters before a start of the same task, or of one that precedes it: nothing of any length lies between.
+        An end never matters before a start of the same task, or of one that precedes it: there is
+        no positive time between them.
         """
         i, j = u // 2, v // 2
         end_to_start = (u % 2 == 1) & (v % 2 == 0)
@@ -33,7 +38,9 @@ class Events:
         return always & ~never, never
 
     def terms(self, row: Ints, event: Ints, sign: float, start: int, mode: int) -> list[Entries]:
-        """sign · time(event) as entries: the start, and for an end the duration of the mode chosen."""
+        """Return sign · time(event) as entries: the start, and for an end the duration of the
+        chosen mode.
+        """
         pairs = self.base.instance.pairs
         task, ends = event // 2, np.flatnonzero(event % 2 == 1)
         which, pair = ragged(pairs.ptr[task[ends]], np.diff(pairs.ptr)[task[ends]])
@@ -55,7 +62,9 @@ def events_of(base: Frame) -> Events:
 
 
 def least_times(head: Floats, source: Ints, target: Ints, weight: Floats) -> Floats | None:
-    """The least s >= head with s[target] >= s[source] + weight, by relaxation; None when there is none."""
+    """Return the least s >= head with s[target] >= s[source] + weight, by relaxation; None when
+    there is none.
+    """
     s = head.astype(float)
     for _ in range(len(s) + 1):
         new = s.copy()

@@ -1,8 +1,10 @@
-"""What both formulations share: the end of time, latest ends, rates of metrics per joule, and the transfer block.
+"""Common parts of both formulations: the end of time, latest ends, rates of metrics per joule, and
+the transfer block.
 
-**Transfers.** Let u_ar = 1 when the producer of edge e runs on pool a and ends in tariff period r (one period where no
-varying tariff matters), v_b = 1 when its consumer runs on pool b. The product w_abr = u_ar v_b of an edge whose lag or
-energy depends on the pools is linear and exact, since one u and one v are 1:
+**Transfers.** Let u_ar = 1 when the producer of edge e runs on pool a and ends in tariff period r
+(one period where no varying tariff matters), v_b = 1 when its consumer runs on pool b. The product
+w_abr = u_ar v_b of an edge whose lag or energy depends on the pools is linear and exact, since one
+u and one v are 1:
 
     Σ_b w_abr = u_ar        Σ_a,r w_abr = v_b        w >= 0, no variable where a and b are not linked.
 """
@@ -18,7 +20,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
 from optbench.model.windows import Windows, latest_ends, time_horizon, windows
 from optbench.units import J_PER_KWH
-from optbench.views.milp.arrays import Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, ragged
 
 PRICED = frozenset({"cost_usd", "carbon_g"})
 ENERGETIC = PRICED | {"energy_j"}
@@ -26,7 +28,9 @@ ENERGETIC = PRICED | {"energy_j"}
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """An instance in the time it has: ``end`` is the end of time, ``latest`` the latest end of each task."""
+    """An instance with its time bounds: ``end`` is the end of time, ``latest`` the latest end of
+    each task.
+    """
 
     instance: Instance
     end: float
@@ -49,7 +53,9 @@ class Frame:
 
     @property
     def needs_makespan(self) -> bool:
-        """Whether a metric depends on the makespan: resting power does when it is paid until completion."""
+        """Whether a metric depends on the makespan: resting power does if it is paid until
+        completion.
+        """
         resting = self.instance.horizon is None and bool((self.instance.pools.rest_w > 0).any())
         return bool(self.wanted & set(MAKESPANS)) or (resting and bool(self.wanted & ENERGETIC))
 
@@ -82,7 +88,9 @@ class Frame:
 
 
 def frame(instance: Instance, end: float | None = None) -> Frame:
-    """The frame; ``end`` is a time by which some optimal schedule is known to have ended, where that is known."""
+    """Return the frame; ``end`` is a time by which some optimal schedule is known to have ended, if
+    it is known.
+    """
     known = windows(instance)
     top = time_horizon(instance) if end is None else min(end, time_horizon(instance))
     top = float(np.floor(top))
@@ -91,7 +99,9 @@ def frame(instance: Instance, end: float | None = None) -> Frame:
 
 @dataclass(frozen=True, eq=False)
 class Carriers:
-    """The binaries that say where a task runs: columns ``first + ptr[i]`` .. of task i, each with its pool and period."""
+    """The binaries that define where a task runs: columns ``first + ptr[i]`` .. of task i, each
+    with its pool and period.
+    """
 
     first: int
     ptr: Ints
@@ -101,7 +111,9 @@ class Carriers:
 
 @dataclass(frozen=True, eq=False)
 class Transfers:
-    """The block of transfer variables: column ``first + c`` is for ``edge[c]`` from ``sender[c]`` to ``receiver[c]``."""
+    """The block of transfer variables: column ``first + c`` is for ``edge[c]`` from ``sender[c]``
+    to ``receiver[c]``.
+    """
 
     first: int
     edge: Ints
@@ -110,7 +122,7 @@ class Transfers:
     period: Ints
 
     def cost(self, frame: Frame, metric: str) -> Floats:
-        """What each adds to a metric that counts energy."""
+        """Return what each adds to a metric that counts energy."""
         energy = frame.instance.transfer_j(self.sender, self.receiver, frame.instance.edges.data_gb[self.edge])
         return np.asarray(energy * frame.rates(metric)[self.sender, self.period], dtype=float)
 
@@ -131,7 +143,9 @@ def lags_of(instance: Instance, edge: int) -> Floats:
 
 
 def edges_by_lag(frame: Frame) -> tuple[Floats, list[int], list[int]]:
-    """The lag of each edge where it does not depend on the pools (NaN elsewhere), edges where it does, edges that cost energy."""
+    """Return the lag of each edge where it does not depend on the pools (NaN elsewhere), edges
+    where it does, and edges that cost energy.
+    """
     instance = frame.instance
     uniform, lagged, costly = np.zeros(len(instance.edges.source)), [], []
     for e in np.flatnonzero(instance.edges.data_gb > 0).tolist():
@@ -148,8 +162,8 @@ def edges_by_lag(frame: Frame) -> tuple[Floats, list[int], list[int]]:
     return uniform, lagged, costly
 
 
-def add_transfers(sheet: Sheet, frame: Frame, edges: Sequence[int], carriers: Carriers) -> Transfers:
-    """The variables w of these edges, with their rows ``send`` and ``receive``."""
+def add_transfers(sheet: BlockCollector, frame: Frame, edges: Sequence[int], carriers: Carriers) -> Transfers:
+    """Add the variables w of these edges, with their rows ``send`` and ``receive``."""
     instance = frame.instance
     labels: list[Ints] = [np.zeros((0, 4), dtype=np.int64)]
     for e in edges:
@@ -170,10 +184,10 @@ def add_transfers(sheet: Sheet, frame: Frame, edges: Sequence[int], carriers: Ca
 
 
 def _link(
-    sheet: Sheet, name: str, edges: Sequence[int], tasks: Ints, carriers: Carriers, parts: tuple[Ints, ...],
+    sheet: BlockCollector, name: str, edges: Sequence[int], tasks: Ints, carriers: Carriers, parts: tuple[Ints, ...],
     block: Transfers, own: tuple[Ints, ...],
 ) -> None:
-    """Σ w = Σ of the carriers of the edge's task, for each edge and each value of ``parts``."""
+    """Add Σ w = Σ of the carriers of the edge's task, for each edge and each value of ``parts``."""
     which, cols = ragged(carriers.ptr[tasks], carriers.ptr[tasks + 1] - carriers.ptr[tasks])
     here = np.stack([np.asarray(edges, dtype=np.int64)[which], *(part[cols] for part in parts)], axis=1)
     there = np.stack([block.edge, *own], axis=1)

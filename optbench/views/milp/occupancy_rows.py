@@ -1,4 +1,6 @@
-"""Rows of the time-indexed formulation that hold at every tick: devices of each pool and power at each capped place."""
+"""Rows of the time-indexed formulation that hold at every tick: devices of each pool and power at
+each capped place.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Floats, Ints
 from optbench.model.timegrid import widened
-from optbench.views.milp.arrays import Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, ragged
 from optbench.views.milp.frame import Frame
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def pool_demand(base: Frame) -> tuple[Ints, Ints, Floats]:
-    """What pairs of some length occupy: pair, pool, devices."""
+    """Return what pairs of positive length occupy: pair, pool, devices."""
     instance = base.instance
     pairs, modes = instance.pairs, instance.modes
     pair, req = ragged(modes.req_ptr[pairs.mode], np.diff(modes.req_ptr)[pairs.mode])
@@ -26,7 +28,9 @@ def pool_demand(base: Frame) -> tuple[Ints, Ints, Floats]:
 
 
 def power_demand(base: Frame, place: int) -> tuple[Ints, Floats, float]:
-    """At a place: pairs that change its power while they run, by how much, and what all pools at rest leave of the cap."""
+    """Return, for a place, the pairs that change its power while they run, by how much, and what
+    all pools at rest leave of the cap.
+    """
     instance = base.instance
     pairs, change = instance.pairs, net_power_w(instance, place)[instance.pairs.mode]
     pair: Ints = np.flatnonzero((change != 0) & (pairs.duration > 0)).astype(np.int64)
@@ -34,7 +38,9 @@ def power_demand(base: Frame, place: int) -> tuple[Ints, Floats, float]:
 
 
 def power_limits(base: Frame) -> list[tuple[int, Ints, Floats, float]]:
-    """Per capped place (the smallest cap of each): place, pairs, change of power, limit on the sum."""
+    """Return, per capped place (the smallest cap of each): place, pairs, change of power, limit on
+    the sum.
+    """
     limits, out = base.instance.limits, []
     for place in np.unique(limits.cap_place).tolist():
         cap = float(limits.cap_w[limits.cap_place == place].min())
@@ -43,7 +49,7 @@ def power_limits(base: Frame) -> list[tuple[int, Ints, Floats, float]]:
     return out
 
 
-def add_occupancy(sheet: Sheet, base: Frame, x: Starts) -> None:
+def add_occupancy(sheet: BlockCollector, base: Frame, x: Starts) -> None:
     pair, pool, count = pool_demand(base)
     room = base.instance.pools.count.astype(float)
     _per_tick(sheet, "busy", base, x, pair, pool, count, room, np.arange(len(room)))
@@ -59,11 +65,13 @@ def add_occupancy(sheet: Sheet, base: Frame, x: Starts) -> None:
 
 
 def _per_tick(
-    sheet: Sheet, name: str, base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, room: Floats, label: Ints
+    sheet: BlockCollector, name: str, base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, room: Floats, label: Ints
 ) -> None:
-    """Σ of the demands of the pairs running at t <= room, for each kind of demand and each tick at which it can be exceeded.
+    """Add Σ of the demands of the pairs running at t <= room, for each kind of demand and each tick
+    at which it can be exceeded.
 
-    The starts of a pair that runs at t are consecutive columns, so a row is a few runs of columns, found one per pair and tick.
+    The starts of a pair that runs at t are consecutive columns, so a row is a few runs of columns,
+    found one per pair and tick.
     """
     size = np.diff(x.ptr)[pair]
     length = np.where(size > 0, size + x.duration[pair] - 1, 0)
@@ -86,9 +94,10 @@ def _per_tick(
 
 
 def busy_ticks(begin: Ints, length: Ints) -> tuple[Ints, Ints]:
-    """The ticks of the union of the ranges [begin, begin + length), in order; and where among them each range begins.
+    """Return the ticks of the union of the ranges [begin, begin + length), in order, and the
+    position of each range among them.
 
-    Of a billion ticks at which nothing can run, none is looked at.
+    Ticks at which nothing can run are not examined, even if there are a billion of them.
     """
     some = np.flatnonzero(length > 0)
     order = some[np.argsort(begin[some], kind="stable")]
@@ -108,7 +117,9 @@ def busy_ticks(begin: Ints, length: Ints) -> tuple[Ints, Ints]:
 def _most(
     base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, kinds: int, first: Ints, ticks: int
 ) -> Floats:
-    """No more than this at each tick: every task at its largest demand from its first start to its last end."""
+    """Return an upper bound at each tick: every task at its largest demand from its first start to
+    its last end.
+    """
     task = base.instance.pairs.task[pair]
     size = np.diff(x.ptr)[pair]
     some = np.flatnonzero((size > 0) & (demand > 0) & (x.duration[pair] > 0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optbench.model.instance import Floats, Ints
-from optbench.views.milp.arrays import Entries, Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, Entries, ragged
 from optbench.views.milp.frame import Frame, Transfers
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def disaggregated_nonzeros(base: Frame, x: Starts) -> float:
-    """About how many coefficients the disaggregated rows would have."""
+    """Estimate the number of coefficients of the disaggregated rows."""
     instance = base.instance
     columns = np.diff(x.ptr[instance.pairs.ptr])
     ticks = np.maximum(0.0, base.latest - base.head)
@@ -23,8 +23,10 @@ def disaggregated_nonzeros(base: Frame, x: Starts) -> float:
     return float((ticks[j] * (columns[i] + columns[j]) / 2).sum())
 
 
-def add_aggregated(sheet: Sheet, base: Frame, x: Starts, uniform: Floats, sent: Transfers) -> None:
-    """S_j − E_i − Σ l send >= 0, the lag on the right where it does not depend on the pools (not NaN in ``uniform``)."""
+def add_aggregated(sheet: BlockCollector, base: Frame, x: Starts, uniform: Floats, sent: Transfers) -> None:
+    """Add S_j − E_i − Σ l send >= 0, the lag on the right where it does not depend on the pools
+    (not NaN in ``uniform``).
+    """
     edges, first = base.instance.edges, x.ptr[base.instance.pairs.ptr]
     size = np.diff(first)
     entries: list[Entries] = []
@@ -38,7 +40,7 @@ def add_aggregated(sheet: Sheet, base: Frame, x: Starts, uniform: Floats, sent: 
     sheet.add_rows("precede", np.arange(len(edges.source)), entries, np.where(np.isnan(uniform), 0.0, uniform), np.inf)
 
 
-def add_disaggregated(sheet: Sheet, base: Frame, x: Starts) -> None:
+def add_disaggregated(sheet: BlockCollector, base: Frame, x: Starts) -> None:
     labels, entries, rows = [np.zeros((0, 3), dtype=np.int64)], [], 0
     for e in range(len(base.instance.edges.source)):
         sheet.check()
@@ -51,7 +53,9 @@ def add_disaggregated(sheet: Sheet, base: Frame, x: Starts) -> None:
 
 
 def _classes(base: Frame, e: int) -> list[tuple[Ints, Floats]]:
-    """Consumer pairs with the same lag from every producer pair; and all of them with the smallest lags, if classes differ."""
+    """Return consumer pairs with the same lag from every producer pair; and all of them with the
+    smallest lags, if classes differ.
+    """
     instance = base.instance
     pairs, primary = instance.pairs, instance.modes.primary
     i, j = int(instance.edges.source[e]), int(instance.edges.target[e])
@@ -65,7 +69,7 @@ def _classes(base: Frame, e: int) -> list[tuple[Ints, Floats]]:
 
 
 def _class_rows(base: Frame, x: Starts, e: int, consumers: Ints, lag: Floats) -> tuple[Ints, list[Entries]]:
-    """Ticks t, and the entries of  started by t − arrived by t <= 0."""
+    """Return ticks t, and the entries of  started by t − arrived by t <= 0."""
     pairs, edges = base.instance.pairs, base.instance.edges
     producers = np.arange(pairs.ptr[edges.source[e]], pairs.ptr[edges.source[e] + 1])
     _, col_j = ragged(x.ptr[consumers], np.diff(x.ptr)[consumers])
@@ -74,7 +78,7 @@ def _class_rows(base: Frame, x: Starts, e: int, consumers: Ints, lag: Floats) ->
     if len(col_j) == 0:
         return np.zeros(0, dtype=np.int64), []
     low, high = int(x.tick[col_j].min()), int(x.tick[col_j].max())
-    if len(arrival) and np.isfinite(arrival).all():  # from the last arrival on, the row holds whatever starts
+    if len(arrival) and np.isfinite(arrival).all():  # from the last arrival on, the row holds for any starts
         high = min(high, int(arrival.max()) - 1)
     if high < low:
         return np.zeros(0, dtype=np.int64), []

@@ -1,6 +1,7 @@
 """Metrics as linear functions of the columns: constant and coefficients.
 
-A pair (task i, mode k) that runs from s to e adds, to a metric with rate ρ_p(τ) per joule at pool p (1 for energy),
+A pair (task i, mode k) that runs from s to e adds, to a metric with rate ρ_p(τ) per joule at pool p
+(1 for energy),
 
     energy_ik · mean of ρ_primary over [s, e)  −  Σ_p n_kp rest_p step ∫_s^e ρ_p
 
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def rest_power(base: Frame) -> Floats:
-    """Per pool, joules per unit of the time domain with all devices at rest."""
+    """Return, per pool, joules per unit of the time domain with all devices at rest."""
     pools = base.instance.pools
     return np.asarray(pools.rest_w * pools.count * base.instance.tick_s, dtype=float)
 
 
 def pair_amounts(base: Frame, metric: str) -> Floats:
-    """What each pair adds at a rate that does not vary, resting devices deducted."""
+    """Return what each pair adds at a rate that does not vary, resting devices deducted."""
     instance = base.instance
     pairs, modes = instance.pairs, instance.modes
     rate = base.rates(metric)[:, 0]
@@ -39,7 +40,7 @@ def pair_amounts(base: Frame, metric: str) -> Floats:
 
 
 def start_amounts(base: Frame, x: Starts, metric: str) -> Floats:
-    """What each start adds under tariffs that vary."""
+    """Return what each start adds under tariffs that vary."""
     instance = base.instance
     pairs, modes, pools = instance.pairs, instance.modes, instance.pools
     begin, end = x.tick.astype(float), x.end.astype(float)
@@ -56,7 +57,7 @@ def start_amounts(base: Frame, x: Starts, metric: str) -> Floats:
 
 
 def rest_until(base: Frame, metric: str, t: Floats) -> Floats:
-    """What all devices at rest have added by times t."""
+    """Return what all devices at rest have added by times t."""
     rates, out = base.rates(metric), np.zeros(len(t))
     for p, power in enumerate(rest_power(base).tolist()):
         out += power * integral(base.times, rates[p], t)
@@ -65,7 +66,9 @@ def rest_until(base: Frame, metric: str, t: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PricedTerms:
-    """Metrics of the time-indexed form. ``ended`` is the column ``makespan``, or with ``first_tick`` the first ``unfinished``."""
+    """Metrics of the time-indexed form. ``ended`` is the column ``makespan``, or with
+    ``first_tick`` the first ``unfinished``.
+    """
 
     base: Frame
     x: Starts

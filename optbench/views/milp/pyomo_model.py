@@ -1,4 +1,6 @@
-"""The Pyomo target: a ConcreteModel with a component for each block of the array form, of the same name and labels."""
+"""Conversion to Pyomo: a ConcreteModel with a component for each block of the array form, of the
+same name and labels.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from optbench.views.milp.arrays import Columns, MilpArrays, Rows
 
 
 def to_pyomo(arrays: MilpArrays) -> Any:
-    """The model; ``model.start[task, mode, tick]`` is the variable of that label, ``model.objective`` the objective."""
+    """Return the model; ``model.start[task, mode, tick]`` is the variable of that label,
+    ``model.objective`` the objective.
+    """
     import pyomo.environ as pyo
     from pyomo.core.expr.numeric_expr import LinearExpression
 

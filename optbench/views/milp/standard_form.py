@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from optbench.model.instance import Floats
 from optbench.views.milp.arrays import Index
 
-# How a constraint stands to its right-hand side: the code of the row attribute ``sense``.
+# The sense of a constraint: the code of the row attribute ``sense``.
 SENSES = {-1: ">=", 0: "=", 1: "<="}
 
 
 @dataclass(frozen=True, eq=False)
 class StandardForm:
-    """sign · (cost x + constant) minimised over the bounds and rows; A by rows. ``sign`` is −1 for a model that maximises."""
+    """sign · (cost x + constant) minimised over the bounds and rows; A by rows. ``sign`` is −1 for
+    a model that maximises.
+    """
 
     column_names: list[str]
     row_names: list[str]
@@ -41,7 +43,9 @@ class StandardForm:
 
 
 def standard_form(model: Any) -> StandardForm:
-    """Compiled by Pyomo; a constraint with two different sides becomes two rows, a variable that occurs nowhere none."""
+    """Return a model compiled by Pyomo; a constraint with two different sides becomes two rows, a
+    variable that occurs nowhere is left out.
+    """
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
     compiled = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
@@ -60,10 +64,12 @@ def standard_form(model: Any) -> StandardForm:
 
 
 def bipartite(model: Any) -> Any:
-    """The variable–constraint graph of any linear Pyomo model, as a ``torch_geometric.data.HeteroData``.
+    """Return the variable–constraint graph of any linear Pyomo model, as a
+    ``torch_geometric.data.HeteroData``.
 
-    ``variable.x``: cost (of the minimisation), lower, has lower, upper, has upper, integer. ``constraint.x``: right-hand side and
-    one column for each of >=, =, <=. One edge per coefficient, ``edge_attr`` the coefficient, in both directions.
+    ``variable.x``: cost (of the minimisation), lower, has lower, upper, has upper, integer.
+    ``constraint.x``: right-hand side and one column for each of >=, =, <=. One edge per
+    coefficient, ``edge_attr`` the coefficient, in both directions.
     """
     import torch
     from torch_geometric.data import HeteroData

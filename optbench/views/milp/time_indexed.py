@@ -1,4 +1,4 @@
-"""The time-indexed formulation (ticks only): which task starts when, in which mode.
+"""The time-indexed formulation (ticks only): a binary for each task, mode and start.
 
 Variables, for task i, mode k, tick t, edge e, pools a and b, tariff period r:
 
@@ -7,7 +7,8 @@ Variables, for task i, mode k, tick t, edge e, pools a and b, tariff period r:
     makespan          C >= every end
     unfinished[t]     z_t >= [makespan > t], for t in [C0, end), C0 the critical path
 
-With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the set of tasks without successors:
+With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the set of tasks without
+successors:
 
     assign[i]         u_i = 1
     precede[e,c,t]    Σ_{k in c, s <= t} start[j,k,s] <= Σ_{k,s: s + p_ik + l_kc <= t} start[i,k,s]   (disaggregated)
@@ -18,12 +19,14 @@ With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the 
     outlast[i,t]      z_t >= Σ_{k,s: s + p_ik > t} start[i,k,s], i in A          (completion.py: or by columns ``running``)
     limit[m]          metric m <= its limit
 
-The disaggregated rows are written for each class c of consumer modes with the same lag l_kc from every producer mode, and once
-more for all consumer modes together with the smallest lags when there are several classes; only for t where they can bind.
-They are stronger and larger: the aggregated form takes over past DISAGGREGATED_NONZEROS. Rows of ``busy`` and ``power`` that no
-choice of starts can break are left out. Makespan-dependent cost: where a varying tariff meets resting power that is paid
-until completion, the cumulated tariff at the makespan is A(C0) + Σ_t z_t (A(t + 1) − A(t)) and the makespan is C0 + Σ_t z_t;
-otherwise C is linear in all metrics. Every other metric is a coefficient of ``start`` and ``send``, see priced.py.
+The disaggregated rows are written for each class c of consumer modes with the same lag l_kc from
+every producer mode, and once more for all consumer modes together with the smallest lags when there
+are several classes; only for t where they can bind. They are stronger and larger: the aggregated
+form is used beyond DISAGGREGATED_NONZEROS. Rows of ``busy`` and ``power`` that no choice of starts
+can break are left out. Makespan-dependent cost: where a varying tariff meets resting power that is
+paid until completion, the cumulated tariff at the makespan is A(C0) + Σ_t z_t (A(t + 1) − A(t)) and
+the makespan is C0 + Σ_t z_t; otherwise C is linear in all metrics. Every other metric is a
+coefficient of ``start`` and ``send``, see priced.py.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ import numpy as np
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
-from optbench.views.milp.arrays import MilpArrays, Sheet, ragged
+from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
 from optbench.views.milp.completion import add_makespan, add_unfinished, first_tick, running_values
 from optbench.views.milp.frame import Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
 from optbench.views.milp.occupancy_rows import add_occupancy
@@ -50,7 +53,9 @@ DISAGGREGATED_NONZEROS = 400_000
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """The block ``start``: of pair q (task and mode) columns ``ptr[q]`` to ``ptr[q + 1]``, ticks from ``begin[q]`` on."""
+    """The block ``start``: of pair q (task and mode) columns ``ptr[q]`` to ``ptr[q + 1]``, ticks
+    from ``begin[q]`` on.
+    """
 
     ptr: Ints
     begin: Ints
@@ -64,7 +69,7 @@ class Starts:
 
 
 def start_windows(base: Frame) -> tuple[Ints, Ints]:
-    """First start of each pair, and how many ticks it may start at."""
+    """Return the first start of each pair, and at how many ticks it may start."""
     pairs = base.instance.pairs
     begin = np.maximum(base.head[pairs.task], pairs.ready).astype(np.int64)
     last = base.latest[pairs.task].astype(np.int64) - pairs.duration
@@ -85,7 +90,9 @@ def prices_end(base: Frame) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class TimeIndexed:
-    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if there is one."""
+    """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if
+    there is one.
+    """
 
     instance: Instance
     end: float | None = None
@@ -111,7 +118,7 @@ class TimeIndexed:
 
     @cached_property
     def arrays(self) -> MilpArrays:
-        sheet, base, x = Sheet(self.instance.name, self.should_stop), self.frame, self.starts
+        sheet, base, x = BlockCollector(self.instance.name, self.should_stop), self.frame, self.starts
         pairs = self.instance.pairs
         label = np.stack((pairs.task[x.pair], pairs.mode[x.pair], x.tick), axis=1)
         sheet.add_columns("start", label, 0.0, 1.0, integer=True)
@@ -129,7 +136,7 @@ class TimeIndexed:
             total, constant = total + weight * vector, constant + weight * fixed
         return sheet.finish(total, constant)
 
-    def _add_precedence(self, sheet: Sheet) -> Transfers:
+    def _add_precedence(self, sheet: BlockCollector) -> Transfers:
         base, x = self.frame, self.starts
         uniform, lagged, costly = edges_by_lag(base)
         split = disaggregated_nonzeros(base, x) <= DISAGGREGATED_NONZEROS
@@ -143,20 +150,22 @@ class TimeIndexed:
             add_aggregated(sheet, base, x, uniform, sent)
         return sent
 
-    def _add_makespan(self, sheet: Sheet) -> int | None:
-        """The columns ``unfinished`` or ``makespan``, where a metric needs them; returns the first."""
+    def _add_makespan(self, sheet: BlockCollector) -> int | None:
+        """Add the columns ``unfinished`` or ``makespan``, where a metric needs them; return the
+        first.
+        """
         base, x = self.frame, self.starts
         if not base.needs_makespan:
             return None
         return add_unfinished(sheet, base, x) if self.priced_end else add_makespan(sheet, base, x)
 
-    def _add_limit(self, sheet: Sheet, name: str, limit: float, terms: PricedTerms) -> None:
+    def _add_limit(self, sheet: BlockCollector, name: str, limit: float, terms: PricedTerms) -> None:
         fixed, vector = terms.of(name, sheet.num_columns)
         at = np.flatnonzero(vector)
         sheet.add_rows(f"limit_{name}", np.zeros((1, 0)), [(np.zeros(len(at)), at, vector[at])], -np.inf, limit - fixed)
 
     def schedule_from(self, values: Floats) -> Schedule:
-        """The decision in a point: of each task the start with the largest value."""
+        """Return the decision in a point: of each task the start with the largest value."""
         pairs, x = self.instance.pairs, self.starts
         task = pairs.task[x.pair]
         order = np.lexsort((-values[: len(task)], task))
@@ -164,7 +173,9 @@ class TimeIndexed:
         return Schedule.of(self.instance, pairs.mode[x.pair[best]], x.tick[best])
 
     def point_of(self, schedule: Schedule) -> Floats | None:
-        """The point of a schedule with one segment per task; None when a start lies outside its window."""
+        """Return the point of a schedule with one segment per task; None when a start lies outside
+        its window.
+        """
         pairs, x, out = self.instance.pairs, self.starts, np.zeros(self.arrays.num_columns)
         order = np.argsort(schedule.task, kind="stable")
         mode, start = schedule.mode[order], schedule.start[order].astype(np.int64)
@@ -190,7 +201,7 @@ class TimeIndexed:
 
 
 def sent_values(base: Frame, label: Ints, mode: Ints, end: Floats | Ints) -> Floats:
-    """The products ``send`` of a decision: one mode and end per task."""
+    """Return the products ``send`` of a decision: one mode and end per task."""
     edges, primary = base.instance.edges, base.instance.modes.primary[mode]
     e, sender, receiver, period = label.T
     i, j = edges.source[e], edges.target[e]

@@ -23,9 +23,9 @@ from optbench.sim.kernel.sites.pilot import (
     DEVICES,
     ENERGY_J,
     LONGEST,
+    NUM_MEASURED,
     REGRET_J,
     SERVICE_S,
-    TOLD,
     UNITS,
     WAITED_S,
 )
@@ -83,20 +83,20 @@ def test_replay_forgets_the_oldest() -> None:
 
 
 def test_rewards_by_hand() -> None:
-    told = np.zeros((1, 1, TOLD))
+    measured = np.zeros((1, 1, NUM_MEASURED))
     for column, value in (
         (REGRET_J, 2.0), (UNITS, 30.0), (WAITED_S, 0.0), (SERVICE_S, 1600.0), (ENERGY_J, 9.0), (DEVICES, 2.0), (LONGEST, 60.0),
     ):  # fmt: skip
-        told[0, 0, column] = value
+        measured[0, 0, column] = value
     corrected = SiteTrainer([small(1000)], quick())
-    assert corrected.rewards(told)[0, 0] == pytest.approx(-10.0 * 30.0 * 2.0 / (corrected.mean_units * corrected.least_j))
+    assert corrected.rewards(measured)[0, 0] == pytest.approx(-10.0 * 30.0 * 2.0 / (corrected.mean_units * corrected.least_j))
     paper = SiteTrainer([small(1000)], quick(mode="paper"))
     full = paper.settings
     assert (full.network, full.hidden, full.replay, full.dual) == ("flat", 256, 200_000, "projected")
     assert (full.learning_rate, corrected.settings.learning_rate) == (3e-4, 1e-3)
-    assert paper.rewards(told)[0, 0] == pytest.approx(-9.0 + 0.05 / 2.0)
+    assert paper.rewards(measured)[0, 0] == pytest.approx(-9.0 + 0.05 / 2.0)
     paper.multipliers["latency"].value, paper.multipliers["queue"].value = 0.01, 0.1
-    assert paper.rewards(told)[0, 0] == pytest.approx(-9.0 + 0.025 - 0.01 * 110.0 - 0.1 * 10.0)
+    assert paper.rewards(measured)[0, 0] == pytest.approx(-9.0 + 0.025 - 0.01 * 110.0 - 0.1 * 10.0)
 
 
 def test_training_finds_what_is_plainly_best() -> None:
@@ -112,8 +112,8 @@ def test_training_finds_what_is_plainly_best() -> None:
 def mean_regret(trainer: SiteTrainer) -> float:
     for b in range(len(trainer.fleet)):
         trainer.fleet.set_price(b, 5.0)
-    told = trainer.fleet.roll(trainer.pilot, 200, np.random.default_rng(7)).told
-    return float((told[:, :, REGRET_J] * told[:, :, UNITS]).sum() / told[:, :, UNITS].sum())
+    measured = trainer.fleet.roll(trainer.pilot, 200, np.random.default_rng(7)).measured
+    return float((measured[:, :, REGRET_J] * measured[:, :, UNITS]).sum() / measured[:, :, UNITS].sum())
 
 
 @pytest.mark.parametrize("mode", ["corrected", "paper"])
@@ -158,7 +158,7 @@ def test_the_state_of_another_training_is_left_alone(tmp_path: Path) -> None:
             train_sites([small(1000)], settings, names=names, kept=kept)
     assert kept.read_bytes() == before
     kept.write_bytes(before[:300])
-    with pytest.raises(FileFormatError, match=r"a\.state: no readable state of a training"):
+    with pytest.raises(FileFormatError, match=r"a\.state: the state of a training cannot be read"):
         train_sites([small(1000)], quick(gamma=0.9), names=[SMALL], kept=kept)
 
 

@@ -15,7 +15,7 @@ from optbench.errors import FileFormatError, ParameterError
 from optbench.learn.sites.checkpoints import SiteCheckpoint, read_checkpoint, write_checkpoint
 from optbench.learn.sites.networks import load_theta, make_net, theta_of
 from optbench.learn.sites.parallel_weeks import SiteFleet
-from optbench.learn.sites.pilot import Pilot, fly, layers, random_pilot, row_size, view_of
+from optbench.learn.sites.pilot import RoutingNetwork, layers, random_network, row_size, run_network, view_of
 from optbench.learn.sites.soft_actor_critic import masked_log_softmax
 from optbench.model.instance import Instance
 from optbench.model.streams import with_stream
@@ -42,7 +42,7 @@ def test_features_of_the_first_job() -> None:
     """μ = 4 W: costs 10 + 8 = 18, 30 + 4 = 34, 36 + 3 = 39; the least energies of the pools are 10 and 30, 20 on the mean."""
     fleet = SiteFleet([two_sites()])
     fleet.set_price(0, 4.0)
-    seen = fleet.roll(random_pilot(grid_of(two_sites()), np.random.default_rng(0)), 1, np.random.default_rng(1))
+    seen = fleet.roll(random_network(grid_of(two_sites()), np.random.default_rng(0)), 1, np.random.default_rng(1))
     row, mask = seen.rows[0, 0], seen.masks[0, 0]
     assert mask.tolist() == [True, False, True, True]
     options = dict(zip(OPTION_FEATURES, row[G + 2 * S :].reshape(4, O).T, strict=True))
@@ -67,18 +67,18 @@ def test_a_site_without_free_devices_is_masked_until_all_are_full() -> None:
     assert seen.masks[0, 2].tolist() == [False, False, True, False]
     assert seen.masks[0, 3].tolist() == [True, False, True, True]
     # The last one ends the instance at its horizon; the waiting of its interval is counted at both ends: one job, then none.
-    assert seen.told[0, 3, OVER] == 1.0 and seen.told[0, 3, WAITED_S] > 0.0
-    assert seen.told[0, :3, SERVICE_S].tolist() == [2.0, 1.0, 1.0]
+    assert seen.measured[0, 3, OVER] == 1.0 and seen.measured[0, 3, WAITED_S] > 0.0
+    assert seen.measured[0, :3, SERVICE_S].tolist() == [2.0, 1.0, 1.0]
 
 
-def cheapest_first(instance: Instance) -> Pilot:
+def cheapest_first(instance: Instance) -> RoutingNetwork:
     """A network whose score is minus the regret, by hand: the regret goes through both layers in the first neuron."""
     grid = grid_of(instance)
     arrays = {name: np.zeros(shape) for name, shape in layers("shared", 4, grid.mode_at.shape[1], grid.widest).items()}
     arrays["option"][OPTION_FEATURES.index("regret"), 0] = 1.0
     arrays["second"][0, 0], arrays["last"][0, 0] = 1.0, -50.0
     theta = np.concatenate([array.ravel() for array in arrays.values()]).astype(np.float32)
-    return Pilot("shared", 4, theta, greedy=True)
+    return RoutingNetwork("shared", 4, theta, greedy=True)
 
 
 @pytest.mark.parametrize("kind", ["shared", "flat"])
@@ -102,12 +102,12 @@ def test_compiled_networks_are_those_of_torch(kind: str) -> None:
 def test_a_roll_is_the_run_itself() -> None:
     """The same network and the same draws: the jobs that one run sends are those of the other."""
     instance = load_problem("geo_dc:days=0.02").instance(500)
-    pilot = random_pilot(grid_of(instance), np.random.default_rng(3))
-    trace, asked = fly(instance, pilot, 20.0, np.random.default_rng(4), mean_units=1.0)
+    pilot = random_network(grid_of(instance), np.random.default_rng(3))
+    trace, asked = run_network(instance, pilot, 20.0, np.random.default_rng(4), mean_units=1.0)
     fleet = SiteFleet([instance])
     fleet.set_price(0, 20.0)
     seen = fleet.roll(pilot, asked, np.random.default_rng(4))
-    assert seen.told[0, :, OVER].tolist() == [0.0] * (asked - 1) + [1.0]
+    assert seen.measured[0, :, OVER].tolist() == [0.0] * (asked - 1) + [1.0]
     assert trace.schedule is not None
     order = np.argsort(instance.tasks.release, kind="stable")
     pool = np.full(instance.num_tasks, -1)
@@ -128,7 +128,7 @@ def test_weights_that_have_learned_nothing_fail_the_gate(tmp_path: Path) -> None
     shipped = read_checkpoint(Path(ob.__file__).parents[1] / "solvers" / "_chsac_af.safetensors")
     instance = load_problem("geo_dc:days=0.5").instance(501)
     grid = grid_of(instance)
-    unlearned = random_pilot(grid, np.random.default_rng(5), shipped.pilot.kind, shipped.pilot.hidden)
+    unlearned = random_network(grid, np.random.default_rng(5), shipped.pilot.kind, shipped.pilot.hidden)
     gaps = []
     for name, pilot in (("learned", shipped.pilot), ("random", unlearned)):
         file = tmp_path / f"{name}.safetensors"
@@ -143,7 +143,7 @@ def test_weights_that_have_learned_nothing_fail_the_gate(tmp_path: Path) -> None
 
 def example() -> SiteCheckpoint:
     grid = grid_of(two_sites())
-    pilot = random_pilot(grid, np.random.default_rng(0), "shared", 4)
+    pilot = random_network(grid, np.random.default_rng(0), "shared", 4)
     return SiteCheckpoint(pilot, 2, 2, 1.0, np.array([100.0, 400.0]), np.array([8.0, 2.0]), {"seed": 3})
 
 

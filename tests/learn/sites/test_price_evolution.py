@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.learn.sites.price_evolution import Day, Evolution, imitated
+from optbench.learn.sites.price_evolution import Evolution, TrainingDay, fit_by_imitation
 from optbench.learn.sites.price_settings import PriceTraining
-from optbench.learn.sites.prices import EXTRA, SIZE, fees, plans_by, read_prices
+from optbench.learn.sites.prices import EXTRA, SIZE, fees, plans_from_parameters, read_prices
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.training import Trainable, TrainingRun
@@ -23,14 +23,14 @@ MIXED = f"{SMALL},inference=0.01,inference_units=2000,deadline_s=600"
 QUICK = PriceTraining(envs=2, validation=1, imitate_on=1, imitation_steps=200, generations=4, pairs=2, check_every=2)
 
 
-def day(seed: int, spec: str = SMALL) -> Day:
-    return Day(load_problem(spec).instance(seed))
+def day(seed: int, spec: str = SMALL) -> TrainingDay:
+    return TrainingDay(load_problem(spec).instance(seed))
 
 
 @pytest.mark.parametrize("spec", [SMALL, MIXED, SMALL.replace("cost", "carbon")])
 def test_a_play_costs_what_the_verifier_says(spec: str) -> None:
     played, theta = day(500, spec), np.random.default_rng(0).normal(size=SIZE + EXTRA)
-    schedule = play_plans(played.board, plans_by(theta, played.board, played.x, played.unit)).schedule
+    schedule = play_plans(played.board, plans_from_parameters(theta, played.board, played.x, played.unit)).schedule
     assert schedule is not None
     cost, sojourn_s, late = played.play(theta)
     verdict = verify(played.instance, schedule)
@@ -44,7 +44,7 @@ def test_imitation_finds_what_devices_were_worth() -> None:
     """The programme's duals, up to a small share of their variance; without steps the first draw is far from them."""
     one = day(1000)
     worth = one.worth(3600.0)
-    theta, left = imitated([one], PriceTraining(imitation_steps=800), seed=0)
+    theta, left = fit_by_imitation([one], PriceTraining(imitation_steps=800), seed=0)
     assert left < 0.2
     assert np.mean((fees(theta, one.x, one.unit) / one.unit - worth) ** 2) == pytest.approx(left * worth.var(), rel=0.2)
 
@@ -88,7 +88,7 @@ def test_a_training_that_is_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    damaged = {"{": "no readable JSON", '{"theta": [1, 2]}': "has 2 numbers", '{"theta": "x"}': "no list of numbers"}
+    damaged = {"{": "not a readable JSON", '{"theta": [1, 2]}': "has 2 numbers", '{"theta": "x"}': "not a list of numbers"}
     for text, words in damaged.items():
         path.write_text(text)
         with pytest.raises(FileFormatError, match=rf"a\.json: .*{words}"):

@@ -1,17 +1,20 @@
-"""Changing what runs at a site: urgent work interrupts other work, jobs grow and shrink, clocks follow a power cap.
+"""Changing what runs at a site: urgent work interrupts other work, jobs grow and shrink, clocks
+follow a power cap.
 
-A change is an interruption and a start in the same instant, so that work already done stays done; a run has room for so many
-(MOVES_LEFT). Where the instance is not preemptive nothing that runs is changed, and caps act on what begins.
+A change is an interruption and a start in the same instant, so that work already done stays done; a
+run has room for so many (MOVES_LEFT). Where the instance is not preemptive nothing that runs is
+changed, and caps act on what begins.
 
-    URGENT    a job of the first class that finds no device takes those of the job of another class that began last
-    ELASTIC   a job that finds no device gets half of those of the widest job there; devices that nobody waits for go to the
-              narrowest job that its table would give more
+    URGENT    a job of the first class without a free device takes those of the job of another class that began last
+    ELASTIC   a job without a free device gets half of those of the widest job there; devices that no job waits for go to the
+              narrowest job to which its table would give more
     UNIFORM   each site has a ceiling for its clocks. While a start does not fit under the cap, the ceiling whose next step saves
               most falls; when work ends, the lowest one rises by a step if that fits
     SINGLY    while a start does not fit, the one job (or the start itself) whose next step saves most is slowed down; when work
-              ends, the job that is furthest below the clock it wants is sped up by a step if that fits
+              ends, the job that is furthest below its wished clock is sped up by a step if that fits
 
-"Fits" on the way up: with HEADROOM times the watts it takes, so that clocks do not go up and down at every event.
+"Fits" on the way up: with HEADROOM times the watts it takes, so that clocks do not go up and down
+at every event.
 """
 
 from __future__ import annotations
@@ -31,14 +34,14 @@ WIDEST, CLOCKS, CLASSES = 0, 1, 2
 # Entries of ``moves``; bits of HOW.
 HOW, MOVES_LEFT = range(2)
 URGENT, ELASTIC, UNIFORM, SINGLY = 1, 2, 4, 8
-# Seconds before its end within which a job is left alone.
+# A job is not changed within this many seconds before its end.
 NEARLY_DONE_S = 1e-6
 HEADROOM = 1.5
 
 
 @njit(cache=True)
 def may_change(plant: Plant, state: State, steering: Steering, task: int) -> bool:
-    """Whether a task runs, is not about to end, and there is room to change it."""
+    """Whether a task runs, is not about to end, and another change can be recorded."""
     nearly_done = NEARLY_DONE_S / plant.scalar[TICK_S]
     return bool(
         plant.size[PREEMPTIVE] and steering.moves[MOVES_LEFT] > 0 and task < plant.size[TASKS]
@@ -48,7 +51,7 @@ def may_change(plant: Plant, state: State, steering: Steering, task: int) -> boo
 
 @njit(cache=True)
 def stop(plant: Plant, state: State, steering: Steering, task: int) -> bool:
-    """Interrupt a task that may be changed; it stands nowhere then."""
+    """Interrupt a task that may be changed; it is then in no queue."""
     if not interrupt(plant, state, task):
         return False
     steering.moves[MOVES_LEFT] -= 1
@@ -58,13 +61,15 @@ def stop(plant: Plant, state: State, steering: Steering, task: int) -> bool:
 
 @njit(cache=True)
 def place_of(plant: Plant, mode: int, task: int) -> int:
-    """Row of (kind, pool) of a task that runs in a mode."""
+    """Return the row of (kind, pool) of a task that runs in a mode."""
     return int(plant.kind[task] * plant.size[POOLS] + plant.primary[mode])
 
 
 @njit(cache=True)
 def at_clock(plant: Plant, steering: Steering, task: int, mode: int, column: int) -> int:
-    """The mode on the same devices at another clock; NONE where there is none, or it is lower than wanted."""
+    """Return the mode on the same devices at another clock; NONE where there is none, or it is
+    lower than wished.
+    """
     widest, clocks = steering.shape[WIDEST], steering.shape[CLOCKS]
     place = place_of(plant, mode, task)
     row = (place * widest + plant.devices[mode] - 1) * clocks
@@ -73,7 +78,9 @@ def at_clock(plant: Plant, steering: Steering, task: int, mode: int, column: int
 
 @njit(cache=True)
 def latest_of_others(plant: Plant, state: State, steering: Steering, pool: int, first: int) -> int:
-    """Of the jobs at a pool whose class comes after rank ``first``, the one that began last."""
+    """Return the job that began last among the jobs at a pool whose class comes after rank
+    ``first``.
+    """
     best = NONE
     for event in range(state.tally[EVENTS]):
         task = state.event_code[event]
@@ -86,7 +93,7 @@ def latest_of_others(plant: Plant, state: State, steering: Steering, pool: int, 
 
 @njit(cache=True)
 def widest_job(plant: Plant, state: State, steering: Steering, pool: int) -> int:
-    """Of the jobs at a pool that have several devices, the one with most of them."""
+    """Return the job at a pool with the most devices, if it has several."""
     best, most = NONE, 1
     for event in range(state.tally[EVENTS]):
         task = state.event_code[event]
@@ -99,7 +106,7 @@ def widest_job(plant: Plant, state: State, steering: Steering, pool: int) -> int
 
 @njit(cache=True)
 def shrink(plant: Plant, state: State, steering: Steering, pool: int) -> bool:
-    """The widest job gives half of its devices back."""
+    """Halve the devices of the widest job."""
     task = widest_job(plant, state, steering, pool)
     if task == NONE:
         return False
@@ -117,7 +124,8 @@ def shrink(plant: Plant, state: State, steering: Steering, pool: int) -> bool:
 
 @njit(cache=True)
 def grow(plant: Plant, state: State, steering: Steering, pool: int) -> None:
-    """Devices that nobody waits for go to the narrowest job that its table would give more."""
+    """Give devices that no job waits for to the narrowest job to which its table would give more.
+    """
     widest, free = steering.shape[WIDEST], state.free[pool]
     if free <= 0 or steering.waiting[pool] > 0:
         return
@@ -138,7 +146,7 @@ def grow(plant: Plant, state: State, steering: Steering, pool: int) -> None:
 
 @njit(cache=True)
 def saving(plant: Plant, mode: int, lower: int) -> float:
-    """Watts under the caps that a lower clock saves."""
+    """Return the watts under the caps that a lower clock saves."""
     caps, watts = plant.size[CAPS], 0.0
     for c in range(caps):
         watts += plant.cap_net_w[mode * caps + c] - plant.cap_net_w[lower * caps + c]
@@ -146,8 +154,10 @@ def saving(plant: Plant, mode: int, lower: int) -> float:
 
 
 @njit(cache=True)
-def alone(plant: Plant, state: State, steering: Steering, task: int, mode: int) -> int:
-    """Where nothing runs that could end: as fast as the caps allow, on as few devices as it takes, whatever clock is wanted."""
+def fastest_alone(plant: Plant, state: State, steering: Steering, task: int, mode: int) -> int:
+    """Where no running work could end: return the fastest mode that the caps allow, on the fewest
+    devices, whatever clock is wished.
+    """
     widest, clocks, place = steering.shape[WIDEST], steering.shape[CLOCKS], place_of(plant, mode, task)
     for devices in range(plant.devices[mode], 0, -1):
         for column in range(steering.column[mode], -1, -1):
@@ -159,9 +169,11 @@ def alone(plant: Plant, state: State, steering: Steering, task: int, mode: int) 
 
 @njit(cache=True)
 def under_cap(plant: Plant, state: State, steering: Steering, task: int, mode: int) -> int:
-    """A mode in which a job can begin under the caps, others slowed down where that helps; NONE where it has to wait."""
+    """Return a mode in which a job can begin under the caps, slowing down others where that helps;
+    NONE where it has to wait.
+    """
     if state.tally[NUM_RUNNING] == 0:
-        return alone(plant, state, steering, task, mode)
+        return fastest_alone(plant, state, steering, task, mode)
     if steering.moves[HOW] & UNIFORM:
         return under_ceilings(plant, state, steering, task, mode)
     while mode != NONE and not has_room(plant, state, mode):
@@ -187,7 +199,7 @@ def under_cap(plant: Plant, state: State, steering: Steering, task: int, mode: i
 
 @njit(cache=True)
 def change_clock(plant: Plant, state: State, steering: Steering, task: int, column: int) -> None:
-    """Another clock for a job that runs."""
+    """Change the clock of a running job."""
     mode = at_clock(plant, steering, task, state.mode[task], column)
     if mode != NONE and mode != state.mode[task] and stop(plant, state, steering, task):
         start(plant, state, task, mode)
@@ -195,7 +207,7 @@ def change_clock(plant: Plant, state: State, steering: Steering, task: int, colu
 
 @njit(cache=True)
 def under_ceilings(plant: Plant, state: State, steering: Steering, task: int, mode: int) -> int:
-    """Lower the ceiling that saves most, again and again."""
+    """Lower the ceiling that saves most, repeatedly."""
     pool = plant.primary[mode]
     while True:
         now = below_ceiling(plant, steering, task, mode, steering.clock_of[pool])
@@ -214,14 +226,14 @@ def under_ceilings(plant: Plant, state: State, steering: Steering, task: int, mo
         if best == NONE:
             if steering.clock_of[pool] == 0:
                 return NONE
-            best = pool  # what is there runs at lower clocks still: the ceiling comes down to them
+            best = pool  # the jobs there run at even lower clocks: the ceiling is lowered to them
         steering.clock_of[best] -= 1
-        keep_ceiling(plant, state, steering, best)
+        apply_ceiling(plant, state, steering, best)
 
 
 @njit(cache=True)
 def below_ceiling(plant: Plant, steering: Steering, task: int, mode: int, ceiling: int) -> int:
-    """A mode, or the one at the ceiling where its clock is above."""
+    """Return the mode, or the one at the ceiling where its clock is higher."""
     if steering.column[mode] <= ceiling:
         return mode
     lower = at_clock(plant, steering, task, mode, ceiling)
@@ -230,7 +242,9 @@ def below_ceiling(plant: Plant, steering: Steering, task: int, mode: int, ceilin
 
 @njit(cache=True)
 def watts_at_ceiling(plant: Plant, state: State, steering: Steering, site: int, ceiling: int) -> float:
-    """Watts that the jobs running at a site would save under a ceiling; negative where it lets them go faster."""
+    """Return the watts that the jobs running at a site would save under a ceiling; negative where
+    it allows higher clocks.
+    """
     watts = 0.0
     for event in range(state.tally[EVENTS]):
         task = state.event_code[event]
@@ -243,8 +257,8 @@ def watts_at_ceiling(plant: Plant, state: State, steering: Steering, site: int, 
 
 
 @njit(cache=True)
-def keep_ceiling(plant: Plant, state: State, steering: Steering, site: int) -> None:
-    """Every job at a site goes to the clock it wants, or to the ceiling."""
+def apply_ceiling(plant: Plant, state: State, steering: Steering, site: int) -> None:
+    """Set every job at a site to its wished clock, or to the ceiling."""
     found = 0
     for event in range(state.tally[EVENTS]):
         task = state.event_code[event]
@@ -259,7 +273,7 @@ def keep_ceiling(plant: Plant, state: State, steering: Steering, site: int) -> N
 
 @njit(cache=True)
 def headroom(plant: Plant, state: State, watts: float) -> bool:
-    """Whether so many more watts are well within every cap."""
+    """Whether this many more watts are well within every cap."""
     fits = True
     for c in range(plant.size[CAPS]):
         fits = fits and state.draw_w[c] + HEADROOM * watts <= plant.cap_room_w[c]
@@ -267,8 +281,8 @@ def headroom(plant: Plant, state: State, watts: float) -> bool:
 
 
 @njit(cache=True)
-def relax(plant: Plant, state: State, steering: Steering) -> None:
-    """After an end: one step up, where it fits."""
+def raise_clocks(plant: Plant, state: State, steering: Steering) -> None:
+    """After an end, raise clocks by one step where that fits."""
     if steering.moves[HOW] & UNIFORM:
         lowest = NONE
         for site in range(plant.size[POOLS]):
@@ -279,7 +293,7 @@ def relax(plant: Plant, state: State, steering: Steering) -> None:
             more = -watts_at_ceiling(plant, state, steering, lowest, steering.clock_of[lowest] + 1)
             if headroom(plant, state, more):
                 steering.clock_of[lowest] += 1
-                keep_ceiling(plant, state, steering, lowest)
+                apply_ceiling(plant, state, steering, lowest)
     elif steering.moves[HOW] & SINGLY:
         slowest, most = NONE, 0
         for event in range(state.tally[EVENTS]):

@@ -1,22 +1,27 @@
-"""Live routing by an index: each job goes where it costs least, in the mode that costs least there, on top of ``kernel.sites``.
+"""Live routing by an index: each job goes where it costs least, in the mode that costs least there,
+on top of ``kernel.sites``.
 
-A unit of kind k in mode m (n devices, T seconds, e joules above the rest of its devices) costs, while pool p is at load level l,
+A unit of kind k in mode m (n devices, T seconds, e joules above the rest of its devices) costs,
+while pool p is at load level l,
 
     c[l, m] = e r_p + μ_k T + w[l, p] n T          r_p = ENERGY + USD price_p + CARBON carbon_p over the next seconds it takes
 
-where μ_k is the weight of a second in the system and w the price of a device in watts. Of the modes on at most ``free`` devices
-the cheapest allowed one counts; if none is allowed, the cheapest of the widest. A job of u units goes to the pool of least
+where μ_k is the weight of a second in the system and w the price of a device in watts. Of the modes
+on at most ``free`` devices the cheapest allowed one counts; if none is allowed, the cheapest of the
+widest. A job of u units goes to the pool of least
 
-    u c + μ_k (way + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
+    u c + μ_k (ingress + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
 
-of those with a free device, or (QUEUES) of all, with the expected wait (units waiting + u) n T / devices; where no device is free
-anywhere and jobs do not queue for what is cheap, to the pool of least way + wait + u T. The level of a pool (WHOLE: of the
-plant) is the number of thresholds that its busy share exceeds.
+of those with a free device, or (QUEUES) of all, with the expected wait (units waiting + u) n T /
+devices; where no device is free anywhere and jobs do not queue at cheap pools, to the pool of least
+ingress + wait + u T. The level of a pool (WHOLE: of the plant) is the number of thresholds that its
+busy share exceeds.
 
-With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (way + wait + u T − BUDGET) after each job: what was
-spent too much is paid back. With HOLD seconds of patience a job waits for a period in which it costs less, by more than the share
-MARGIN and by more than μ for the time; with RESERVE it begins only where it costs at most 1 + RESERVE times the least of all
-pools and periods within patience, until that is over.
+With a BUDGET of seconds, μ_k = max(0, base_k + GAIN debt) and debt ← debt + (ingress + wait + u T −
+BUDGET) after each job: an excess is compensated later. With HOLD seconds of patience a job waits
+for a period in which it costs less, by more than the share MARGIN and by more than μ for the time;
+with RESERVE it begins only where it costs at most 1 + RESERVE times the least of all pools and
+periods within patience, until that is over.
 """
 
 from __future__ import annotations
@@ -27,9 +32,20 @@ from typing import NamedTuple
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
-from optbench.sim.kernel.plant import MODES, PERIODS, POOLS, TICK_S, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import HAS_INGRESS, MODES, PERIODS, POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import CLASSES, CLOCKS, WIDEST, Steering, go_on, hold, open_sites, rank_of, send, steering_at
+from optbench.sim.kernel.sites.sites import (
+    CLASSES,
+    CLOCKS,
+    WIDEST,
+    Steering,
+    hold,
+    open_sites,
+    rank_of,
+    run_until_choice,
+    send,
+    steering_at,
+)
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 from optbench.units import J_PER_KWH
 
@@ -37,16 +53,19 @@ from optbench.units import J_PER_KWH
 LEVELS, KINDS, QUEUES, WHOLE, NUM_COMING = range(5)
 ENERGY, USD, CARBON, LOAD, LATE, BUDGET, GAIN, HOLD, MARGIN, RESERVE = range(10)
 DEBT, FRESH_UNTIL, DEBT_USED = range(3)
-# Jobs on their way that are kept in mind; the share by which μ may move, and seconds that may pass, before costs are stale.
+# Jobs in transit that are remembered; the share by which μ may move, and the seconds that may pass,
+# before costs are computed again.
 MOST_COMING, STALE, REFRESH_S = 256, 0.01, 900.0
-# Seconds after which a job that was held for its price is looked at again.
+# Seconds after which a job that was held for its price is decided again.
 RETRY_S = 300.0
 
 
 class Routes(NamedTuple):
-    """``allowed[l, mode]`` and ``device_w[l, p]`` are given; ``cost`` and ``choice`` by (l, kind, pool, free) follow from them.
+    """``allowed[l, mode]`` and ``device_w[l, p]`` are given; ``cost`` and ``choice`` by (l, kind,
+    pool, free) follow from them.
 
-    ``later_cost`` and ``later_at`` are the cheapest period to wait for, by kind; ``coming_*`` are jobs on their way.
+    ``later_cost`` and ``later_at`` are the cheapest period to wait for, by kind; ``coming_*`` are
+    jobs in transit.
     """
 
     option: Ints
@@ -73,13 +92,13 @@ routes_at = table_at(Routes)
 
 @njit(cache=True)
 def run_routes(plant_row: Ints, state_row: Ints, steering_row: Ints, routes_row: Ints, until: float, first: bool) -> None:
-    """Until nothing happens any more, or nothing up to ``until``; ``first`` opens the run."""
+    """Simulate to the last event, or up to ``until``; ``first`` starts the run."""
     plant, state, steering, routes = plant_at(plant_row), state_at(state_row), steering_at(steering_row), routes_at(routes_row)
     if first:
         open_sites(plant, state, steering)
     refresh(plant, steering, routes, state.total[NOW])
     while True:
-        task = go_on(plant, state, steering, until)
+        task = run_until_choice(plant, state, steering, until)
         if task == NONE:
             return
         route(plant, state, steering, routes, task)
@@ -89,7 +108,7 @@ def run_routes(plant_row: Ints, state_row: Ints, steering_row: Ints, routes_row:
 def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: int) -> None:
     """Send a job, or hold it."""
     now, kind, units, weight = state.total[NOW], plant.kind[task], state.remaining[task], routes.weight
-    if state.queue[task] == NONE:  # not one that was held
+    if state.queue[task] == NONE:  # this job was not held before
         routes.num_seen[kind] += 1.0
         routes.mean_units[kind] += (units - routes.mean_units[kind]) / routes.num_seen[kind]
     moved = abs(routes.memory[DEBT] - routes.memory[DEBT_USED]) * weight[GAIN]
@@ -115,17 +134,19 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
         for k in range(routes.option[KINDS]):
             highest = max(highest, routes.time_w[k])
         routes.memory[DEBT] = max(-highest / weight[GAIN], routes.memory[DEBT] + seconds - weight[BUDGET])
-    way = way_to(plant, task, pool)
-    if way > 0.0 and routes.option[NUM_COMING] < MOST_COMING:
+    ingress = ingress_latency(plant, task, pool)
+    if ingress > 0.0 and routes.option[NUM_COMING] < MOST_COMING:
         k = routes.option[NUM_COMING]
-        routes.coming[k], routes.coming_at[k], routes.coming_to[k] = plant.devices[mode], now + way, pool
+        routes.coming[k], routes.coming_at[k], routes.coming_to[k] = plant.devices[mode], now + ingress, pool
         routes.option[NUM_COMING] = k + 1
     send(plant, state, steering, task, pool, plant.devices[mode], NONE)
 
 
 @njit(cache=True)
 def ideal_cost(plant: Plant, steering: Steering, routes: Routes, kind: int) -> float:
-    """The least that a unit costs now or in a period within patience, were every device free."""
+    """Return the least cost of a unit now or in a period within patience, if every device were
+    free.
+    """
     least, row = routes.later_cost[kind], steering.shape[WIDEST] + 1
     for pool in range(plant.size[POOLS]):
         least = min(least, routes.cost[(kind * plant.size[POOLS] + pool) * row + row - 1])
@@ -134,18 +155,18 @@ def ideal_cost(plant: Plant, steering: Steering, routes: Routes, kind: int) -> f
 
 @njit(cache=True)
 def time_weight(routes: Routes, kind: int) -> float:
-    """μ of a kind, in watts."""
+    """Return μ of a kind, in watts."""
     return max(0.0, routes.time_w[kind] + routes.weight[GAIN] * routes.memory[DEBT])
 
 
 @njit(cache=True)
-def way_to(plant: Plant, task: int, pool: int) -> float:
-    return plant.way[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[WAYS] else 0.0
+def ingress_latency(plant: Plant, task: int, pool: int) -> float:
+    return plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[HAS_INGRESS] else 0.0
 
 
 @njit(cache=True)
 def forget_arrived(routes: Routes, now: float) -> None:
-    """Jobs that have reached their pool are seen there."""
+    """Remove jobs in transit that have reached their pool, where they are counted."""
     kept = 0
     for k in range(routes.option[NUM_COMING]):
         if routes.coming_at[k] > now:
@@ -157,7 +178,7 @@ def forget_arrived(routes: Routes, now: float) -> None:
 
 @njit(cache=True)
 def free_at(state: State, routes: Routes, pool: int) -> int:
-    """Devices that are free and will not be taken by jobs on their way."""
+    """Return the free devices that no job in transit will take."""
     free = state.free[pool]
     for k in range(routes.option[NUM_COMING]):
         if routes.coming_to[k] == pool:
@@ -169,7 +190,9 @@ def free_at(state: State, routes: Routes, pool: int) -> int:
 def best_pool(
     plant: Plant, state: State, steering: Steering, routes: Routes, task: int
 ) -> tuple[int, float, float, int]:
-    """The pool of least price, that price, the seconds expected in the system, and the place of its mode in ``choice``."""
+    """Return the pool of least price, that price, the seconds expected in the system, and the place
+    of its mode in ``choice``.
+    """
     pools, widest, kind = plant.size[POOLS], steering.shape[WIDEST], plant.kind[task]
     units, weight, mu = state.remaining[task], routes.weight, time_weight(routes, kind)
     best, least, lowest, stay, place = NONE, math.inf, 0.0, 0.0, 0
@@ -178,18 +201,18 @@ def best_pool(
             break
         for pool in range(pools):
             there = plant.pool_count[pool] - state.gone[pool]
-            way, free = way_to(plant, task, pool) * plant.scalar[TICK_S], free_at(state, routes, pool)
+            ingress, free = ingress_latency(plant, task, pool) * plant.scalar[TICK_S], free_at(state, routes, pool)
             at = ((routes.level[pool] * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
             queues = free == 0 or routes.choice[at + min(free, widest)] == NONE
-            if way == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
+            if ingress == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
                 continue
             at += widest if queues else min(free, widest)
             mode = routes.choice[at]
             if mode == NONE:
                 continue
             wait = expected_wait(plant, state, steering, kind, units, pool, mode) if queues else 0.0
-            seconds = way + wait + units * plant.time_s[mode]
-            price = units * routes.cost[at] + mu * (way + wait)
+            seconds = ingress + wait + units * plant.time_s[mode]
+            price = units * routes.cost[at] + mu * (ingress + wait)
             price += weight[LOAD] * (there - free + steering.waiting[pool]) / max(1, there)
             if state.total[NOW] + seconds / plant.scalar[TICK_S] > plant.deadline[task]:
                 price += weight[LATE]
@@ -201,7 +224,9 @@ def best_pool(
 
 @njit(cache=True)
 def expected_wait(plant: Plant, state: State, steering: Steering, kind: int, units: float, pool: int, mode: int) -> float:
-    """Work that stands before a job over the devices there are; the most urgent class waits for the next end only."""
+    """Return the work queued before a job over the number of devices; the most urgent class waits
+    for the next end only.
+    """
     ahead = units
     if steering.shape[CLASSES] == 1 or rank_of(steering, steering.class_of[kind]) > 0:
         ahead += steering.waiting_units[pool]
@@ -211,7 +236,7 @@ def expected_wait(plant: Plant, state: State, steering: Steering, kind: int, uni
 
 @njit(cache=True)
 def follow_levels(plant: Plant, state: State, steering: Steering, routes: Routes) -> None:
-    """Where the level of a pool has changed, what begins there picks by the new one."""
+    """Update the choice of modes at pools whose load level has changed."""
     pools, row, busy, there = plant.size[POOLS], steering.shape[WIDEST] + 1, 0, 0
     if routes.option[WHOLE]:
         for pool in range(pools):
@@ -234,7 +259,7 @@ def follow_levels(plant: Plant, state: State, steering: Steering, routes: Routes
 
 @njit(cache=True)
 def refresh(plant: Plant, steering: Steering, routes: Routes, now: float) -> None:
-    """Make the tables again, at the rates from now on."""
+    """Compute the tables again, at the rates from now on."""
     pools, kinds = plant.size[POOLS], routes.option[KINDS]
     routes.memory[DEBT_USED] = routes.memory[DEBT]
     for level in range(routes.option[LEVELS]):
@@ -256,7 +281,7 @@ def refresh(plant: Plant, steering: Steering, routes: Routes, now: float) -> Non
 
 @njit(cache=True)
 def fill(plant: Plant, steering: Steering, routes: Routes, level: int, kind: int, pool: int, now: float) -> None:
-    """The cheapest mode of a kind at a pool on at most 1, 2, ... devices."""
+    """Compute the cheapest mode of a kind at a pool on at most 1, 2, ... devices."""
     pools, widest, clocks = plant.size[POOLS], steering.shape[WIDEST], steering.shape[CLOCKS]
     place = ((level * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
     least, chosen = math.inf, NONE
@@ -282,7 +307,7 @@ def fill(plant: Plant, steering: Steering, routes: Routes, level: int, kind: int
 
 @njit(cache=True)
 def unit_cost(plant: Plant, routes: Routes, level: int, kind: int, pool: int, mode: int, now: float) -> float:
-    """c[l, m], of work that begins at a time."""
+    """Return c[l, m] of work that begins now."""
     seconds, weight = plant.time_s[mode], routes.weight
     rate = weight[ENERGY]
     if plant.size[PERIODS] > 0:
@@ -296,7 +321,7 @@ def unit_cost(plant: Plant, routes: Routes, level: int, kind: int, pool: int, mo
 
 @njit(cache=True)
 def mean_rate(plant: Plant, rate: Floats, before: Floats, pool: int, begin: float, end: float) -> float:
-    """Mean of a tariff over [begin, end]."""
+    """Return the mean of a tariff over [begin, end]."""
     first, last = pool * plant.size[PERIODS] + period_of(plant, begin), pool * plant.size[PERIODS] + period_of(plant, end)
     into = begin - plant.period[first - pool * plant.size[PERIODS]]
     out = end - plant.period[last - pool * plant.size[PERIODS]]
@@ -305,7 +330,9 @@ def mean_rate(plant: Plant, rate: Floats, before: Floats, pool: int, begin: floa
 
 @njit(cache=True)
 def look_ahead(plant: Plant, steering: Steering, routes: Routes, kind: int, now: float) -> None:
-    """The period within patience, until this is looked at again, in which a unit would cost least."""
+    """Find the period within patience, until the next such search, in which a unit would cost
+    least.
+    """
     pools, per_kind = plant.size[POOLS], plant.size[POOLS] * steering.shape[WIDEST] * steering.shape[CLOCKS]
     routes.later_cost[kind], routes.later_at[kind] = math.inf, math.inf
     if routes.weight[HOLD] <= 0.0:

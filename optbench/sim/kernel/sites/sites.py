@@ -1,16 +1,17 @@
-"""Arriving jobs, sites with a queue each: who goes where, and on how many devices at which clock, by compiled policies.
+"""Arriving jobs and sites: compiled policies choose the site, devices and clock of a job.
 
-    a job arrives:    its pool is given (a record, a draw), or somebody is asked (``next_choice``): ``send`` or ``hold``
+    a job arrives:    its pool is given (a record, a draw), or the caller decides (``next_choice``): ``send`` or ``hold``
     it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, and
                       one class before the next)
     a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices
                       than its smallest mode takes: the number wanted is clipped to the free ones
 
-Of one instant ends come first, each followed by the starts that it allows, then arrivals, then outages. What an outage stops
-goes back to the head of its queue.
+At one instant ends are handled first, each followed by the starts that it allows, then arrivals,
+then outages. What an outage stops returns to the head of its queue.
 
-The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``, where a clock that has no mode stands for the
-next one that has; ``fit[kind, pool, free]`` is the largest number of devices with a mode. A policy says how to pick one:
+The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``, where a clock that
+has no mode stands for the next one that has; ``fit[kind, pool, free]`` is the largest number of
+devices with a mode. A policy picks one by:
 
     TABLE    ``pick[kind, pool, free]``, NONE to wait
     STICKY   all free devices; a pool's clock becomes LOW with two or more of them free, else max(clock, LOW)   (default_policy)
@@ -27,10 +28,10 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import accrue
 from optbench.sim.kernel.events import begin, break_down, expect_at, finish, start
-from optbench.sim.kernel.plant import CAPS, FAULTS, POOLS, TASKS, WAYS, Plant, plant_at
+from optbench.sim.kernel.plant import CAPS, FAULTS, HAS_INGRESS, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import is_awaited, pop_event
-from optbench.sim.kernel.sites.moves import ELASTIC, HOW, URGENT, grow, latest_of_others, relax, shrink, stop, under_cap
+from optbench.sim.kernel.sites.moves import ELASTIC, HOW, URGENT, grow, latest_of_others, raise_clocks, shrink, stop, under_cap
 from optbench.sim.kernel.state import (
     BROKEN,
     EVENTS,
@@ -52,16 +53,18 @@ GIVEN, ASKED = range(2)
 
 
 class Steering(NamedTuple):
-    """A policy's numbers, and what it remembers. ``order`` lists tasks as they are met: by the time they reach a given pool, else
-    by release. ``head``, ``tail`` and ``behind`` are the queues: one per pool and class, classes served in order. ``levels``
-    counts the clocks of a kind at a pool, ``column`` is the clock of a mode, ``coming`` counts devices that jobs on their way
-    want. ``moves`` says what may change while it runs (``site_moves``).
+    """The parameters and the memory of a policy. ``order`` lists tasks by the time they reach a
+    given pool, else by release. ``head``, ``tail`` and ``behind`` are the queues: one per pool
+    and class, classes served in order. ``levels`` counts the clocks of a kind at a pool,
+    ``column`` is the clock of a mode, ``coming`` counts devices that jobs in transit will take.
+    ``moves`` lists what may change while it runs (``sites.moves``).
 
-    ``serving`` lists the classes in the order in which they are served, and behind that the rank of each (``rank_of``). With
-    SHORT_FIRST that order follows what has come so far: the class whose jobs take the least time on the average, on their
-    fastest modes, comes first. ``seen`` is how many jobs of each class have come, their mean time, and the seconds per unit of
-    the fastest mode of each kind. Few long columns, since each is an argument of every call that is not inlined: five more made
-    the reference week twice as slow.
+    ``serving`` lists the classes in the order in which they are served, followed by the rank of
+    each (``rank_of``). With SHORT_FIRST that order depends on the jobs so far: the class whose jobs
+    take the least mean time, in their fastest modes, comes first. ``seen`` is the number of jobs of
+    each class so far, their mean time, and the seconds per unit of the fastest mode of each kind.
+    There are few long columns, because each is an argument of every call that is not inlined: five
+    more made the reference week twice as slow.
     """
 
     shape: Ints
@@ -98,16 +101,16 @@ steering_at = table_at(Steering)
 
 @njit(cache=True)
 def run_sites(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float) -> None:
-    """From time 0 until nothing happens any more, or nothing up to ``until``; every pool is given."""
+    """Simulate from time 0 to the last event, or up to ``until``; every pool is given."""
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     open_sites(plant, state, steering)
-    while go_on(plant, state, steering, until) != NONE:
+    while run_until_choice(plant, state, steering, until) != NONE:
         pass
 
 
 @njit(cache=True)
 def open_sites(plant: Plant, state: State, steering: Steering) -> None:
-    """Time 0: nothing has arrived, nobody has learnt anything, every pool is at its top clock."""
+    """Start at time 0, with bandits without data and every pool at its top clock."""
     begin(plant, state)
     pools, clocks = plant.size[POOLS], steering.shape[CLOCKS]
     for queue in range(pools * steering.shape[CLASSES]):
@@ -126,8 +129,8 @@ def open_sites(plant: Plant, state: State, steering: Steering) -> None:
 
 
 @njit(cache=True)
-def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
-    """Until a job has to be sent somewhere: that job; NONE at the end. Where pools are given, nobody is asked."""
+def run_until_choice(plant: Plant, state: State, steering: Steering, until: float) -> int:
+    """Simulate until a job needs a pool; return it, NONE at the end or where pools are given."""
     n, tally, given = plant.size[TASKS], state.tally, steering.shape[ROUTE] == GIVEN
     while True:
         met = tally[RELEASED]
@@ -143,7 +146,7 @@ def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
             return NONE
         accrue(plant, state, t)
         if ends <= t:
-            asked = happen(plant, state, steering)
+            asked = handle_event(plant, state, steering)
             if asked != NONE:
                 return asked
         elif comes <= t:
@@ -160,12 +163,12 @@ def go_on(plant: Plant, state: State, steering: Steering, until: float) -> int:
         else:
             break_down(plant, state, tally[BROKEN])
             tally[BROKEN] += 1
-            settle(plant, state, steering)
+            requeue_stopped(plant, state, steering)
 
 
 @njit(cache=True)
 def learn_order(plant: Plant, state: State, steering: Steering, task: int) -> None:
-    """Classes in the order of the mean least time of their jobs that have come; of equal ones the first."""
+    """Order classes by the mean least time of their jobs so far; ties by number."""
     kind, classes = plant.kind[task], steering.shape[CLASSES]
     mine, turn, seen = steering.class_of[kind], steering.serving, steering.seen
     seen[mine] += 1.0
@@ -183,13 +186,13 @@ def learn_order(plant: Plant, state: State, steering: Steering, task: int) -> No
 
 @njit(cache=True)
 def rank_of(steering: Steering, of_class: int) -> int:
-    """At which place a class is served."""
+    """Return the rank at which a class is served."""
     return int(steering.serving[steering.shape[CLASSES] + of_class])
 
 
 @njit(cache=True)
-def happen(plant: Plant, state: State, steering: Steering) -> int:
-    """The first event: an end, a job that reaches its pool, or one that was held; the last is to be asked about again."""
+def handle_event(plant: Plant, state: State, steering: Steering) -> int:
+    """Handle the first event; return a held job that is decided again, else NONE."""
     n, time = plant.size[TASKS], state.event_time[0]
     code = pop_event(state)
     if not is_awaited(plant, state, time, code):
@@ -212,22 +215,22 @@ def happen(plant: Plant, state: State, steering: Steering) -> int:
 
 @njit(cache=True)
 def after_end(plant: Plant, state: State, steering: Steering, pool: int) -> None:
-    """Serve the queue; under a cap, an end anywhere makes room for all."""
+    """Serve the queue; under a cap, an end anywhere gives room to all."""
     serve_site(plant, state, steering, pool)
     if plant.size[CAPS]:
         for other in range(plant.size[POOLS]):
             serve_site(plant, state, steering, other)
-        relax(plant, state, steering)
+        raise_clocks(plant, state, steering)
     if steering.moves[HOW] & ELASTIC:
         grow(plant, state, steering, pool)
 
 
 @njit(cache=True)
-def settle(plant: Plant, state: State, steering: Steering) -> None:
-    """After an outage: what it stopped goes back to the head of its queue, the one that began last first of all."""
+def requeue_stopped(plant: Plant, state: State, steering: Steering) -> None:
+    """Return tasks stopped by an outage to the heads of their queues, last begun first."""
     for f in range(state.tally[NUM_FRESH]):
         task = state.fresh[f]
-        stand(plant, state, steering, task, plant.primary[state.mode[task]], True)
+        join_queue(plant, state, steering, task, plant.primary[state.mode[task]], True)
     state.tally[NUM_FRESH], state.tally[NUM_TOUCHED] = 0, 0
     for pool in range(plant.size[POOLS]):
         serve_site(plant, state, steering, pool)
@@ -235,55 +238,55 @@ def settle(plant: Plant, state: State, steering: Steering) -> None:
 
 @njit(cache=True)
 def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int) -> None:
-    """Send a job on its way to a pool; it wants so many devices there, and a clock (NONE: the cheapest)."""
+    """Send a job to a pool with wishes for devices and a clock (NONE: the cheapest)."""
     row = (plant.kind[task] * plant.size[POOLS] + pool) * (steering.shape[WIDEST] + 1)
     devices = min(max(devices, 1), steering.shape[WIDEST])
     while steering.fit[row + devices] == 0 and devices < steering.shape[WIDEST]:
         devices += 1
     steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = pool, devices, clock
-    way = plant.way[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[WAYS] else 0.0
-    if way > 0.0:
+    latency = plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[HAS_INGRESS] else 0.0
+    if latency > 0.0:
         state.queue[task] = pool
         steering.coming[pool] += devices
-        expect_at(plant, state, task, state.total[NOW] + way)
+        expect_at(plant, state, task, state.total[NOW] + latency)
     else:
         reach_pool(plant, state, steering, task, pool)
 
 
 @njit(cache=True)
 def hold(plant: Plant, state: State, task: int, until: float) -> None:
-    """Keep a job where it came in; it is to be asked about again at a later time."""
+    """Hold a job at its ingress; it is decided again at a later time."""
     state.queue[task] = plant.size[POOLS]
     expect_at(plant, state, task, until)
 
 
 @njit(cache=True)
 def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
-    """Begin, or wait; nobody overtakes a job of its class."""
+    """Begin a job or queue it; no job overtakes another of its class."""
     of_class = steering.class_of[plant.kind[task]]
     rank, first = rank_of(steering, of_class), steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
     if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
-        make_way(plant, state, steering, pool, rank)
+        free_devices_for(plant, state, steering, pool, rank)
     if not (first and begin_job(plant, state, steering, task, pool)):
-        stand(plant, state, steering, task, pool, False)
+        join_queue(plant, state, steering, task, pool, False)
     if steering.moves[HOW] & (URGENT | ELASTIC):
         serve_site(plant, state, steering, pool)
 
 
 @njit(cache=True)
-def make_way(plant: Plant, state: State, steering: Steering, pool: int, rank: int) -> None:
-    """Devices for a job that finds none: other work shrinks, or is interrupted where it is less urgent."""
+def free_devices_for(plant: Plant, state: State, steering: Steering, pool: int, rank: int) -> None:
+    """Free devices for a job: shrink other work, or interrupt less urgent work."""
     if steering.moves[HOW] & ELASTIC and shrink(plant, state, steering, pool):
         return
     if steering.moves[HOW] & URGENT and rank == 0:
         task = latest_of_others(plant, state, steering, pool, rank)
         if task != NONE and stop(plant, state, steering, task):
-            stand(plant, state, steering, task, pool, True)
+            join_queue(plant, state, steering, task, pool, True)
 
 
 @njit(cache=True)
-def stand(plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool) -> None:
-    """Join the queue of a pool, at its end or at its head."""
+def join_queue(plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool) -> None:
+    """Add a job to the queue of a pool, at its end or at its head."""
     queue = pool * steering.shape[CLASSES] + steering.class_of[plant.kind[task]]
     state.queue[task], state.end[task] = pool, NONE
     head, tail = steering.head[queue], steering.tail[queue]
@@ -314,7 +317,7 @@ def serve_site(plant: Plant, state: State, steering: Steering, pool: int) -> Non
 
 @njit(cache=True)
 def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> bool:
-    """Start in the mode that the policy picks; False where it picks none."""
+    """Start a job in the mode that the policy picks; False where it picks none."""
     mode = pick_mode(plant, state, steering, task, pool) if state.free[pool] > 0 else NONE
     if mode != NONE and plant.size[CAPS]:
         steering.wish_clock[task] = steering.column[mode]
@@ -327,7 +330,7 @@ def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: i
 
 @njit(cache=True)
 def pick_mode(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> int:
-    """The mode in which a job begins on the free devices of a pool, NONE where they are too few."""
+    """Return the mode for a start on the free devices of a pool, NONE where they are too few."""
     widest, pick = steering.shape[WIDEST], steering.shape[PICK]
     at, free = plant.kind[task] * plant.size[POOLS] + pool, min(state.free[pool], widest)
     if pick == TABLE:
@@ -351,7 +354,7 @@ def pick_mode(plant: Plant, state: State, steering: Steering, task: int, pool: i
 
 @njit(cache=True)
 def select(steering: Steering, at: int) -> int:
-    """UCB1: the lowest clock without a completed job; else the best mean plus √(2 ln t / N), the first on ties."""
+    """Return UCB1's clock: the lowest untried one, else the best mean plus √(2 ln t / N)."""
     steering.shape[SELECTIONS] += 1
     best, value, first = 0, -math.inf, at * steering.shape[CLOCKS]
     for clock in range(steering.levels[at]):
@@ -366,7 +369,7 @@ def select(steering: Steering, at: int) -> int:
 
 @njit(cache=True)
 def learn(plant: Plant, steering: Steering, task: int, mode: int) -> None:
-    """The reward of an arm is minus the energy per unit of the job that has ended."""
+    """Update the reward of an arm: minus the energy per unit of the job that has ended."""
     at = plant.kind[task] * plant.size[POOLS] + plant.primary[mode]
     arm = at * steering.shape[CLOCKS] + steering.column[mode]
     steering.arm_count[arm] += 1.0
@@ -375,11 +378,11 @@ def learn(plant: Plant, steering: Steering, task: int, mode: int) -> None:
 
 @njit(cache=True)
 def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float, first: bool) -> int:
-    """For Python: the next job that has to be sent somewhere, NONE at the end; ``first`` opens the run."""
+    """For Python: the next job that needs a pool, NONE at the end; ``first`` starts the run."""
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     if first:
         open_sites(plant, state, steering)
-    return int(go_on(plant, state, steering, until))
+    return int(run_until_choice(plant, state, steering, until))
 
 
 @njit(cache=True)

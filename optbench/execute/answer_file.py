@@ -1,4 +1,4 @@
-"""The answer of a cell: strict JSON, read as data."""
+"""Read the answer file of a cell as strict JSON data."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from optbench.errors import FileFormatError
 from optbench.execute.tasks import ANSWER
 from optbench.model.files.strict_json import parse_json
-from optbench.sandbox.job_folder import NotReadable, read_left
+from optbench.sandbox.job_folder import UnreadableFileError, read_bounded_file
 from optbench.store.records import Reason
 
 
 def read_answer(folder: Path) -> dict[str, Any] | Reason:
-    """The answer, or why it is none."""
+    """Return the answer, or the reason why it is not valid."""
     try:
-        answer = parse_json(read_left(folder / ANSWER).decode("utf-8"))
-    except NotReadable as error:
+        answer = parse_json(read_bounded_file(folder / ANSWER).decode("utf-8"))
+    except UnreadableFileError as error:
         return Reason("nonsense", str(error))
     except (FileFormatError, UnicodeDecodeError) as error:
         return Reason("nonsense", f"its answer cannot be read: {error}")

@@ -1,4 +1,4 @@
-"""What is left of an instance at a moment of a run, as an instance of its own whose time begins now."""
+"""The remaining part of an instance at a moment of a run, as an instance whose time begins now."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from optbench.sim.kernel.state import DONE, NOW, RUNNING, State
 
 
 @dataclass(frozen=True, eq=False)
-class Rest:
-    """``task[i]`` is the whole instance's number of task i here; ``running`` marks those that run now, in a kind of their own."""
+class RemainingInstance:
+    """``task[i]`` is the whole instance's number of task i here; ``running`` marks those that run
+    now, each in its own kind.
+    """
 
     instance: Instance
     task: Ints
     running: Ints
 
 
-def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
-    """Tasks that have not ended, are released, and wait for no task that is not; modes keep their numbers, running ones follow.
+def remaining_instance(instance: Instance, plant: Plant, state: State) -> RemainingInstance:
+    """Return tasks that have not ended, are released, and wait for no unreleased task; modes keep
+    their numbers, those of running tasks follow.
 
-    A running task has one mode only, that of its run with what is left of its length. Data on its way is a release, ways in
-    take no time. Limits on metrics stay behind, and a hard deadline that is over becomes due at once.
+    A running task has one mode only, that of its run with its remaining length. Data in transit is
+    a release, ingress latencies are 0. Limits on metrics are left out, and a hard deadline that has
+    passed becomes due at once.
     """
     now = float(state.total[NOW])
     task = np.flatnonzero(_known(instance, state, now))
@@ -55,24 +59,25 @@ def rest_of(instance: Instance, plant: Plant, state: State) -> Rest:
         horizon=None if instance.horizon is None else max(1, instance.horizon - int(now)),
         stream=None if instance.stream is None else without_latencies(instance.stream, task),
     )  # fmt: skip
-    return Rest(left, task, here[busy])
+    return RemainingInstance(left, task, here[busy])
 
 
 def _known(instance: Instance, state: State, now: float) -> np.ndarray:
-    """Which tasks are there to be planned."""
+    """Return which tasks can be planned."""
     known = np.asarray(instance.tasks.release, dtype=float) <= now
     edges = instance.edges
     order = np.argsort(edges.source, kind="stable")
     target, ptr = edges.target[order], np.searchsorted(edges.source[order], np.arange(instance.num_tasks + 1))
     if not known.all():
-        for i in instance.order.tolist():  # what waits for the unknown is unknown
+        for i in instance.order.tolist():  # a task that waits for an unknown one is unknown
             if not known[i]:
                 known[target[ptr[i] : ptr[i + 1]]] = False
     return known & (state.status != DONE)
 
 
 def _arrivals(instance: Instance, state: State, task: Ints, here: Ints) -> Floats:
-    """When data of tasks that have ended is at the nearest pool where each task could run."""
+    """Return when data of tasks that have ended is at the nearest pool where each task could run.
+    """
     edges, primary = instance.edges, instance.modes.primary
     late = np.zeros(instance.num_tasks)
     old = np.flatnonzero((state.status[edges.source] == DONE) & (here[edges.target] >= 0) & (edges.data_gb > 0))
@@ -92,7 +97,7 @@ def _arrivals(instance: Instance, state: State, task: Ints, here: Ints) -> Float
 
 
 def _modes(modes: Modes, running: Ints) -> Modes:
-    """The modes and, behind them, one kind with one mode for each running task."""
+    """Return the modes followed by one kind with one mode for each running task."""
     size = np.diff(modes.req_ptr)[running]
     first = modes.req_ptr[running]
     req = np.repeat(first, size) + np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
@@ -110,7 +115,7 @@ def _modes(modes: Modes, running: Ints) -> Modes:
 
 
 def _tariffs(tariffs: Tariffs | None, now: float) -> Tariffs | None:
-    """The series from now on."""
+    """Return the tariffs from now on."""
     if tariffs is None:
         return None
     first = int(np.searchsorted(tariffs.times, now, side="right")) - 1

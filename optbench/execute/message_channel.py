@@ -1,4 +1,4 @@
-"""Messages between the runner, the zygote and the slots: a JSON object per line of a socket."""
+"""Messages between the runner, the zygote and the slots: one JSON object per line of a socket."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 
-class Wire:
-    """One end. ``receive`` returns what has arrived by now; None once the other end is closed."""
+class MessageChannel:
+    """One end of a channel."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -19,7 +19,7 @@ class Wire:
         return self.socket.fileno()
 
     def send(self, message: Mapping[str, Any]) -> bool:
-        """Whether the other end is still there to read it."""
+        """Send a message; return whether the other end is still open."""
         try:
             self.socket.sendall(json.dumps(message).encode() + b"\n")
         except (BrokenPipeError, ConnectionResetError):
@@ -27,7 +27,9 @@ class Wire:
         return True
 
     def receive(self) -> list[dict[str, Any]] | None:
-        """Waits when nothing has arrived: look with ``select`` first."""
+        """Return the messages that have arrived, or None once the other end is closed. It blocks
+        when nothing has arrived: call ``select`` first.
+        """
         try:
             part = self.socket.recv(1 << 16)
         except (ConnectionResetError, InterruptedError):

@@ -1,6 +1,8 @@
-"""A first schedule for the exact solvers: the best of some randomised dispatching rules, run by the event kernel.
+"""A first schedule for the exact solvers: the best of some randomised dispatching rules, run by the
+event kernel.
 
-Where a limit on a metric is too much for rules that only look at the objective, the metric m gets a price in it,
+Where rules for the objective alone break a limit on a metric, the metric m gets a price in the
+objective,
 
     objective + w · v Σ_m m / limit_m        v what the objective is without the limits,
 
@@ -19,20 +21,20 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.sim.sampling import Sampler
 
-# Samples at least, at most, and together this many tasks: a tenth of a second or two of work.
+# Samples at least and at most, and tasks times samples: a tenth of a second or two of work.
 FEWEST, MOST, MOST_TASKS = 20, 2000, 400_000
-# Looks at the clock.
+# Samples between two checks of the clock.
 PORTIONS = 10
-# What of the kernel table runs here.
+# The kernels that this module runs.
 KERNELS = frozenset({"sampling"})
 # The first price of a limit, the factor by which it changes, and how often.
 FIRST_PRICE, STEP, STEPS = 1.0, 3.0, 6
 
 
 def first_schedules(instance: Instance, seconds: float = math.inf, seed: int = 0) -> list[Schedule]:
-    """One feasible schedule, or none: a deadline or a limit may be too much for rules.
+    """Return one feasible schedule, or none: rules may fail to meet a deadline or a limit.
 
-    Without a limit of time the same instance and seed give the same schedule.
+    Without a time limit the same instance and seed give the same schedule.
     """
     sampler = Sampler(instance, seed)
     samples = max(FEWEST, min(MOST, MOST_TASKS // max(1, instance.num_tasks)))
@@ -46,7 +48,7 @@ def first_schedules(instance: Instance, seconds: float = math.inf, seed: int = 0
 
 
 def within_limits(instance: Instance, samples: int, until: float, seed: int) -> list[Schedule]:
-    """What rules find under prices of the limits, the best last."""
+    """Return the schedules that rules find under prices of the limits, the best last."""
     limits = dict(instance.limits.metric_max)
     free = replace(instance, limits=replace(instance.limits, metric_max={}))
     weights = dict(instance.objective.levels[0])
@@ -63,7 +65,8 @@ def within_limits(instance: Instance, samples: int, until: float, seed: int) -> 
         if verdict.feasible:
             found.append((verdict.objectives[0], schedule))
         if scale == 0.0:
-            # A schedule that breaks more than the limits has no objective to take the scale from.
+            # A schedule that breaks more than the limits has no objective from which to take the
+            # scale.
             scale = next(iter(verify(free, schedule).objectives), 0.0)
         else:
             price = price / STEP if verdict.feasible else price * STEP

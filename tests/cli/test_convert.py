@@ -38,7 +38,7 @@ def test_json_has_the_report(cli: Cli, log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("gpu_dag:tasks=4", "out.json", "--count", "gpu=3"), "--by-node need a file of recorded runs (sacct, wfformat); 'gpu_dag"),
+        (("gpu_dag:tasks=4", "out.json", "--count", "gpu=3"), "need a file of recorded runs (sacct, wfformat); 'gpu_dag"),
         (("gpu_dag:tasks=4", "out.json", "--schedule", "s.json"), "gpu_dag:tasks=4 contains no recorded schedule"),
         (("march.sacct", "out.json", "--count", "gpu=0"), "--count gpu=0: '0' is not allowed; it takes a whole number from 1"),
         (("march.sacct", "out.json", "--profile", "a100=A1000"), "unknown profile 'A1000'; did you mean 'A100"),

@@ -207,7 +207,8 @@ def test_a_workspace_with_files_of_solvers_may_move(tmp_path: Path) -> None:
         "from optbench.run.runner import keep_plan; from optbench.store.run_store import Store; "
         "from optbench.store.snapshots import load_plan; from optbench.study.planning import plan; "
         "from optbench.study.study_file import load_study; "
-        "from optbench.study.instance_sources import MadeInstance; import sys; store = Store().make(); study = load_study('mine.toml')\n"
+        "from optbench.study.instance_sources import MadeInstance; import sys\n"
+        "store = Store().make(); study = load_study('mine.toml')\n"
         "if sys.argv[1:]: keep_plan(plan(study, (MadeInstance('t', 0, 't-0', 'h'),)), store)\n"
         "print(load_plan('mine.toml', store).changed)"
     )

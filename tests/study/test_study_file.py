@@ -204,7 +204,7 @@ def test_every_mistake_among_solvers_is_named(tmp_path: Path, solvers: str, word
         ('metrics = ["energy_j", "energy_j"]', "metrics[1] is 'energy_j', which is metrics[0] again"),
         ('reference = "cpsta"', "reference is 'cpsta', which is not a solver of the study; did you mean 'cpsat'?"),
         ("[gates]\ncpsat = 3", "gates.cpsat is 3; it must be a condition in text"),
-        ("[gates]\ncpsat = 'gap <= 5'", "gates.cpsat: column 1: gap is between 0 and 1, so that gap <= 5 is always or never true"),
+        ("[gates]\ncpsat = 'gap <= 5'", "gates.cpsat: column 1: gap is between 0 and 1, so that gap <= 5 is always"),
         ("[gates]\ncpsat = 'gpa <= 1'", "gates.cpsat: column 1: unknown metric 'gpa'; did you mean 'gap'?"),
         ("[gates]\ncpsta = 'gap <= 1'", "'cpsta' is not a solver of the study: did you mean 'cpsat'?"),
         ("gates = ['gap']", "gates is ['gap']; it must be a table"),

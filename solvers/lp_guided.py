@@ -25,7 +25,7 @@ from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
-from optbench.plugins.policy import CARRIED_OUT, Policy, report_decision
+from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace
@@ -119,7 +119,7 @@ class LpGuided(Policy):
             run.report_termination("time_limit")
         elif self.search and run.work_limit is not None:
             run.report_termination("work_limit")
-        return run.best if run.best is not None else report_decision(instance, run, finder.best_schedule())
+        return run.best if run.best is not None else settle(instance, run, finder.best_schedule())
 
     def known(self, instance: Instance, time_limit_s: float) -> Guide:
         return guide(instance, time_limit_s) if self.prices else guide_from_windows(instance, windows(instance))

@@ -19,7 +19,7 @@ import numpy as np
 from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
-from optbench.plugins.policy import CARRIED_OUT, Policy, report_decision
+from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace, run_rule
@@ -77,7 +77,7 @@ class RandomRules(Policy):
         elif not self.k and run.work_limit is not None:
             run.report_termination("work_limit")
         run.info["samples"] = sampler.made
-        return run.best if run.best is not None else report_decision(instance, run, best)
+        return run.best if run.best is not None else settle(instance, run, best)
 
     def _most(self, run: Run) -> float:
         """Return the largest number of samples."""

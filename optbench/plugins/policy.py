@@ -38,10 +38,10 @@ class Policy(Solver):
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         trace = self.play(instance, run.rng)
-        return report_decision(instance, run, trace.schedule)
+        return settle(instance, run, trace.schedule)
 
 
-def report_decision(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule | None:
+def settle(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule | None:
     """Report and return a policy's schedule; where it is not feasible, state the reason and remedy."""
     if schedule is None:
         run.report_message(

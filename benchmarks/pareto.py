@@ -26,9 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.pareto_attempts import attempt_table, run_attempts  # noqa: E402
-from optbench.pareto.front_page import draw, render_front  # noqa: E402
-from optbench.pareto.front_search import pareto  # noqa: E402
-from optbench.pareto.points import Front  # noqa: E402
+from optbench.fronts.front_page import draw, render_front  # noqa: E402
+from optbench.fronts.front_search import pareto  # noqa: E402
+from optbench.fronts.points import Front  # noqa: E402
 
 # One front study: 20 tasks, 6 GPUs of 3 types, 5 clocks. Time and energy are the metrics, so that no deadline takes a side.
 STUDY = "gpu_dag:tasks=20,gpus=6,clocks=5,deadlines=none"

@@ -15,9 +15,9 @@ import numpy as np
 from optbench.api import load_target, solve
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
+from optbench.fronts.resting_power import declare
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
-from optbench.pareto.resting_power import declare
 
 SPECS = {
     "transfers, gangs": "gpu_dag:tasks=20,gpus=6,clocks=5,deadlines=none",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from optbench.errors import ParameterError as ParameterError
     from optbench.errors import UnknownNameError as UnknownNameError
     from optbench.errors import UnsupportedError as UnsupportedError
+    from optbench.fronts.front_search import pareto as pareto
+    from optbench.fronts.points import Front as Front
     from optbench.model.builder import Model as Model
     from optbench.model.formats.format_registry import load as load
     from optbench.model.instance import Instance as Instance
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from optbench.model.schedule import Schedule as Schedule
     from optbench.model.verify import Verdict as Verdict
     from optbench.model.verify import verify as verify
-    from optbench.pareto.front_search import pareto as pareto
-    from optbench.pareto.points import Front as Front
     from optbench.plugins.protocol import Problem as Problem
     from optbench.plugins.protocol import Run as Run
     from optbench.plugins.protocol import Solver as Solver
@@ -46,7 +46,7 @@ _HOME = {
     "ContradictionError": "optbench.errors",
     "Fault": "optbench.sim.kernel.plant",
     "FileFormatError": "optbench.errors",
-    "Front": "optbench.pareto.points",
+    "Front": "optbench.fronts.points",
     "Instance": "optbench.model.instance",
     "Model": "optbench.model.builder",
     "ModelError": "optbench.errors",
@@ -67,7 +67,7 @@ _HOME = {
     "environment": "optbench.simulation",
     "explain": "optbench.bounds.explain",
     "load": "optbench.model.formats.format_registry",
-    "pareto": "optbench.pareto.front_search",
+    "pareto": "optbench.fronts.front_search",
     "simulate": "optbench.simulation",
     "solve": "optbench.api",
     "verify": "optbench.model.verify",

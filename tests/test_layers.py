@@ -24,7 +24,7 @@ LAYERS = (
     ("optbench.store",),
     ("optbench.study",),
     ("optbench.sandbox",),
-    ("optbench.pareto",),
+    ("optbench.fronts",),
     ("optbench.html",),
     ("optbench.simulation",),
     ("optbench.api",),

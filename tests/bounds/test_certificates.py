@@ -43,7 +43,7 @@ def test_a_shift_or_digits_beyond_the_limits_are_refused() -> None:
 
 
 def test_duals_of_other_rows_are_refused() -> None:
-    with pytest.raises(CertificateError, match="are not of the rows"):
+    with pytest.raises(CertificateError, match="belong to other rows"):
         read_duals(dual_fields(programme(1), Certificate((1,), 0)), programme(2))
     assert lp_identity(programme(1)) == lp_identity(programme(1)) != lp_identity(programme(2))
     # 128 bits in hexadecimal digits.

@@ -89,7 +89,7 @@ def test_a_preemptive_instance_has_no_fluid_bound() -> None:
     m.task(modes=[m.mode(m.pool("gpu"), time_s=2, energy_j=1)])
     m.minimize(energy_j=1.0)
     instance = m.build()
-    with pytest.raises(UnsupportedError, match="'pieces' has no fluid bound to explain its gap by: it is preemptive"):
+    with pytest.raises(UnsupportedError, match="'pieces' has no fluid bound to explain its gap: it is preemptive"):
         ob.explain(instance, Schedule.of(instance, [0], [0]))
 
 

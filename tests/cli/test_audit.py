@@ -137,7 +137,7 @@ def test_a_record_that_does_not_verify(cli: Cli, log: Path) -> None:
         (("--profile", "a100=A100-PCIe", "--html", "-", "--json"), "would mix"),
         (("--profile", "a100=A100-PCIe", "--nodes", "nodes.csv"), "nodes.csv: no such file"),
         (("--profile", "a100=A100-PCIe", "--nodes", "march.sacct"), "is no node with its GPUs"),
-        (("--profile", "a100=A100-PCIe", "--node-type", "gpu[01-=a100"), "no list of nodes"),
+        (("--profile", "a100=A100-PCIe", "--node-type", "gpu[01-=a100"), "not a list of nodes"),
         (("--profile", "a100=A100-PCIe", "--node-type", "gpu01"), "write NODES=TYPE"),
         (("--profile", "a100=A100-PCIe", "--since", "yesterday"), "'yesterday' is not a time; write 2026-03-01"),
         (("--profile", "a100=A100-PCIe", "--since", "2024-03-02", "--until", "2024-03-01"), "must be before --until"),

@@ -150,7 +150,7 @@ def test_init_and_new_make_what_list_and_solve_find(cli: Cli, tmp_path: Path) ->
     solved = cli("solve", "two_pools", "-s", "my_rule", "--time-limit", "1s", "--json", **lab)
     assert solved.code == 0 and solved.json["verified"] is True and solved.json["solver"] == "my_rule"
     twice = cli("new", "solver", "my_rule", **lab)
-    assert twice.code == 2 and "already there" in twice.err
+    assert twice.code == 2 and "already exists" in twice.err
 
 
 def test_a_workspace_is_found_from_below(cli: Cli, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_bound_of_its_own_is_taken_as_it_stands() -> None:
 
 
 def test_an_interval_on_both_sides_of_the_figure_is_said() -> None:
-    assert "reaches both sides" in one(claim(-0.35, tolerance=0.0)).remark
+    assert "contains the threshold" in one(claim(-0.35, tolerance=0.0)).remark
     assert one(claim(-0.1)).remark == ""
 
 

@@ -103,7 +103,7 @@ def test_an_instance_that_a_power_cut_emptied_is_made_again_and_a_damaged_one_na
     assert file.read_bytes() == whole
     _load_instance.cache_clear()
     file.write_bytes(b"nothing that was ever pickled")
-    with pytest.raises(StoreError, match=f"{file.name}: no instance .*remove this file"):
+    with pytest.raises(StoreError, match=f"{file.name}: the instance cannot be loaded.*remove this file"):
         Store(store.folder).instance(file.stem)
 
 

@@ -15,7 +15,7 @@ from optbench.cli.terminal.parser import UsageError, add_time_limit, number, sec
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
-    from optbench.pareto.points import Front, FrontPoint, FrontProgress
+    from optbench.fronts.points import Front, FrontPoint, FrontProgress
 
 DESCRIPTION = "Least y under a limit on x, for limits over the whole range of x: every point verified and bounded."
 EXAMPLES = (
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _front(args: argparse.Namespace) -> Front:
     from optbench.cli.terminal.work import interruptible
-    from optbench.pareto.front_search import pareto
+    from optbench.fronts.front_search import pareto
 
     instance = instance_of(args.target, args.format, args.seed)
     with FrontLine(args.solver, quiet=args.quiet or args.json) as progress:
@@ -141,7 +141,7 @@ def _write(args: argparse.Namespace, front: Front) -> list[str]:
 
         written.append(outputs.save(render(front.to_dict()), args.output))
     if args.html:
-        from optbench.pareto.front_page import render_front
+        from optbench.fronts.front_page import render_front
 
         written.append(outputs.save(render_front(front), args.html))
     if args.csv:
@@ -161,7 +161,7 @@ def _csv(front: Front) -> str:
 def show_front(front: Front, written: list[str]) -> None:
     """Show the front as a table."""
     from optbench.cli.terminal.result_lines import threads
-    from optbench.pareto.front_page import declaration, verdict
+    from optbench.fronts.front_page import declaration, verdict
 
     how = f"{front.solver}, {threads(front.threads)}, seed {front.seed}"
     show(f"\n[bold]{escape(front.instance)}[/]  [{DIM}]{escape(how)}[/]")

@@ -162,7 +162,7 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
     ("harm", "words"),
     [
         (lambda c: replace(c, pilot=replace(c.pilot, theta=np.full_like(c.pilot.theta, np.nan))), "not finite"),
-        (lambda c: replace(c, prices_w=np.array([1.0])), "as many of one"),
+        (lambda c: replace(c, prices_w=np.array([1.0])), "of equal length"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path, harm: object, words: str) -> None:
@@ -173,7 +173,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, harm: object, words: st
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.safetensors").write_bytes(b"no tensors here")
-    with pytest.raises(FileFormatError, match=r"a\.safetensors: no readable"):
+    with pytest.raises(FileFormatError, match=r"a\.safetensors: not a readable"):
         read_checkpoint(tmp_path / "a.safetensors")
     with pytest.raises(FileFormatError, match="there is no such checkpoint"):
         read_checkpoint(tmp_path / "b.safetensors")

@@ -382,7 +382,7 @@ def test_a_site_that_never_comes_back_leaves_its_work_undone_and_nothing_else() 
         ("precedence", "tasks wait for each other"),
         ("several pools", "modes take devices of several pools"),
         ("memory", "tasks of one kind fit the memory of different pools"),
-        ("cap", "does not keep power caps"),
+        ("cap", "this policy does not keep power caps"),
     ],
 )
 def test_what_a_grid_cannot_say_is_refused_by_name(declare: str, why: str) -> None:

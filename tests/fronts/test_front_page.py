@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 import optbench as ob
-from optbench.pareto.front_page import render_front
-from optbench.pareto.front_search import pareto
-from optbench.pareto.points import Front
+from optbench.fronts.front_page import render_front
+from optbench.fronts.front_search import pareto
+from optbench.fronts.points import Front
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.errors import ParameterError
+from optbench.fronts.points import Rest
 from optbench.model.cheapest import cheapest_schedule
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.timegrid import grid_down
 from optbench.model.verify import verify
 from optbench.model.windows import time_horizon
-from optbench.pareto.points import Rest
 
 UNTIL_COMPLETION = "completion"
 # Metrics in which resting devices count.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optbench.pareto.front_floor import floor_at, floor_steps, undecided_area
+from optbench.fronts.front_floor import floor_at, floor_steps, undecided_area
 
 
 def test_a_bound_holds_for_every_smaller_limit() -> None:

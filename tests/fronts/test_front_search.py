@@ -11,13 +11,13 @@ import pytest
 
 import optbench as ob
 from optbench.errors import ParameterError, UnknownNameError
+from optbench.fronts import front_search
+from optbench.fronts.front_search import pareto
+from optbench.fronts.points import Front, FrontProgress
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.result import Result
 from optbench.model.verify import verify
-from optbench.pareto import front_search
-from optbench.pareto.front_search import pareto
-from optbench.pareto.points import Front, FrontProgress
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.fronts.resting_power import declare
 from optbench.model.cheapest import cheapest_schedule
 from optbench.model.instance import Instance
 from optbench.model.verify import verify
-from optbench.pareto.resting_power import declare
 
 
 def chain(horizon_s: float | None = None, deadline_s: float | None = None, prices: bool = False) -> Instance:

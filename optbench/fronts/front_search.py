@@ -27,6 +27,9 @@ from optbench.api import load_target, solve
 from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
 from optbench.bounds.fluid.fluid_bound import fluid_bound
 from optbench.errors import ParameterError, nearest
+from optbench.fronts.front_floor import Step, floor_steps, undecided_area
+from optbench.fronts.points import Front, FrontPoint, FrontProgress
+from optbench.fronts.resting_power import Declared, declare
 from optbench.model.instance import Instance
 from optbench.model.metric_scales import metric_tolerance
 from optbench.model.objective import MAKESPANS, METRICS, Objective
@@ -34,9 +37,6 @@ from optbench.model.result import OPTIMAL_GAP, Result, Termination, TrajectoryPo
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import grid_down
 from optbench.model.verify import Verdict, verify
-from optbench.pareto.front_floor import Step, floor_steps, undecided_area
-from optbench.pareto.points import Front, FrontPoint, FrontProgress
-from optbench.pareto.resting_power import Declared, declare
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.protocol import Problem, Solver
 

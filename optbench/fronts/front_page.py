@@ -5,12 +5,12 @@ from __future__ import annotations
 from html import escape
 
 from optbench import __version__
+from optbench.fronts.front_floor import floor_at
+from optbench.fronts.points import Front, FrontPoint
 from optbench.html import axes, svg
 from optbench.html.axes import Axis
 from optbench.html.page import colour_key, footer, header, hint, note, page, row, scroll, section, table
 from optbench.html.quantities import plain
-from optbench.pareto.front_floor import floor_at
-from optbench.pareto.points import Front, FrontPoint
 
 LEFT, RIGHT, TOP, HEIGHT = 120.0, 36.0, 16.0, 470.0
 # Room around the points, as a share of their range.

@@ -53,6 +53,9 @@ def main() -> int:
         "--time-limit", type=float, default=10.0, help="seconds for each solver and bounding method"
     )
     parser.add_argument(
+        "--solvers", nargs="+", default=list(SOLVERS), choices=SOLVERS, help="exact solvers to compare"
+    )
+    parser.add_argument(
         "--store", type=Path, default=Path(tempfile.gettempdir()) / "optbench_second_verifier.jsonl"
     )
     parser.add_argument(
@@ -80,7 +83,7 @@ def main() -> int:
 
 def worked(left: list[int], options: argparse.Namespace, began: float) -> Iterator[Row]:
     """One row for each instance that is left, until the time is over."""
-    jobs = ((k, options.time_limit) for k in left if time.perf_counter() - began < options.seconds)
+    jobs = ((k, options.time_limit, options.solvers) for k in left if time.perf_counter() - began < options.seconds)
     if options.processes == 1:
         yield from map(one, jobs)
         return
@@ -91,7 +94,7 @@ def worked(left: list[int], options: argparse.Namespace, began: float) -> Iterat
             if time.perf_counter() - began >= options.seconds:
                 return
             yield from pool.imap_unordered(
-                one, [(k, options.time_limit) for k in left[first : first + 20]]
+                one, [(k, options.time_limit, options.solvers) for k in left[first : first + 20]]
             )
 
 
@@ -99,12 +102,12 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
-def one(job: tuple[int, float]) -> Row:
+def one(job: tuple[int, float, list[str]]) -> Row:
     """The instance of a number: scales take turns, seeds follow."""
-    number, time_limit_s = job
+    number, time_limit_s, solvers = job
     scale = SCALES[number % len(SCALES)]
     began = time.perf_counter()
-    row = asdict(compare(number // len(SCALES), scale, time_limit_s=time_limit_s))
+    row = asdict(compare(number // len(SCALES), scale, solvers, time_limit_s=time_limit_s))
     row["features"] = sorted(row["features"])
     row["solved"] = {solver: sorted(features) for solver, features in row["solved"].items()}
     return row | {

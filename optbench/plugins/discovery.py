@@ -158,7 +158,7 @@ def summary_of(cls: type) -> str:
     """First paragraph of the class's own docstring, as one line."""
     text = vars(cls).get("__doc__") or ""
     generated = text.startswith(f"{cls.__name__}(")  # what @dataclass writes where there is none
-    return "" if generated else inspect.cleandoc(text).partition("\n\n")[0].replace("\n", " ")
+    return "" if generated else " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
 
 
 def _question(path: Path) -> str:

@@ -16,7 +16,7 @@ from optbench.report.study_report import StudyReport
 
 LEFT, NAMES, FIGURES = 210.0, 190.0, 100.0
 ROW, TOP, HEIGHT = 34.0, 8.0, 340.0
-# Dots drawn of one solver; of more, every so many in order of size, so that their shape stays.
+# Dots drawn of one solver; of more, an evenly spaced selection in order of size, which keeps their shape.
 MOST_DOTS = 150
 # Lines of a profile and names in a plot that can be told apart.
 MOST_LINES = 10

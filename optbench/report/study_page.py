@@ -28,7 +28,7 @@ REPORT = "report.html"
 MOST_CAVEATS = 12
 DOTS = (
     f"A dot is an instance, the large mark the mean, the bar its 95 % interval; a cross has no gap and counts as 100 %. Of more "
-    f"than {solver_charts.MOST_DOTS} instances every so many is drawn."
+    f"than {solver_charts.MOST_DOTS} instances an evenly spaced selection is drawn."
 )
 CURVES = (
     "Share of the instances on which a solver is within an excess of the best objective: the higher and the further left, the "

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.compiling.compile_meter import announce, announcing, compiled_s, metered, no_announcement
+from optbench.compiling.second_process import share_of_this_process
 from optbench.errors import UnknownNameError
 
 # Seconds that a process waits for another that compiles, and between two checks of its lock.
@@ -66,6 +67,16 @@ class Kernel:
     what: str
     entries: tuple[CompiledEntry, ...]
     users: tuple[str, ...]
+
+    def is_compiled(self) -> bool:
+        """Whether all of its functions are loaded or cached."""
+        return all(entry.is_compiled() for entry in self.entries)
+
+    def compile_missing(self) -> None:
+        """Compile the functions that are neither loaded nor cached."""
+        for entry in self.entries:
+            if not entry.is_compiled():
+                entry.load()
 
 
 def _entry(module: str, name: str, *arguments: str) -> CompiledEntry:
@@ -215,10 +226,14 @@ POLICIES = frozenset({"rules", "decisions"})
 
 def kernels_named(names: Iterable[str]) -> list[Kernel]:
     """Return the kernels in the order of the table, each once."""
+    return [KERNELS[name] for name in _in_order(names)]
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
     wanted = set(names)
     for name in wanted - set(KERNELS):
         raise UnknownNameError("kernel", name, KERNELS)
-    return [kernel for name, kernel in KERNELS.items() if name in wanted]
+    return [name for name in KERNELS if name in wanted]
 
 
 def kernels_used_by(modules: Iterable[str]) -> set[str]:
@@ -229,29 +244,31 @@ def kernels_used_by(modules: Iterable[str]) -> set[str]:
 
 def are_compiled(names: Iterable[str]) -> bool:
     """Whether all of these kernels are compiled."""
-    return all(entry.is_compiled() for kernel in kernels_named(names) for entry in kernel.entries)
+    return all(kernel.is_compiled() for kernel in kernels_named(names))
 
 
 def prepare(names: Iterable[str]) -> float:
     """Load kernels and compile what is missing, with an announcement; return the seconds of
     compiling.
     """
-    kernels = kernels_named(names)
+    ordered = _in_order(names)
     before = compiled_s()
-    missing = [kernel for kernel in kernels if not all(entry.is_compiled() for entry in kernel.entries)]
+    missing = [name for name in ordered if not KERNELS[name].is_compiled()]
     if missing:
-        announce(f"compiling {_listed([kernel.what for kernel in missing])}, once per machine")
+        announce(f"compiling {_listed([KERNELS[name].what for name in missing])}, once per machine")
         began = time.perf_counter()
         with _LOCK, metered(None), _one_at_a_time(), announcing(no_announcement):
+            for name in share_of_this_process(missing):
+                KERNELS[name].compile_missing()
             _load(missing)
         announce(f"compiled in {time.perf_counter() - began:.1f} s")
-    _load(kernels)
+    _load(ordered)
     return compiled_s() - before
 
 
-def _load(kernels: Iterable[Kernel]) -> None:
-    for kernel in kernels:
-        for entry in kernel.entries:
+def _load(names: Iterable[str]) -> None:
+    for name in names:
+        for entry in KERNELS[name].entries:
             entry.load()
 
 

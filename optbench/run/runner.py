@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -47,6 +48,7 @@ class StudyRun:
     """The result of ``run_study``: the selected cells and their records, by the cell's key.
 
     ``stored`` are all records of the store, including those of cells that were not selected.
+    ``wall_s`` is the time of the whole run; compiling, which is part of it, took ``compile_s``.
     """
 
     plan: Plan
@@ -55,6 +57,8 @@ class StudyRun:
     ran: int
     interrupted: bool
     stored: Mapping[str, Record] = field(default_factory=dict)
+    wall_s: float = 0.0
+    compile_s: float = 0.0
 
     @property
     def done(self) -> int:
@@ -98,7 +102,10 @@ def run_study(
     studies in the same store share finished cells.
     """
     store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _ignore_progress
-    executor = OnDemandExecutor(executor or LocalExecutor.for_study(study, jobs))
+    began, compile_s = time.monotonic(), list[float]()
+    executor = OnDemandExecutor(
+        executor or LocalExecutor.for_study(study, jobs, lambda report: compile_s.append(report.compile_s))
+    )
     with store.study_lock(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _instance_reporter(tell))
         planned = plan(study, tuple(made))
@@ -117,7 +124,8 @@ def run_study(
     records = store.records()
     found = {cell.key: record for cell in wanted if (record := records.get(cell.key)) is not None}
     ran = done - (len(wanted) - len(missing)) - len(elsewhere)
-    return StudyRun(planned, wanted, found, ran, stop.is_set(), records)
+    wall_s = time.monotonic() - began
+    return StudyRun(planned, wanted, found, ran, stop.is_set(), records, wall_s, sum(compile_s))
 
 
 def run_cells(

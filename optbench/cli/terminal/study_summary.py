@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LEGEND = "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's own, the median"
 # Verdicts on gates and claims whose cells have not been run.
 UNDECIDED = ("unknown", "no data")
+# Shorter times of compiling are not mentioned.
+FELT_S = 1.0
 
 
 class Account:
@@ -75,6 +77,8 @@ class Account:
             "report": self.report,
             "ran": run.ran,
             "interrupted": run.interrupted,
+            "wall_s": round(run.wall_s, 3),
+            "compile_s": round(run.compile_s, 3),
             "solvers": self.solvers(),
             "failures": by_reason(run, self.failures),
             "unmade": [{"target": each.target, "seed": each.seed, "message": each.error} for each in run.unmade],
@@ -115,7 +119,17 @@ class Account:
         here = f" ({run.skipped:,} existed already)" if run.skipped else ""
         bad = f"[{BAD}]{self.num_failed:,} failed[/]" if self.num_failed else f"[{GOOD}]none failed[/]"
         state = "interrupted: " if run.interrupted else ""
-        return f"{state}{run.done:,} of {len(run.cells):,} cells done{here}, {bad}"
+        return f"{state}{run.done:,} of {len(run.cells):,} cells done{here}, {bad}{self._seconds()}"
+
+    def _seconds(self) -> str:
+        """Where the seconds went, of a run that ran anything."""
+        run = self.run
+        if not run.ran:
+            return ""
+        if run.compile_s < FELT_S:
+            return f", in {length(run.wall_s)}"
+        cells_s = run.wall_s - run.compile_s
+        return f", in {length(run.wall_s)}: {length(run.compile_s)} compiling, {length(cells_s)} the cells"
 
     def _show_failures(self) -> None:
         for made in self.run.unmade:

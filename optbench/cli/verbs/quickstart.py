@@ -7,17 +7,19 @@ import os
 import shlex
 import shutil
 import sys
+import time
 from pathlib import Path
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import DIM, GOOD, escape, show
+from optbench.cli.terminal.output import DIM, GOOD, escape, length, show
 from optbench.cli.terminal.parser import Parser, add_json, number
 
 DESCRIPTION = (
     "Run the study `quickstart`: exact solvers, prices and rules on a night of training, GPU "
     "task graphs and job shops. It shows a table and the gates, writes the report, and sends "
-    "the runs to MLflow. Outside of a workspace it makes one in ./optbench-quickstart. The same "
-    "command again runs what is missing."
+    "the runs to MLflow. What its solvers need is compiled first, once per machine. Outside of "
+    "a workspace it makes one in ./optbench-quickstart. The same command again runs what is "
+    "missing."
 )
 EXAMPLES = ("optbench quickstart", "optbench quickstart -n 1 --json")
 STUDY, FOLDER = "quickstart", "optbench-quickstart"
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     if made:
         words = f"no workspace was found here; a new one is in {root}"
         sys.stderr.write(f"optbench: {words}\n") if args.json else show(f"[{GOOD}]{escape(words)}[/]")
-    compile_first()
+    began = time.monotonic()
     options = ["--json"] * args.json + ["--no-track"] * args.no_track + ["--quiet"] * args.quiet
     jobs = args.jobs or min(JOBS, os.cpu_count() or 1)
     parser = Parser(prog="optbench run")
@@ -51,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     add_json(parser)
     code = run_study.run(parser.parse_args([STUDY, "-n", str(jobs), *options]))
     if not args.json and code != exits.INTERRUPTED:
+        words = f"{length(time.monotonic() - began)} for everything: compiling, the study, the report and the runs in MLflow"
+        show("", f"[{DIM}]{words}[/]")
         show_next(root)
     return code
 
@@ -67,13 +71,6 @@ def workspace() -> tuple[Path, bool]:
     made = bool(init(root))
     activate(root)
     return root, made
-
-
-def compile_first() -> None:
-    """Compile the kernels; `make` has done so already, a plain pip install has not."""
-    from optbench.cli.verbs.compiling import compile_now
-
-    compile_now([])
 
 
 def show_next(root: Path) -> None:

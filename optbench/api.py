@@ -170,13 +170,15 @@ def every_level(instance: Instance) -> Instance:
     return instance.with_limits(**{metric: math.inf for metric, _ in instance.objective.levels[0]})
 
 
-def load_compiled_code(method: Solver, instance: Instance, bounding: bool) -> float:
-    """Load, or compile, the kernels of the solver and the bounds; return the seconds of compiling."""
+def load_compiled_code(solver: Solver, instance: Instance, bounding: bool) -> float:
+    """Load the kernels that a solver, and with ``bounding`` the bounds, need on any level of the
+    objective, compile those that are missing; return the seconds of compiling.
+    """
     before = compiled_s()
     levels = [each_level(instance, k) for k in range(instance.objective.num_levels)]
-    needed = [method.kernels(level) for level in levels] + [bound_kernels(level) for level in levels if bounding]
+    needed = [solver.kernels(level) for level in levels] + [bound_kernels(level) for level in levels if bounding]
     prepare(frozenset().union(*needed))
-    method.warm_up(instance)
+    solver.warm_up(instance)
     return compiled_s() - before
 
 

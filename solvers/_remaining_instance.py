@@ -53,7 +53,7 @@ def remaining_instance(instance: Instance, plant: Plant, state: State) -> Remain
     pools = replace(instance.pools, count=np.maximum(1, instance.pools.count - state.gone))
     left = replace(
         instance, name=f"{instance.name} from {now:g}", tasks=tasks_left, pools=pools,
-        modes=_modes(instance.modes, state.mode[busy]),
+        modes=_append_running_modes(instance.modes, state.mode[busy]),
         edges=Edges(here[edges.source[kept]], here[edges.target[kept]], edges.data_gb[kept]),
         limits=Limits(instance.limits.cap_place, instance.limits.cap_w), tariffs=_tariffs(instance.tariffs, now),
         horizon=None if instance.horizon is None else max(1, instance.horizon - int(now)),
@@ -96,8 +96,10 @@ def _arrivals(instance: Instance, state: State, task: Ints, here: Ints) -> Float
     return late[task]
 
 
-def _modes(modes: Modes, running: Ints) -> Modes:
-    """Return the modes followed by one kind with one mode for each running task."""
+def _append_running_modes(modes: Modes, running: Ints) -> Modes:
+    """Return the modes, and after them for each running task a kind of its own whose only mode is
+    a copy of the mode that the task runs in.
+    """
     size = np.diff(modes.req_ptr)[running]
     first = modes.req_ptr[running]
     req = np.repeat(first, size) + np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)

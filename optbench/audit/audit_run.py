@@ -153,7 +153,7 @@ def audit(
     tell("choosing a policy on the first half")
     choice = choice_of(cluster, options, record, least)
     return Audit(
-        cluster, options, record, least, floor_j, awake_j, causes, frontier_of(cluster, free), made,
+        cluster, options, record, least, floor_j, awake_j, causes, least_energy_frontier(cluster, free), made,
         prices_of(cluster, free, least), tuple(advice.uses_of(cluster, least)), choice,
         len(candidates(options, record.sojourn_s)), assumptions_of(log, options), time.perf_counter() - began,
     )  # fmt: skip
@@ -177,8 +177,10 @@ def record_of(cluster: LoggedCluster) -> AuditRecord:
     )  # fmt: skip
 
 
-def frontier_of(cluster: LoggedCluster, free: frozenset[str]) -> tuple[tuple[float, float], ...]:
-    """(mean sojourn, certified least energy); sojourns that no schedule has are left out."""
+def least_energy_frontier(cluster: LoggedCluster, free: frozenset[str]) -> tuple[tuple[float, float], ...]:
+    """Return points (mean sojourn in seconds, certified lower bound on the energy in joules) at the
+    multiples FRONTIER of the recorded mean sojourn; those that no schedule reaches are left out.
+    """
     runs, total_s = cluster.log.num_runs, cluster.log.sojourn_s
     fastest = np.full(len(cluster.instance.modes.kind_names), np.inf)
     np.minimum.at(fastest, cluster.instance.modes.kind, cluster.instance.modes.time_per_unit_s)

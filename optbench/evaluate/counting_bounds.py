@@ -48,9 +48,9 @@ def shared_lower_bounds(
     return lows
 
 
-def widest_gap(value: Value | None, shared: float | None, rows: Iterable[BoundRow]) -> float | None:
-    """Return the widest gap over the levels: of the first level to the shared bound or the given
-    ones, of later levels to the given ones.
+def largest_gap_over_levels(value: Value | None, shared: float | None, rows: Iterable[BoundRow]) -> float | None:
+    """Return the largest gap between a value and the highest bound of its level; None without a
+    value or where a level has no bound. ``shared`` is one more bound on the first level.
     """
     if value is None:
         return None

@@ -198,7 +198,7 @@ class Sample:
     def leaf(self, leaf: Leaf) -> Floats:
         if self.columns.blocked is not None:
             raise UnknownValueError(self.columns.blocked)
-        return self._aggregate(leaf) if isinstance(leaf, Aggregate) else self._paired(leaf)
+        return self._aggregate(leaf) if isinstance(leaf, Aggregate) else self._compare_pairs(leaf)
 
     def _drawn(self, label: str, node: Node) -> Floats:
         """Return the values of an expression, samples × draws; all must be known."""
@@ -224,7 +224,10 @@ class Sample:
         share = {"median": 0.5, "max": 1.0, "min": 0.0}.get(term.function, term.extra / 100)
         return np.asarray(np.quantile(values, share, axis=1), dtype=float)
 
-    def _paired(self, term: Paired) -> Floats:
+    def _compare_pairs(self, term: Paired) -> Floats:
+        """Return, per sample, the ratio of the means of two solvers, or the mean of their relative
+        differences; raise UnknownValueError where a division by 0 leaves it undefined.
+        """
         ours, theirs = self._drawn(term.a, term.x), self._drawn(term.b, term.y)
         if term.function == "ratio":
             low = mean(theirs, self.weights)

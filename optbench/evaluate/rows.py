@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from optbench.evaluate.counting_bounds import counts_for_all, shared_lower_bounds, widest_gap
+from optbench.evaluate.counting_bounds import counts_for_all, largest_gap_over_levels, shared_lower_bounds
 from optbench.model.measures import Value
 from optbench.model.result import OPTIMAL_GAP
-from optbench.run.best_known import BestKnown, best_known, exceeds, levels_of, published, reached_by
+from optbench.run.best_known import BestKnown, best_known, exceeds, levels_of, published, verified_objectives_by_instance
 from optbench.run.judge import as_failed
 from optbench.store.records import Reason, Record
 from optbench.study.cells import Cell
@@ -158,7 +158,7 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
     ``false_bound``.
     """
     solving = plan.solving
-    reached = reached_by(solving, records)
+    reached = verified_objectives_by_instance(solving, records)
     witnesses = {instance: _strongest(values) for instance, values in reached.items()}
     found: list[Contradiction] = []
     shared = list(_shared(plan, records, witnesses, found))
@@ -276,7 +276,7 @@ def _rows(
         own = () if record is None or record.failed else record.bounds
         certain = [row for row in own if record is not None and counts_for_all(cell, record, row, plan.study.trust)]
         reached = None if record is None or record.failed else record.objective
-        gaps = widest_gap(reached, low, own), widest_gap(reached, low, certain)
+        gaps = largest_gap_over_levels(reached, low, own), largest_gap_over_levels(reached, low, certain)
         yield Row(cell, record, *gaps, low, relative_excess(value, known), relative_excess(value, other))
 
 

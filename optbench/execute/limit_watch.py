@@ -208,7 +208,7 @@ class LimitWatch:
             return "cpu_limit", f"{self.seen.cpu_s:.1f} s of processor time; {self.limits.cpu_s:g} s are allowed"
         if mentions_out_of_memory(output[-2000:]) and number in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS):
             return "memory_limit", f"memory could not be allocated ({self.limits.memory_mb:.0f} MB are allowed){said}"
-        return "signal", f"ended by signal {number} ({_name(number)}){said}"
+        return "signal", f"ended by signal {number} ({_signal_name(number)}){said}"
 
 
 def most_telling_line(output: str) -> str:
@@ -218,7 +218,8 @@ def most_telling_line(output: str) -> str:
     return candidates[-1][:MAX_LINE] if candidates else ""
 
 
-def _name(number: int) -> str:
+def _signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGKILL."""
     try:
         return signal.Signals(number).name
     except ValueError:  # real-time signals have no names

@@ -64,15 +64,15 @@ def check_form(instance: Instance, schedule: Schedule) -> Violation | None:
 def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Violation]:
     """All violations, except of limits on metrics, of a schedule of valid form in 64-bit columns."""
     found: list[Violation] = []
-    _per_segment(instance, schedule, found)
-    _duration(instance, schedule, made, found)
-    _access(instance, schedule, found)
-    _assignment(instance, schedule, made, found)
-    _one_task(instance, schedule, found)
+    _check_each_segment(instance, schedule, found)
+    _check_segment_lengths(instance, schedule, made, found)
+    _check_access(instance, schedule, found)
+    _check_assignment(instance, schedule, made, found)
+    _check_each_task(instance, schedule, found)
     if np.isfinite(made.first).all():
-        _edges(instance, schedule, found)
-    _capacity(instance, schedule, found)
-    _power(instance, schedule, found)
+        _check_edges(instance, schedule, found)
+    _check_capacity(instance, schedule, found)
+    _check_power_caps(instance, schedule, found)
     return found
 
 
@@ -106,7 +106,10 @@ def _add(found: list[Violation], name: str, bad: Bools, amount: Any, describe: A
     found.append(Violation(name, text + more, worst, len(rows)))
 
 
-def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+def _check_each_segment(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+    """Record segments that break a constraint by themselves: kind of the mode, memory, release,
+    hard deadline, horizon.
+    """
     clock = clock_of(instance)
     tasks, name = instance.tasks, instance.tasks.name
     start, end = s.start, s.end
@@ -148,7 +151,7 @@ def _per_segment(instance: Instance, s: Schedule, found: list[Violation]) -> Non
     )
 
 
-def _duration(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
+def _check_segment_lengths(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
     """Check lengths of segments: D, or less if the instance is preemptive or the horizon cuts it off."""
     clock = clock_of(instance)
     whole, length = made.whole, s.end - s.start
@@ -171,10 +174,10 @@ def _duration(instance: Instance, s: Schedule, made: TaskProgress, found: list[V
     )
 
 
-def _assignment(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
+def _check_assignment(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
     """Check that every task is complete.
 
-    In an open instance, tasks without a segment may stay undone, and those that ``_duration`` accepted."""
+    In an open instance, tasks without a segment may stay undone, and those that ``_check_segment_lengths`` accepted."""
     if instance.is_open:
         return
     name, segments = instance.tasks.name, np.bincount(s.task, minlength=instance.num_tasks)
@@ -190,7 +193,7 @@ def _assignment(instance: Instance, s: Schedule, made: TaskProgress, found: list
     )
 
 
-def _one_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+def _check_each_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     """Check the constraints between the segments of one task."""
     clock = clock_of(instance)
     tasks, segments = instance.tasks, np.bincount(s.task, minlength=instance.num_tasks)
@@ -249,7 +252,7 @@ def pool_name(instance: Instance, pool: Any) -> str:
     return instance.pools.names[int(pool)] if pool >= 0 else "no pool"
 
 
-def _access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+def _check_access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     """Check the ingress latency of every segment, whichever pools other segments ran on."""
     clock = clock_of(instance)
     if instance.stream is None or s.num_segments == 0:
@@ -269,7 +272,7 @@ def _access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     )
 
 
-def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+def _check_edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     clock = clock_of(instance)
     edges, tasks = instance.edges, instance.tasks
     if len(edges.source) == 0:
@@ -314,7 +317,7 @@ def _edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     )
 
 
-def _capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+def _check_capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     clock = clock_of(instance)
     row, pool, count = requirements(instance, s.mode)
     start, end = s.start[row].astype(float), s.end[row].astype(float)
@@ -366,7 +369,7 @@ def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pool
     return top, at
 
 
-def _power(instance: Instance, s: Schedule, found: list[Violation]) -> None:
+def _check_power_caps(instance: Instance, s: Schedule, found: list[Violation]) -> None:
     clock = clock_of(instance)
     limits = instance.limits
     for place, cap in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):

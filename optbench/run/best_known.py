@@ -87,8 +87,11 @@ def best_known(
     return out
 
 
-def reached_by(cells: Iterable[Cell], records: Mapping[str, Record]) -> dict[str, list[tuple[Value, str]]]:
-    """Return, by instance, every verified objective with the label of the solver that reached it.
+def verified_objectives_by_instance(
+    cells: Iterable[Cell], records: Mapping[str, Record]
+) -> dict[str, list[tuple[Value, str]]]:
+    """Return, by instance hash, the verified objective of every cell that did not fail, with the
+    label of its solver.
     """
     out: dict[str, list[tuple[Value, str]]] = {}
     for cell in cells:

@@ -19,9 +19,9 @@ class UnreadableFileError(OptbenchError):
     """A file that a cell left is not safe to read."""
 
 
-def read_bounded_file(path: Path, most_mb: int = MAX_FILE_MB) -> bytes:
-    """Read a file that untrusted code left: it could be a link to another folder, a pipe that
-    blocks its reader, or too large.
+def read_bounded_file(path: Path, max_mb: int = MAX_FILE_MB) -> bytes:
+    """Read a regular file of at most ``max_mb`` MiB that untrusted code left; raise
+    UnreadableFileError for a link, a pipe or a larger file.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -31,8 +31,8 @@ def read_bounded_file(path: Path, most_mb: int = MAX_FILE_MB) -> bytes:
         facts = os.fstat(file)
         if not stat.S_ISREG(facts.st_mode):
             raise UnreadableFileError(f"{path.name} is not a regular file")
-        if facts.st_size > most_mb << 20:
-            raise UnreadableFileError(f"{path.name} has {facts.st_size >> 20} MB; {most_mb} MB are allowed")
+        if facts.st_size > max_mb << 20:
+            raise UnreadableFileError(f"{path.name} has {facts.st_size >> 20} MB; {max_mb} MB are allowed")
         return stream.read()
 
 

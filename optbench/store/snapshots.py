@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 STUDIES, LATEST = "studies", "latest"
 HASH_DIGITS = 16
+# Fields of a study's configuration whose names say too little.
+FIELDS = {"solvers": "solvers or their budgets", "bound_limit_s": "bound_limit"}
 
 
 def load_plan(study: str | Path, store: Store | None = None) -> Plan:
@@ -104,7 +106,7 @@ def _never_run(study: str | Path, name: str, folder: Path) -> OptbenchError:
 def _compared(plan: Plan, now: Study) -> Plan:
     """Return the plan with the texts of its study file, or with a description of the difference."""
     if now.config_hash != plan.study.config_hash:
-        return replace(plan, changed=_difference(plan.study, now))
+        return replace(plan, changed=_describe_study_change(plan.study, now))
     labels = now.labels
     renamed = {label: labels[content] for content, label in plan.study.labels.items()}
     cells = tuple(_labelled(cell, renamed.get(cell.label, cell.label)) for cell in plan.cells)
@@ -116,11 +118,11 @@ def _labelled(cell: Cell, label: str) -> Cell:
     return cell if cell.label == label else Cell.from_dict({**cell.to_dict(), "label": label})
 
 
-def _difference(then: Study, now: Study) -> str:
-    """Describe the fields in which the configurations differ."""
-    names = ("problems", "seeds", "repetitions", "bound_limit_s")
-    parts = [name.removesuffix("_s") for name in names if getattr(then, name) != getattr(now, name)]
-    if set(then.labels) != set(now.labels):
-        parts.append("solvers or their budgets")
+def _describe_study_change(then: Study, now: Study) -> str:
+    """Return the notice that a study file has changed since the last run: the changed fields and
+    the command that runs what is new.
+    """
+    before, after = then.configuration, now.configuration
+    parts = [FIELDS.get(name, name) for name in before if before[name] != after[name]]
     where = now.path or now.name
     return f"{where} has changed since the last run ({', '.join(parts)}); `optbench run {now.name}` runs what is new"

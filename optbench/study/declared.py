@@ -114,19 +114,20 @@ class Study:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def configuration(self) -> dict[str, Any]:
+        """What determines the cells, independent of order and labels."""
+        return {
+            "problems": sorted(self._portable(target) for target in self.problems),
+            "solvers": sorted(self.labels),
+            "seeds": sorted(self.seeds),
+            "repetitions": self.repetitions,
+            "bound_limit_s": self.bound_limit_s,
+        }
+
+    @property
     def config_hash(self) -> str:
-        """Hash of what determines the cells, independent of order and labels: the same
-        configuration continues the same parent run.
-        """
-        return digest(
-            {
-                "problems": sorted(self._portable(target) for target in self.problems),
-                "solvers": sorted(self.labels),
-                "seeds": sorted(self.seeds),
-                "repetitions": self.repetitions,
-                "bound_limit_s": self.bound_limit_s,
-            }
-        )
+        """Hash of the configuration: the same one continues the same parent run."""
+        return digest(self.configuration)
 
     @property
     def labels(self) -> dict[str, str]:

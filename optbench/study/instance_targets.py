@@ -55,7 +55,7 @@ def targets_of(spec: str, folder: Path) -> list[str]:
     if name is not None:
         return _specs(spec, name)
     if is_glob(spec):
-        return _public_glob(spec) if _public(spec, folder) else _file_glob(spec, folder)
+        return _expand_public_glob(spec) if _public(spec, folder) else _file_glob(spec, folder)
     if _public(spec, folder):
         data_path(spec)
         return [spec]
@@ -101,9 +101,9 @@ def _specs(spec: str, name: str) -> list[str]:
     return found
 
 
-def _public_glob(spec: str) -> list[str]:
-    """Return short names of what matches, by path or short name, with or without suffix; ``la2``
-    before ``la10``.
+def _expand_public_glob(spec: str) -> list[str]:
+    """Return the short names of the public instances that a pattern matches, in natural order
+    (``la2`` before ``la10``); the pattern is compared with path, stem and short name.
     """
     entry = data_sets()[spec.partition("/")[0]]
     files = [file for file in entry.files if Path(file.path).name not in NO_INSTANCES and _matches(file, spec)]

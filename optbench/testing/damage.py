@@ -27,6 +27,7 @@ INTRUDERS = (
 
 
 def flip_bits(data: bytes, rng: np.random.Generator) -> bytes:
+    """Flip a bit at a random place, one to eight times."""
     out = bytearray(data)
     for _ in range(int(rng.integers(1, 9))):
         out[int(rng.integers(len(out)))] ^= 1 << int(rng.integers(8))

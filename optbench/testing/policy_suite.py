@@ -26,7 +26,7 @@ class PolicyConformance(SolverConformance):
 
     quick: ClassVar[str | None] = None
 
-    def test_another_future_changes_no_decision_before_it(self) -> None:
+    def test_decisions_use_the_future_only_if_declared(self) -> None:
         name, policy = self.load()
         assert isinstance(policy, Policy), f"{name} is no policy: inherit SolverConformance"
         found = self.differences()

@@ -45,9 +45,9 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 
 def test_what_is_too_large(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (1 << 21))
-    assert len(read_bounded_file(tmp_path / "large", most_mb=2)) == 1 << 21
+    assert len(read_bounded_file(tmp_path / "large", max_mb=2)) == 1 << 21
     with pytest.raises(UnreadableFileError, match="large has 2 MB; 1 MB are allowed"):
-        read_bounded_file(tmp_path / "large", most_mb=1)
+        read_bounded_file(tmp_path / "large", max_mb=1)
 
 
 def test_what_is_left_is_removed_however_deep_it_is(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_words_are_those_of_the_file_as_it_is_now(tmp_path: Path, store: Store) 
         ('"2s"', '"3s"', "solvers or their budgets"),
         ("k=[8,16]", "k=8", "solvers or their budgets"),
         ("\nmetrics", '\nbound_limit = "1s"\nmetrics', "bound_limit"),
+        ("seeds = 2\nrepetitions = 2", "seeds = [1, 0]\nrepetitions = 1", "repetitions"),
     ],
 )
 def test_other_cells_than_were_run_are_said(tmp_path: Path, store: Store, old: str, new: str, field: str) -> None:

@@ -98,13 +98,13 @@ def test_another_future_is_the_same_until_its_moment(stream: FutureStream, chang
 )
 def test_a_policy_that_reads_the_future_is_caught(policy: Policy) -> None:
     with pytest.raises(AssertionError, match=r"tried reads the future: .* becomes"):
-        suite(policy).test_another_future_changes_no_decision_before_it()
+        suite(policy).test_decisions_use_the_future_only_if_declared()
 
 
 def test_the_label_is_right_where_the_future_is_read_and_wrong_where_it_is_not() -> None:
-    suite(Oracle()).test_another_future_changes_no_decision_before_it()
+    suite(Oracle()).test_decisions_use_the_future_only_if_declared()
     with pytest.raises(AssertionError, match="remove the declaration"):
-        suite(Innocent()).test_another_future_changes_no_decision_before_it()
+        suite(Innocent()).test_decisions_use_the_future_only_if_declared()
 
 
 def test_a_network_that_is_fed_sizes_relative_to_all_jobs_is_caught(
@@ -121,7 +121,7 @@ def test_a_network_that_is_fed_sizes_relative_to_all_jobs_is_caught(
     monkeypatch.setattr(module, "run_network", with_mean_of_all)
     assert isinstance(policy, Policy)
     with pytest.raises(AssertionError, match="reads the future"):
-        suite(policy).test_another_future_changes_no_decision_before_it()
+        suite(policy).test_decisions_use_the_future_only_if_declared()
 
 
 def test_what_reads_the_future_is_listed_as_such() -> None:

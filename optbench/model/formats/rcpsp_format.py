@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from optbench.model.formats.classical import Project
-from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, shorten, whole_number
+from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, parse_whole_number, shorten
 
 # ``jobnr. mode duration  R 1  R 2``, ``R 1  R 2``, and the rule below.
 TABLE_HEAD = re.compile(r"jobnr\b|[RND]\s*\d|---")
@@ -103,7 +103,7 @@ def section_rows(text: str) -> dict[str, list[Row]]:
         elif line.startswith("***"):
             rows = None
         elif rows is not None and line and not TABLE_HEAD.match(line):
-            rows.append((number, [whole_number(number, token) for token in line.split()]))
+            rows.append((number, [parse_whole_number(number, token) for token in line.split()]))
     for title in SECTIONS:
         if not out.get(title):
             raise MisfitError(len(text.splitlines()), f"section {title} is {'empty' if title in out else 'missing'}")

@@ -49,11 +49,13 @@ def header_and_lines(lines: Iterable[tuple[int, str]]) -> tuple[int, list[str], 
 
 
 def number_row(line: int, content: str) -> list[int]:
-    return [whole_number(line, token) for token in content.split()]
+    return [parse_whole_number(line, token) for token in content.split()]
 
 
-def whole_number(line: int, token: str, lowest: int = 0) -> int:
-    """A token as a whole number from ``lowest`` to MAX_NUMBER."""
+def parse_whole_number(line: int, token: str, lowest: int = 0) -> int:
+    """Return a token as an integer from ``lowest`` to MAX_NUMBER; otherwise raise MisfitError with
+    the line.
+    """
     digits = token.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
         raise MisfitError(line, f"{shorten(token)} is not a whole number")
@@ -72,7 +74,7 @@ def shorten(token: str) -> str:
 
 def jobs_and_machines(line: int, tokens: Sequence[str]) -> tuple[int, int]:
     """The leading two numbers of a header."""
-    counts = [whole_number(line, token) for token in tokens[:2]]
+    counts = [parse_whole_number(line, token) for token in tokens[:2]]
     for name, value in zip(("jobs", "machines"), counts, strict=True):
         if value < 1:
             raise MisfitError(line, f"number of {name} is {value}; at least 1 is needed")
@@ -121,7 +123,7 @@ class Numbers:
             raise MisfitError(self.line, f"the file ends where {what} should stand")
         line, token = self._lines[self._next], self._tokens[self._next]
         self._next += 1
-        return whole_number(line, token, lowest)
+        return parse_whole_number(line, token, lowest)
 
     def take_row(self, count: int, what: str) -> list[int]:
         """Take ``count`` numbers; a count above the size of the rest of the file is refused first."""

@@ -81,13 +81,13 @@ def read_workflow(data: Any, findings: Findings) -> Workflow:
         findings.add("warnings", f"schemaVersion {shorten(str(version))} is not one of {', '.join(VERSIONS)}")
     workflow = table(data.get("workflow"), "workflow")
     if "specification" in workflow:
-        return read_nested(str(version), workflow, findings)
+        return read_nested_workflow(str(version), workflow, findings)
     if "tasks" not in workflow and "jobs" not in workflow:
         raise FileFormatError("workflow has neither 'specification' (versions 1.5 on) nor 'tasks' (before)")
-    return read_flat(str(version), workflow, findings)
+    return read_flat_workflow(str(version), workflow, findings)
 
 
-def read_nested(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
+def read_nested_workflow(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
     """Specification and execution, joined by the ids of the tasks."""
     specification = table(workflow["specification"], "workflow.specification")
     tasks: dict[str, TaskRecord] = {}
@@ -127,8 +127,10 @@ def read_nested(version: str, workflow: dict[str, Any], findings: Findings) -> W
     return Workflow(version, list(tasks.values()), sizes, machines_of(execution, findings), makespan, started(execution), True)
 
 
-def read_flat(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
-    """Read the flat layout: one list of tasks with all their properties, including files."""
+def read_flat_workflow(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
+    """Read a workflow of a version before 1.5: one list, ``tasks`` or ``jobs``, in which each task
+    holds its execution and its files.
+    """
     key = "tasks" if "tasks" in workflow else "jobs"
     tasks: list[TaskRecord] = []
     ids: set[str] = set()

@@ -173,7 +173,7 @@ def advance(plant: Plant, state: State, until: float = math.inf) -> bool:
             if code < n:
                 finish(plant, state, code)
             else:
-                arrive(plant, state, code - n)
+                handle_arrival_event(plant, state, code - n)
     while tally[RELEASED] < n:
         task = plant.release_order[tally[RELEASED]]
         if plant.release[task] > t:
@@ -241,8 +241,9 @@ def expect_at(plant: Plant, state: State, task: int, time: float) -> None:
 
 
 @njit(cache=True)
-def arrive(plant: Plant, state: State, task: int) -> None:
-    """Handle the arrival of a task at its queue; or, where it is already queued, of data at a pool.
+def handle_arrival_event(plant: Plant, state: State, task: int) -> None:
+    """Put a task that has arrived into its queue; for a task that is queued already, schedule the
+    next arrival of its data at a pool. In both cases the queue is examined again for starts.
     """
     queue = state.queue[task]
     if is_queued(plant, state, task):

@@ -67,11 +67,11 @@ def observe(plant: Plant, state: State, decisions: DecisionTable, view: View, ro
     slots, modes, wide = view.shape[SLOTS], view.shape[MODES], view.shape[WIDE]
     filled = fill_slots(plant, state, decisions, view)
     for s in range(filled):
-        startable = write_options(plant, state, view, view.slot[s], row, slots * _T + s * modes * _O, mask, s * modes)
-        write_task(plant, state, view, view.slot[s], startable, row, s * _T)
+        startable = write_option_features(plant, state, view, view.slot[s], row, slots * _T + s * modes * _O, mask, s * modes)
+        write_task_features(plant, state, view, view.slot[s], startable, row, s * _T)
     pools = slots * _T + slots * modes * _O
-    write_pools(plant, state, view, row, pools)
-    write_cluster(plant, state, view, row, pools + wide * _P)
+    write_pool_features(plant, state, view, row, pools)
+    write_overall_features(plant, state, view, row, pools + wide * _P)
     mask[slots * modes] = next_time(plant, state) < math.inf
 
 
@@ -103,8 +103,8 @@ def clipped(value: float) -> float:
 
 
 @njit(cache=True)
-def write_task(plant: Plant, state: State, view: View, task: int, startable: bool, row: Floats, at: int) -> None:
-    """Write TASK_FEATURES of one task."""
+def write_task_features(plant: Plant, state: State, view: View, task: int, startable: bool, row: Floats, at: int) -> None:
+    """Write TASK_FEATURES of one task into ``row`` from ``at`` on; the row holds zeros before."""
     now, scale, deadline = state.total[NOW], view.scale, plant.deadline[task]
     left = state.remaining[task] / plant.units[task]
     row[at] = 1.0
@@ -122,7 +122,9 @@ def write_task(plant: Plant, state: State, view: View, task: int, startable: boo
 
 
 @njit(cache=True)
-def write_options(plant: Plant, state: State, view: View, task: int, row: Floats, at: int, mask: Ints, action: int) -> bool:
+def write_option_features(
+    plant: Plant, state: State, view: View, task: int, row: Floats, at: int, mask: Ints, action: int
+) -> bool:
     """Write OPTION_FEATURES of each mode of a task and which can start now; return whether any can.
     """
     now, scale, kind, any_legal = state.total[NOW], view.scale, plant.kind[task], False
@@ -153,7 +155,7 @@ def write_options(plant: Plant, state: State, view: View, task: int, row: Floats
 
 
 @njit(cache=True)
-def write_pools(plant: Plant, state: State, view: View, row: Floats, first: int) -> None:
+def write_pool_features(plant: Plant, state: State, view: View, row: Floats, first: int) -> None:
     """Write POOL_FEATURES of each pool."""
     scale, now, periods = view.scale, state.total[NOW], plant.size[PERIODS]
     period = period_of(plant, now) if periods > 0 else 0
@@ -178,7 +180,7 @@ def write_pools(plant: Plant, state: State, view: View, row: Floats, first: int)
 
 
 @njit(cache=True)
-def write_cluster(plant: Plant, state: State, view: View, row: Floats, at: int) -> None:
+def write_overall_features(plant: Plant, state: State, view: View, row: Floats, at: int) -> None:
     """OVERALL_FEATURES."""
     n, tally, span = max(1, plant.size[TASKS]), state.tally, view.scale[SPAN]
     soon, room = next_time(plant, state), 1.0

@@ -88,19 +88,19 @@ def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]
     product, total, term = np.zeros(limbs, dtype=np.int64), np.zeros(limbs, dtype=np.int64), np.zeros(limbs, dtype=np.int64)
     product[0] = 1
     for j in range(count):
-        multiply(product, durations[j])
+        multiply_limbs(product, durations[j])
     for j in range(count):
         term[:] = 0
         term[0] = 1
-        multiply(term, lengths[j])
+        multiply_limbs(term, lengths[j])
         for i in range(count):
             if i != j:
-                multiply(term, durations[i])
-        add(total, term)
+                multiply_limbs(term, durations[i])
+        add_limbs(total, term)
     need = product.copy()
     if less(total, need):
         subtract(need, total)
-        multiply(need, whole)
+        multiply_limbs(need, whole)
     else:
         need[:] = 0
     return product, need, term
@@ -111,13 +111,13 @@ def reaches(product: Ints, need: Ints, scratch: Ints, length: int) -> bool:
     """Whether L Q ≥ D Q − D S."""
     for k in range(len(product)):  # assigning slices would compile an error message for unequal lengths, which takes a second
         scratch[k] = product[k]
-    multiply(scratch, length)
+    multiply_limbs(scratch, length)
     return not less(scratch, need)
 
 
 @inner()
-def multiply(number: Ints, factor: int) -> None:
-    """number ← number · factor, for a factor below 2^53."""
+def multiply_limbs(number: Ints, factor: int) -> None:
+    """Multiply a number in limbs, the lowest first, in place by a factor below 2^53."""
     low, high = factor & (LIMB - 1), factor >> LIMB_BITS
     carry, before = 0, 0
     for k in range(len(number)):
@@ -129,7 +129,7 @@ def multiply(number: Ints, factor: int) -> None:
 
 
 @inner()
-def add(number: Ints, other: Ints) -> None:
+def add_limbs(number: Ints, other: Ints) -> None:
     carry = 0
     for k in range(len(number)):
         value = number[k] + other[k] + carry

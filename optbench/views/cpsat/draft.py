@@ -62,11 +62,11 @@ class DraftSchedule:
         return max(self.end)
 
 
-def coarseness(last: int) -> int:
-    """Return the power of two by which times are divided, so that none exceeds
-    2^MAX_TICKS_EXPONENT.
+def coarsening_factor(last_tick: int) -> int:
+    """Return the least power of two such that the last tick, divided by it and rounded down, is
+    below 2^MAX_TICKS_EXPONENT.
     """
-    return int(2 ** max(0, last.bit_length() - MAX_TICKS_EXPONENT))
+    return int(2 ** max(0, last_tick.bit_length() - MAX_TICKS_EXPONENT))
 
 
 def coarsened(known: Windows, coarse: int) -> Windows:
@@ -127,7 +127,7 @@ class Draft:
         last = math.floor(horizon)
         if instance.horizon is not None:
             last = min(last, math.floor(instance.horizon))
-        coarse = coarseness(last)
+        coarse = coarsening_factor(last)
         if coarse > 1 and ("tariffs" in instance.features or inner):
             raise UnsupportedError(
                 f"the CP model of {instance.name!r} needs {last:,} ticks, more than 2^{MAX_TICKS_EXPONENT}, "

@@ -63,8 +63,10 @@ def add_makespan(sheet: BlockCollector, base: Frame, x: Starts) -> int:
     return column
 
 
-def add_unfinished(sheet: BlockCollector, base: Frame, x: Starts) -> int:
-    """Add the columns ``unfinished`` and their rows ``outlast``; return the first column."""
+def add_unfinished_per_tick(sheet: BlockCollector, base: Frame, x: Starts) -> int:
+    """Add a column ``unfinished`` for each tick, at least 1 while some last task has not ended, with
+    a row ``outlast`` for each last task and tick; return the first column.
+    """
     last, row, mine = _ends_of(base, x)
     first = first_tick(base)
     ticks = np.arange(first, int(base.end))

@@ -41,7 +41,7 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
-from optbench.views.milp.completion import add_makespan, add_unfinished, first_tick, running_values
+from optbench.views.milp.completion import add_makespan, add_unfinished_per_tick, first_tick, running_values
 from optbench.views.milp.frame import Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
 from optbench.views.milp.occupancy_rows import add_occupancy
 from optbench.views.milp.ordering import add_aggregated, add_disaggregated, disaggregated_nonzeros
@@ -157,7 +157,7 @@ class TimeIndexed:
         base, x = self.frame, self.starts
         if not base.needs_makespan:
             return None
-        return add_unfinished(sheet, base, x) if self.priced_end else add_makespan(sheet, base, x)
+        return add_unfinished_per_tick(sheet, base, x) if self.priced_end else add_makespan(sheet, base, x)
 
     def _add_limit(self, sheet: BlockCollector, name: str, limit: float, terms: PricedTerms) -> None:
         fixed, vector = terms.of(name, sheet.num_columns)

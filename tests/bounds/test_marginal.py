@@ -202,3 +202,11 @@ def test_without_time_the_first_change_alone_is_judged() -> None:
     assert sorted(everything) == ["devices of gpu", "hard deadlines", "horizon"]
     found = marginal_values(instance, proof, time_limit_s=0.0)
     assert [value.resource for value in found] == ["devices of gpu"]
+
+
+def test_a_longer_horizon_is_counted_in_seconds() -> None:
+    m = ob.Model(tick_s=0.5, horizon_s=10)
+    m.task(modes=[m.mode(m.pool("gpu", idle_w=1.0), time_s=1, energy_j=5.0)])
+    m.minimize(energy_j=1.0)
+    found = {change.resource: change for change in every_change(m.build())}["horizon"]
+    assert (found.amount, found.unit, found.instance.horizon) == (1.0, "s", 22)

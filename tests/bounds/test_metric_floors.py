@@ -134,3 +134,13 @@ def test_metrics_that_nobody_asks_for_have_no_floor() -> None:
     with_limit = instance.with_limits(energy_j=5.0)
     assert set(metric_floors(relax(with_limit), 2.0)) == {"makespan", "makespan_s", "energy_j"}
     assert "tardiness_s" in interrupted_floors(relax(instance), 2.0)
+
+
+def test_floors_of_interrupted_work_are_in_seconds() -> None:
+    # Ticks of half a second: released at 4 s, 3 s of work, weight 2.
+    m = ob.Model(tick_s=0.5, preemptive=True)
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=3)], release_s=4, weight=2)
+    m.minimize(flow_time_s=1.0)
+    found = interrupted_floors(relax(m.build()), 14.0)
+    assert found["flow_time_s"] == pytest.approx(2 * 3.0, rel=1e-9)
+    assert found["makespan_s"] == 7.0

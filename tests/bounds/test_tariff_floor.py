@@ -140,3 +140,19 @@ def test_the_sum_of_terms_is_lowered_too() -> None:
     instance = hours()
     term, floor = net_cost(instance)[0], tariff_floor(relax(instance), "cost_usd", 0.0)
     assert term - floor * J_PER_KWH == pytest.approx(TERM_MARGIN * term, rel=1e-2)
+
+
+def test_a_pool_without_power_at_rest_costs_nothing_by_resting() -> None:
+    m = ob.Model(tick_s=1.0, horizon_s=10)
+    m.task(modes=[m.mode(m.pool("gpu"), time_s=4, energy_j=1.0)])
+    m.tariff(price_usd_per_kwh=1.0)
+    m.minimize(cost_usd=1.0)
+    # One joule at a dollar per kWh, and nothing else.
+    assert tariff_floor(relax(m.build()), "cost_usd", 4.0) == pytest.approx(1.0 / J_PER_KWH, rel=1e-6)
+
+
+def test_without_tariffs_energy_is_free() -> None:
+    m = ob.Model()
+    m.task(modes=[m.mode(m.pool("gpu", idle_w=1.0), time_s=4, energy_j=100.0)])
+    m.minimize(energy_j=1.0)
+    assert tariff_floor(relax(m.build()), "cost_usd", 4.0) == 0.0

@@ -214,3 +214,13 @@ def test_one_pair_of_pools_stands_for_all_with_its_latency_and_speed() -> None:
         for one, other in zip(senders.tolist(), receivers.tolist(), strict=True)
     ]
     assert sorted(kinds) == [(0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (0.005, 1.0)]
+
+
+def test_a_soft_deadline_does_not_end_the_time_horizon() -> None:
+    # One device: 4 and then 8 s, whatever the due date of the second task says.
+    m = Model()
+    mode = {length: m.mode(pool, length) for pool in [m.pool("a")] for length in (4, 8)}
+    m.task("x", modes=[mode[4]], deadline_s=5, hard=True)
+    m.task("y", modes=[mode[8]], deadline_s=6, hard=False)
+    m.minimize(tardiness_s=1)
+    assert time_horizon(m.build()) == 12

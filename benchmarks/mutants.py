@@ -247,25 +247,32 @@ def preload() -> None:
 
 
 def equivalents() -> dict[str, str]:
-    """Survivors that change no behaviour, with the reason; by function and text of the line, which do not move."""
+    """Survivors that change no behaviour, with the reason; by function and statement, which do not move."""
     return dict(json.loads(EQUIVALENT.read_text())) if EQUIVALENT.exists() else {}
 
 
 def name_of(mutant: Mutant) -> str:
-    """Function, change and text of the line; with a number where several changes share these."""
+    """Function, change and statement; with a number where several changes share these."""
     name = plain_name(mutant)
     alike = numbers_by_name(mutant.file)[name]
     return name if len(alike) == 1 else f"{name} | {alike.index(mutant.number) + 1} of {len(alike)}"
 
 
 def plain_name(mutant: Mutant) -> str:
-    line = lines_of(mutant.file)[mutant.line - 1].strip()
-    return f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {line}"
+    statement = statements_of(mutant.file)[mutant.line]
+    return f"{mutant.file} | {'.'.join(mutant.function)} | {mutant.what} | {statement}"
 
 
 @cache
-def lines_of(file: str) -> list[str]:
-    return (ROOT / file).read_text().splitlines()
+def statements_of(file: str) -> dict[int, str]:
+    """The statement of each line, or its first line as Python prints it, however it is laid out."""
+    found: dict[int, str] = {}
+    # The walk goes from outer statements to inner ones, which overwrite them.
+    for node in ast.walk(ast.parse((ROOT / file).read_text())):
+        if isinstance(node, ast.stmt):
+            text = ast.unparse(node).split("\n", 1)[0]
+            found |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), text)
+    return found
 
 
 @cache

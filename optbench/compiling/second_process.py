@@ -13,13 +13,17 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from optbench.compiling.compile_meter import announcing, no_announcement
 
 # One kernel alone, or one core, leaves nothing for a second process.
 LEAST_KERNELS, LEAST_CORES = 2, 2
-COMMAND = "from optbench.compiling.second_process import main; main()"
+COMMAND = """
+from optbench.compiling.kernel_table import KERNELS
+from optbench.compiling.second_process import serve
+serve(lambda name: KERNELS[name].compile_missing())
+"""
 
 
 def share_of_this_process(names: Sequence[str]) -> Iterator[str]:
@@ -64,22 +68,20 @@ def _feed(process: subprocess.Popen[bytes], waiting: deque[str]) -> None:
             return
 
 
-def main() -> None:
+def serve(compile_one: Callable[[str], None]) -> None:
     """Compile the kernels named on standard input; end at once when the first process ends."""
     names: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_compile_all, args=(names,), daemon=True).start()
+    threading.Thread(target=_compile_all, args=(names, compile_one), daemon=True).start()
     for line in sys.stdin:
         names.put(line.strip())
     os._exit(0)
 
 
-def _compile_all(names: queue.SimpleQueue[str]) -> None:
-    from optbench.compiling.kernel_table import KERNELS
-
+def _compile_all(names: queue.SimpleQueue[str], compile_one: Callable[[str], None]) -> None:
     try:
         with announcing(no_announcement):
             while True:
-                KERNELS[names.get()].compile_missing()
+                compile_one(names.get())
                 os.write(1, b"\n")
     finally:
         os._exit(1)

@@ -29,8 +29,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.testing.slurm import ORIGIN, PARTITIONS, sacct_log  # noqa: E402
-from optbench.testing.slurm_wear import as_printed, without_types  # noqa: E402
+from tests.audit.slurm import ORIGIN, PARTITIONS, sacct_log  # noqa: E402
+from tests.audit.slurm_wear import as_printed, without_types  # noqa: E402
 
 COMMAND = "python benchmarks/audit.py"
 LIMIT_S = 60.0

@@ -21,12 +21,16 @@ from pathlib import Path
 from optbench.errors import OptbenchError
 from optbench.model.files.instance_json import write_instance
 from optbench.model.instance import Instance
-from optbench.testing import bad_files
-from optbench.testing.damage import damaged
-from optbench.testing.inputs import originals, shop
-from optbench.testing.survival import attempt
 
-TARGET = Path(__file__).parents[1] / "docs" / "results" / "bad_input.md"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.fuzz import bad_files  # noqa: E402 (the tests are no installed package)
+from tests.fuzz.damage import damaged  # noqa: E402
+from tests.fuzz.survival import attempt  # noqa: E402
+from tests.sample_files.inputs import originals, shop  # noqa: E402
+
+TARGET = ROOT / "docs" / "results" / "bad_input.md"
 COMMAND = [sys.executable, "-c", "import sys; from optbench.cli.main import main; sys.exit(main())"]
 HANG_S = 60.0
 # All but FileFormatError, which ``attempt`` takes for an answer. TimeoutError is an OSError.

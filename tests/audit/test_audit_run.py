@@ -17,8 +17,8 @@ from optbench.audit.log import AuditOptions
 from optbench.audit.policies import PlayedPolicy, played, resting_after
 from optbench.model.formats.imported import ImportOptions
 from optbench.model.schedule import Schedule
-from optbench.testing.slurm import Partition, sacct_log
 from tests.audit.logs import HEAD, ORIGIN, cluster_from, line, options_of, profile_file
+from tests.audit.slurm import Partition, sacct_log
 
 PARTITIONS = (Partition("a100", 2, 8, 0.6), Partition("v100", 2, 4, 0.4))
 RECORDS = ImportOptions({"a100": "A100-PCIe", "v100": "V100-PCIe"})

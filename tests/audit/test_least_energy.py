@@ -17,8 +17,8 @@ from optbench.bounds.streams.stream_bound import path_bound
 from optbench.model.formats.imported import ImportOptions
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.testing.slurm import Partition, sacct_log
 from tests.audit.logs import ORIGIN, cluster_from, line, options_of, profile_file
+from tests.audit.slurm import Partition, sacct_log
 
 ALL = frozenset(FREEDOMS)
 # One GPU, one run of 100 s that waited as long: 100 units, 1000 J at work and 100 J idle before it.

@@ -15,10 +15,10 @@ from optbench.audit.log import AuditOptions, Log, log_of
 from optbench.audit.logged_cluster import cluster_of
 from optbench.errors import FileFormatError, ParameterError
 from optbench.model.formats.imported import ImportOptions
-from optbench.testing.slurm import ORIGIN, Partition, sacct_log
-from optbench.testing.slurm_wear import as_printed
 from tests.audit.logs import HEAD, line, log_from, options_of, profile_file
 from tests.audit.logs import ORIGIN as ZERO
+from tests.audit.slurm import ORIGIN, Partition, sacct_log
+from tests.audit.slurm_wear import as_printed
 
 DAY = 86_400
 PARTITIONS = (Partition("v100", 4, 4, 1.0),)

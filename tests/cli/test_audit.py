@@ -10,9 +10,9 @@ import pytest
 
 from optbench.cli.terminal import exits
 from optbench.html.quantities import amount
-from optbench.testing.sample_records import sacct_text
-from optbench.testing.slurm import Partition, sacct_log
+from tests.audit.slurm import Partition, sacct_log
 from tests.cli.conftest import Cli
+from tests.sample_files.sample_records import sacct_text
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from optbench.testing.sample_records import sacct_text, workflow_text
 from tests.cli.conftest import Cli
+from tests.sample_files.sample_records import sacct_text, workflow_text
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 
 import optbench as ob
 from optbench.cli.main import VERBS
-from optbench.testing.sample_records import sacct_text
 from tests.cli.conftest import COMMAND, Cli, environment
+from tests.sample_files.sample_records import sacct_text
 
 HEAVY = {"numpy", "scipy", "rich", "ortools", "highspy", "pyomo", "torch", "numba", "mlflow", "optuna", "gymnasium", "networkx"}
 # Large enough that CP-SAT is at work for minutes, small enough that a first schedule is there at once.

@@ -9,8 +9,8 @@ import pytest
 
 from optbench.errors import FileFormatError
 from optbench.model.formats.format_registry import load
-from optbench.testing.bad_files import CASES, DamagedFile
-from optbench.testing.survival import attempt, limit_s
+from tests.fuzz.bad_files import CASES, DamagedFile
+from tests.fuzz.survival import attempt, limit_s
 
 # Those of 15 MB and more that are read before they are refused take seconds: benchmarks/fuzz_inputs.py.
 QUICK = [case for case in CASES if "within" not in case.name]

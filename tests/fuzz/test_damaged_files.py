@@ -8,9 +8,9 @@ import pytest
 
 from optbench.model.files.instance_json import instance_to_json
 from optbench.model.formats.format_registry import FORMATS, load_import
-from optbench.testing.damage import damaged
-from optbench.testing.inputs import arrivals, originals, shop
-from optbench.testing.survival import attempt
+from tests.fuzz.damage import damaged
+from tests.fuzz.survival import attempt
+from tests.sample_files.inputs import arrivals, originals, shop
 
 ORIGINALS = originals() | {"arrivals": instance_to_json(arrivals())}
 FILES_PER_FORMAT = 150

@@ -18,8 +18,8 @@ from optbench.model.files.instance_json import instance_from_dict, instance_to_d
 from optbench.model.instance import Instance, Places
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, Stream, with_stream
-from optbench.testing.inputs import cluster
 from tests.reference.random_instances import tiny_with_ways
+from tests.sample_files.inputs import cluster
 
 Path = tuple[str, ...]
 

@@ -26,8 +26,8 @@ from optbench.model.formats.classical import assemble
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Result, TrajectoryPoint
 from optbench.model.schedule import Schedule
-from optbench.testing.inputs import arrivals, cluster, one_after_the_other, project, shop
 from tests.reference.random_instances import tiny_instance
+from tests.sample_files.inputs import arrivals, cluster, one_after_the_other, project, shop
 
 INSTANCES = {"cluster": cluster(), "shop": shop(False), "flexible": shop(True), "project": project(), "arrivals": arrivals()}
 

@@ -19,8 +19,6 @@ from optbench.model.formats.classical import Project, project_instance
 from optbench.model.formats.format_registry import parse
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.plugins.discovery import load_problem
-from optbench.testing.inputs import cluster, project, shop
-from optbench.testing.sample_records import sacct_text, workflow_text
 from optbench.views.graph import (
     COLUMNS,
     DYNAMIC,
@@ -36,6 +34,8 @@ from optbench.views.graph import (
     with_state,
 )
 from optbench.views.graph.feature_columns import INSIDE, LINKED, PRECEDES, RUNS_ON, reverse
+from tests.sample_files.inputs import cluster, project, shop
+from tests.sample_files.sample_records import sacct_text, workflow_text
 
 
 def nested() -> Instance:

@@ -12,7 +12,7 @@ from optbench.model.builder import Model
 from optbench.model.formats.classical import Shop, shop_instance
 from optbench.model.formats.format_registry import convert, detect, load, parse
 from optbench.model.instance import Instance
-from optbench.testing.inputs import cluster, originals, project, shop, written
+from tests.sample_files.inputs import cluster, originals, project, shop, written
 
 TAILLARD = """Nb of jobs, Nb of Machines, Time seed, Machine seed, Upper bound, Lower bound
  2 3 2021925980 398197754 20 15

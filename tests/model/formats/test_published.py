@@ -12,7 +12,7 @@ import pytest
 from optbench.model.formats.format_registry import detect, load, parse
 from optbench.model.instance import Instance
 from optbench.model.windows import windows
-from optbench.testing.inputs import written
+from tests.sample_files.inputs import written
 
 SETS = {"jobshop": ("jobshop", 42), "flexible-jobshop": ("fjsp", 44), "rcpsp": ("rcp", 85)}
 

@@ -17,7 +17,7 @@ from optbench.model.formats.slurm import sacct
 from optbench.model.formats.slurm.sacct_fields import cores_of, duration_s, energy_j, gpus_of, nodes_of, time_s
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
-from optbench.testing.sample_records import sacct_text
+from tests.sample_files.sample_records import sacct_text
 
 A100 = ImportOptions(profiles={"a100": "A100-PCIe"})
 HEADER = "JobID|Submit|Start|End|AllocTRES|NodeList\n"

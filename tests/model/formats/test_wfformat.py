@@ -18,7 +18,7 @@ from optbench.model.task_progress import segment_energy_j
 from optbench.model.validate import validate
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
-from optbench.testing.sample_records import workflow
+from tests.sample_files.sample_records import workflow
 
 Data = dict[str, Any]
 

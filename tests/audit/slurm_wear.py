@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from optbench.model.formats.slurm.sacct_fields import time_s
-from optbench.testing.slurm import HEADER, ORIGIN
+from tests.audit.slurm import HEADER, ORIGIN
 
 TYPE = re.compile(r"gres/gpu:[a-z0-9]+=\d+,")
 # Columns of the generated log.

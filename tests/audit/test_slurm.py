@@ -5,7 +5,7 @@ from __future__ import annotations
 from optbench.model.formats.imported import ImportOptions
 from optbench.model.formats.slurm.sacct import read
 from optbench.model.verify import verify
-from optbench.testing.slurm import Partition, sacct_log
+from tests.audit.slurm import Partition, sacct_log
 
 PARTITIONS = (Partition("a100", 3, 4, 0.5), Partition("v100", 2, 8, 0.5))
 

@@ -14,7 +14,7 @@ from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.streams import outages_in_seconds, with_stream
-from optbench.testing.sample_records import sacct_text, workflow_text
+from tests.sample_files.sample_records import sacct_text, workflow_text
 
 
 def shop(flexible: bool, num_jobs: int = 4, num_machines: int = 3) -> Instance:

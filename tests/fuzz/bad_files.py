@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optbench.testing.inputs import originals
+from tests.sample_files.inputs import originals
 
 TEXTS = originals()
 JOB_SHOP, NATIVE, LOG, WORKFLOW = (TEXTS[name] for name in ("jobshop", "optbench", "sacct", "wfformat"))

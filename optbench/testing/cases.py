@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
@@ -15,11 +16,16 @@ from optbench.model.streams import outages_in_seconds, with_stream
 
 @dataclass(frozen=True)
 class Case:
-    """An instance and its optimum; ``optimum`` is None when no schedule exists."""
+    """An instance and its optimum; ``optimum`` is None when no schedule exists.
+
+    ``declare`` fills a model made with ``options``; it returns an instance if that is more than
+    the model says.
+    """
 
     name: str
-    declare: Callable[[], Model | Instance]
+    declare: Callable[[Model], Instance | None]
     optimum: Value | None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def instance(self) -> Instance:
@@ -27,39 +33,34 @@ class Case:
 
     def make(self) -> Instance:
         """Make another instance."""
-        declared = self.declare()
-        return declared.build() if isinstance(declared, Model) else declared
+        model = Model(self.name.replace("_", " "), **self.options)
+        declared = self.declare(model)
+        return model.build() if declared is None else declared
 
 
-def sequence() -> Model:
+def sequence(m: Model) -> None:
     """One device, 3 s and 2 s of work: 5 in any order."""
-    m = Model("sequence")
     gpu = m.pool("gpu")
     for seconds in (3, 2):
         m.task(modes=[m.mode(gpu, time_s=seconds)])
     m.minimize(makespan=1.0)
-    return m
 
 
-def chain() -> Model:
+def chain(m: Model) -> None:
     """a from 1 to 3 (release 1), then b to 6; c runs beside them from 0 to 4: 6."""
-    m = Model("chain")
     x, y = m.pool("x"), m.pool("y")
     a = m.task("a", modes=[m.mode(x, time_s=2)], release_s=1)
     m.task("b", modes=[m.mode(x, time_s=3)], after=a)
     m.task("c", modes=[m.mode(y, time_s=4)])
     m.minimize(makespan=1.0)
-    return m
 
 
-def two_devices() -> Model:
+def two_devices(m: Model) -> None:
     """4 on one device, 3 + 2 on the other: 5; 9 s of work on 2 devices cannot end before 4.5."""
-    m = Model("two devices")
     gpu = m.pool("gpu", count=2)
     for seconds in (4, 3, 2):
         m.task(modes=[m.mode(gpu, time_s=seconds)])
     m.minimize(makespan=1.0)
-    return m
 
 
 def two_modes(m: Model) -> None:
@@ -68,158 +69,129 @@ def two_modes(m: Model) -> None:
     m.task("work", modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)])
 
 
-def weighted() -> Model:
+def weighted(m: Model) -> None:
     """Fast: 100 J + 30 · 2 s = 160. Slow: 60 J + 30 · 4 s = 180. The device is never idle before the end."""
-    m = Model("weighted")
     two_modes(m)
     m.minimize(energy_j=1.0, makespan_s=30.0)
-    return m
 
 
-def in_order() -> Model:
+def in_order(m: Model) -> None:
     """First the makespan, 2 s, which only the fast mode reaches: 100 J."""
-    m = Model("in order")
     two_modes(m)
     m.minimize_in_order("makespan_s", "energy_j")
-    return m
 
 
-def energy_budget() -> Model:
+def energy_budget(m: Model) -> None:
     """At most 80 J: only the slow mode is left, 4 s."""
-    m = Model("energy budget")
     two_modes(m)
     m.limit(energy_j=80)
     m.minimize(makespan=1.0)
-    return m
 
 
-def deadline() -> Model:
+def deadline(m: Model) -> None:
     """Done by 3: only the fast mode is left, 100 J."""
-    m = Model("deadline")
     gpu = m.pool("gpu")
     m.task(modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)], deadline_s=3)
     m.minimize(energy_j=1.0)
-    return m
 
 
-def several_pools() -> Model:
+def several_pools(m: Model) -> None:
     """a holds x and y for 2, b then needs x for 2 and c needs y for 3: y is busy for 5."""
-    m = Model("several pools")
     x, y = m.pool("x"), m.pool("y")
     m.task("a", modes=[m.mode({x: 1, y: 1}, time_s=2)])
     m.task("b", modes=[m.mode(x, time_s=2)])
     m.task("c", modes=[m.mode(y, time_s=3)])
     m.minimize(makespan=1.0)
-    return m
 
 
-def transfer() -> Model:
+def transfer(m: Model) -> None:
     """The consumer stays for 2 + 5 = 7, or goes after 1 s of latency and 1 GB at 8 Gbit/s: 2 + 2 + 1 = 5."""
-    m = Model("transfer")
     x, y = m.pool("x"), m.pool("y")
     m.link(x, y, bandwidth_gbit_s=8, latency_ms=1000)
     producer = m.task("producer", modes=[m.mode(x, time_s=2)])
     m.task("consumer", modes=[m.mode(x, time_s=5), m.mode(y, time_s=1)], data_gb={producer: 1.0})
     m.minimize(makespan=1.0)
-    return m
 
 
-def flow_time() -> Model:
+def flow_time(m: Model) -> None:
     """Shortest first: 1 + (1 + 3) = 5."""
-    m = Model("flow time")
     gpu = m.pool("gpu")
     for seconds in (3, 1):
         m.task(modes=[m.mode(gpu, time_s=seconds)])
     m.minimize(flow_time_s=1.0)
-    return m
 
 
-def power_cap() -> Model:
+def power_cap(m: Model) -> None:
     """Two tasks of 100 W under a cap of 150 W, an idle device draws 10 W: one after the other, 2 + 2 = 4."""
-    m = Model("power cap")
     for name in ("x", "y"):
         m.task(modes=[m.mode(m.pool(name, idle_w=10), time_s=2, energy_j=200)])
     m.limit(power_w=150)
     m.minimize(makespan=1.0)
-    return m
 
 
-def cheap_hour() -> Model:
+def cheap_hour(m: Model) -> None:
     """1 kWh in one hour: 0.30 in the first hour, 0.10 in the second."""
-    m = Model("cheap hour", tick_s=3600.0)
     m.task(modes=[m.mode(m.pool("gpu"), time_s=3600, energy_j=3.6e6)])
     m.tariff(price_usd_per_kwh=[0.3, 0.1], every_s=3600)
     m.minimize(cost_usd=1.0)
-    return m
 
 
-def fixed_horizon() -> Model:
+def fixed_horizon(m: Model) -> None:
     """100 J in 4 s, then 5 W idle for the other 6 s: 130 J."""
-    m = Model("fixed horizon", horizon_s=10)
     m.task(modes=[m.mode(m.pool("gpu", idle_w=5), time_s=4, energy_j=100)])
     m.minimize(energy_j=1.0)
-    return m
 
 
-def in_seconds() -> Model:
+def in_seconds(m: Model) -> None:
     """1.5 + 2.25 = 3.75 in continuous time."""
-    m = Model("in seconds", time="seconds")
     gpu = m.pool("gpu")
     for seconds in (1.5, 2.25):
         m.task(modes=[m.mode(gpu, time_s=seconds)])
     m.minimize(makespan_s=1.0)
-    return m
 
 
-def interrupted() -> Model:
+def interrupted(m: Model) -> None:
     """a runs 0–1 and 2–5, b arrives at 1 and runs 1–2: flow 5 + 1 = 6; uninterrupted it is 7 (b first) or 8."""
-    m = Model("interrupted", time="seconds", preemptive=True)
     gpu = m.pool("gpu")
     m.task("a", modes=[m.mode(gpu, time_s=4)])
     m.task("b", modes=[m.mode(gpu, time_s=1)], release_s=1)
     m.minimize(flow_time_s=1.0)
-    return m
 
 
-def ingress_latency() -> Instance:
+def ingress_latency(m: Model) -> Instance:
     """Pool x has a latency of 1 s and takes 4 s, y has 3 s and takes 1 s: 3 + 1 = 4."""
-    m = Model("far away")
     x, y = m.pool("x"), m.pool("y")
     m.task(modes=[m.mode(x, time_s=4), m.mode(y, time_s=1)])
     m.minimize(makespan=1.0)
     return with_stream(m.build(), latency_s=[[1.0, 3.0]], ingress_names=("door",))
 
 
-def device_outage() -> Instance:
+def device_outage(m: Model) -> Instance:
     """Of 4 s of work, 1 s is done before the device fails from 1 to 3: 0–1 and 3–6."""
-    m = Model("taken away", time="seconds", preemptive=True)
     m.task(modes=[m.mode(m.pool("gpu"), time_s=4)])
     m.minimize(makespan_s=1.0)
     built = m.build()
     return with_stream(built, outages=outages_in_seconds(built, [1.0, 3.0], 0, [1, -1]))
 
 
-def open_horizon() -> Instance:
+def open_horizon(m: Model) -> Instance:
     """Two tasks of 3 units, each 10 J and 1 s, and 4 idle seconds at 5 W: (60 + 20) / 6 J per unit.
 
     One task alone leaves 7 idle seconds for 3 units, (30 + 35) / 3; a part of a task is worse than
     the whole task.
     """
-    m = Model("never closed", time="seconds", horizon_s=10)
     gpu = m.pool("gpu", idle_w=5)
     m.tasks([3.0, 3.0], kind=m.kind(modes=[m.mode(gpu, time_s=1, energy_j=10)]))
     m.minimize(energy_j=1.0)
     return with_stream(m.build(), opens=0).with_objective(Objective.weighted({"j_per_unit": 1.0}))
 
 
-def too_tight() -> Model:
+def too_tight(m: Model) -> None:
     """Either task alone is done by 3, but not both: 2 + 2 > 3."""
-    m = Model("too tight")
     gpu = m.pool("gpu")
     for _ in range(2):
         m.task(modes=[m.mode(gpu, time_s=2)], deadline_s=3)
     m.minimize(makespan=1.0)
-    return m
 
 
 def crowd(tasks: int) -> Model:
@@ -244,12 +216,12 @@ CASES = (
     Case("transfer", transfer, 5.0),
     Case("flow_time", flow_time, 5.0),
     Case("power_cap", power_cap, 4.0),
-    Case("cheap_hour", cheap_hour, 0.1),
-    Case("fixed_horizon", fixed_horizon, 130.0),
-    Case("in_seconds", in_seconds, 3.75),
-    Case("interrupted", interrupted, 6.0),
+    Case("cheap_hour", cheap_hour, 0.1, {"tick_s": 3600.0}),
+    Case("fixed_horizon", fixed_horizon, 130.0, {"horizon_s": 10}),
+    Case("in_seconds", in_seconds, 3.75, {"time": "seconds"}),
+    Case("interrupted", interrupted, 6.0, {"time": "seconds", "preemptive": True}),
     Case("ingress_latency", ingress_latency, 4.0),
-    Case("device_outage", device_outage, 6.0),
-    Case("open_horizon", open_horizon, 80.0 / 6.0),
+    Case("device_outage", device_outage, 6.0, {"time": "seconds", "preemptive": True}),
+    Case("open_horizon", open_horizon, 80.0 / 6.0, {"time": "seconds", "horizon_s": 10}),
 )
 INFEASIBLE = Case("too_tight", too_tight, None)

@@ -6,9 +6,10 @@ announced outages and numbers of devices are equal, since policies know them bef
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,22 +29,17 @@ class FutureStream:
     """An instance in which jobs of two kinds arrive at two ingresses of three sites."""
 
     name: str
-    make: Callable[[], Instance]
+    options: Mapping[str, Any]
 
-    @property
+    @cached_property
     def instance(self) -> Instance:
-        return _made(self.make)
+        return _sites(self.name, **self.options)
 
     def moment(self, share: float) -> float:
         """A time between two arrivals, by which a share of the jobs has arrived."""
         release = np.sort(np.asarray(self.instance.tasks.release, dtype=float))
         at = int(share * len(release))
         return float(np.floor(0.5 * (release[at - 1] + release[at])))
-
-
-@cache
-def _made(make: Callable[[], Instance]) -> Instance:
-    return make()
 
 
 def larger(instance: Instance, later: np.ndarray) -> Instance:
@@ -54,13 +50,8 @@ def larger(instance: Instance, later: np.ndarray) -> Instance:
 
 def of_other_kinds(instance: Instance, later: np.ndarray) -> Instance:
     """All later jobs are of the kind that is rare before."""
-    kind = instance.tasks.kind
-    return replace(
-        instance,
-        tasks=replace(
-            instance.tasks, kind=np.where(later, len(instance.modes.kind_names) - 1, kind)
-        ),
-    )
+    kind = np.where(later, len(instance.modes.kind_names) - 1, instance.tasks.kind)
+    return replace(instance, tasks=replace(instance.tasks, kind=kind))
 
 
 def at_other_times(instance: Instance, later: np.ndarray) -> Instance:
@@ -68,12 +59,10 @@ def at_other_times(instance: Instance, later: np.ndarray) -> Instance:
     release, deadline = instance.tasks.release, instance.tasks.deadline
     begin, end = release[later].min(), release.max()
     moved = np.where(later, begin + np.floor(0.5 * (release - begin)), release)
-    moved = np.where(release == end, end + round(0.5 * HOUR_S / instance.tick_s), moved).astype(
-        release.dtype
-    )
-    due = np.where(
-        np.isfinite(np.asarray(deadline, dtype=float)), deadline + (moved - release), deadline
-    ).astype(deadline.dtype)
+    last = end + round(0.5 * HOUR_S / instance.tick_s)
+    moved = np.where(release == end, last, moved).astype(release.dtype)
+    dated = np.isfinite(np.asarray(deadline, dtype=float))
+    due = np.where(dated, deadline + (moved - release), deadline).astype(deadline.dtype)
     return replace(instance, tasks=replace(instance.tasks, release=moved, deadline=due))
 
 
@@ -92,28 +81,27 @@ def other_future(instance: Instance, moment: float, change: str) -> Instance:
     return FUTURES[change](instance, np.asarray(instance.tasks.release, dtype=float) > moment)
 
 
-def _sites(name: str, *, open_end: bool = False, tariffs: bool = False, preemptive: bool = False, cap_w: float | None = None,
-           due: bool = False) -> Instance:  # fmt: skip
+def _sites(
+    name: str,
+    *,
+    open_end: bool = False,
+    tariffs: bool = False,
+    preemptive: bool = False,
+    cap_w: float | None = None,
+    due: bool = False,
+) -> Instance:
     """Frequent long work and rare short work, on barely enough devices."""
     rng = np.random.default_rng(20)
-    m = Model(
-        name, tick_s=1.0, horizon_s=HOURS * HOUR_S if open_end else None, preemptive=preemptive
-    )
+    horizon_s = HOURS * HOUR_S if open_end else None
+    m = Model(name, tick_s=1.0, horizon_s=horizon_s, preemptive=preemptive)
     places = [m.place(each) for each in ("north", "south", "west")]
-    pools = [
-        m.pool(f"{p}", count, at=at, idle_w=9.0)
-        for p, count, at in zip("nsw", (2, 2, 2), places, strict=True)
-    ]
+    pools = [m.pool(p, 2, at=at, idle_w=9.0) for p, at in zip("nsw", places, strict=True)]
     if tariffs:
         for at, shift in zip(places, (0, 8, 16), strict=True):
             hour = np.arange(int(HOURS) + 25) + shift
             price = (0.12 + 0.08 * np.sin(hour * np.pi / 12)).tolist()
-            m.tariff(
-                price_usd_per_kwh=price,
-                carbon_g_per_kwh=[400.0 * x for x in price],
-                every_s=HOUR_S,
-                at=at,
-            )
+            carbon = [400.0 * x for x in price]
+            m.tariff(price_usd_per_kwh=price, carbon_g_per_kwh=carbon, every_s=HOUR_S, at=at)
     kinds = []
     for slow in (1.0, 0.7):
         modes = [
@@ -124,18 +112,12 @@ def _sites(name: str, *, open_end: bool = False, tariffs: bool = False, preempti
         kinds.append(m.kind(modes=modes))
     release = np.sort(np.floor(rng.uniform(0.0, HOURS * HOUR_S - 60.0, JOBS)))
     short = rng.random(JOBS) < 0.2
-    units = np.where(
-        short, rng.uniform(800.0, 4000.0, JOBS), rng.lognormal(np.log(40_000.0), 0.5, JOBS)
-    )
+    small, large = rng.uniform(800.0, 4000.0, JOBS), rng.lognormal(np.log(40_000.0), 0.5, JOBS)
+    units = np.where(short, small, large)
     for k, (kind, rows) in enumerate(zip(kinds, (~short, short), strict=True)):
         dated = release[rows] + 600.0 if due and k == 1 else None
-        m.tasks(
-            units[rows],
-            kind=kind,
-            release_s=release[rows],
-            deadline_s=dated,
-            hard=None if dated is None else False,
-        )
+        hard = None if dated is None else False
+        m.tasks(units[rows], kind=kind, release_s=release[rows], deadline_s=dated, hard=hard)
     m.minimize(**({"cost_usd": 1.0} if tariffs else {"energy_j": 1.0}))
     if cap_w is not None:
         m.limit(power_w=cap_w)
@@ -147,23 +129,9 @@ def _sites(name: str, *, open_end: bool = False, tariffs: bool = False, preempti
     return made.with_objective(Objective.weighted({"j_per_unit": 1.0})) if open_end else made
 
 
-def open_week() -> Instance:
-    return _sites("open week", open_end=True)
-
-
-def drained_hours() -> Instance:
-    return _sites("drained hours", tariffs=True)
-
-
-def with_deadlines() -> Instance:
-    return _sites("with deadlines", due=True)
-
-
-def under_a_cap() -> Instance:
-    return _sites("under a cap", preemptive=True, cap_w=900.0)
-
-
 STREAMS = (
-    FutureStream("open_week", open_week), FutureStream("drained_hours", drained_hours),
-    FutureStream("with_deadlines", with_deadlines), FutureStream("under_a_cap", under_a_cap),
-)  # fmt: skip
+    FutureStream("open week", {"open_end": True}),
+    FutureStream("drained hours", {"tariffs": True}),
+    FutureStream("with deadlines", {"due": True}),
+    FutureStream("under a cap", {"preemptive": True, "cap_w": 900.0}),
+)

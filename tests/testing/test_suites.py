@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from optbench.errors import ContradictionError
+from optbench.model.builder import Model
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.result import Result
@@ -191,7 +192,8 @@ class Drifting(Problem):
     """Never the same instance twice."""
 
     def instance(self, seed: int = 0) -> Instance:
-        model = sequence()
+        model = Model("sequence")
+        sequence(model)
         gpu = model.pool("other")
         model.task(modes=[model.mode(gpu, time_s=int(np.random.default_rng().integers(1, 10**9)))])
         return model.build()

@@ -77,12 +77,12 @@ def uses_of(cluster: LoggedCluster, least: Least, smallest: float = 0.005) -> li
     """Where the optimum of the bound does its work, largest first."""
     ways, done = cluster.ways, least.units.sum(axis=0)
     share = done / done.sum()
-    order = np.argsort(-share, kind="stable")
-    return [
-        Use(cluster.log.types[int(ways.kind[w])], int(ways.gpus[w]), float(ways.clock[w]), float(share[w]))
-        for w in order.tolist()
-        if share[w] >= smallest
-    ]
+    out = []
+    for w in np.argsort(-share, kind="stable").tolist():
+        if share[w] >= smallest:
+            kind = cluster.log.types[int(ways.kind[w])]
+            out.append(Use(kind, int(ways.gpus[w]), float(ways.clock[w]), float(share[w])))
+    return out
 
 
 def price_of(policy: str, params: Mapping[str, Any], bound_w: float) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from optbench.audit.findings import mean_time
 from optbench.html import axes, colours, svg
 from optbench.html.axes import Axis
 from optbench.html.bar_rows import Bar, bar_row
 from optbench.html.marks import PointLabels
-from optbench.html.quantities import amount, clock
+from optbench.html.quantities import amount
 
 LEFT, RIGHT = 150.0, 190.0
 ROW = 34.0
@@ -28,50 +29,54 @@ WORDS = {
 def waterfall(recorded_j: float, causes: Mapping[str, float], least_j: float) -> str:
     """Bars from the recorded energy down to the certified least."""
     axis = Axis(LEFT, svg.WIDTH - LEFT - RIGHT, 0.0, recorded_j)
-    parts = [_whole("record", recorded_j, 0, axis)]
+    bars = [("record", _whole(recorded_j, colours.POOLS[0], "recorded"))]
     level = recorded_j
     for k, (name, share) in enumerate(sorted(causes.items(), key=lambda item: -item[1]), 1):
         low, high = min(level, level - share), max(level, level - share)
         value = amount(high - low, "J")
         shown = f"{value}, {100 * (high - low) / recorded_j:.1f} %"
-        bar = Bar(low, high, colours.TASKS[k], shown, (WORDS.get(name, "recorded"), value))
-        parts.append(bar_row(name, [bar], axis, TOP + k * ROW))
+        bars.append((name, Bar(low, high, colours.TASKS[k], shown, (WORDS[name], value))))
         level -= share
-    parts.append(_whole("least", least_j, len(causes) + 1, axis))
-    bottom = TOP + (len(causes) + 2) * ROW
+    bars.append(("least", _whole(least_j, colours.POOLS[1], "certified least energy")))
+    parts = [bar_row(name, [bar], axis, TOP + k * ROW) for k, (name, bar) in enumerate(bars)]
+    bottom = TOP + len(bars) * ROW
     parts.append(svg.line(LEFT, TOP, LEFT, bottom, class_="grid"))
     return svg.chart(parts, bottom + 6, "excess by cause")
 
 
-def _whole(name: str, energy_j: float, k: int, axis: Axis) -> str:
+def _whole(energy_j: float, colour: str, words: str) -> Bar:
     """The first or the last bar, which starts at 0."""
     value = amount(energy_j, "J")
-    words = "certified least energy" if name == "least" else "recorded"
-    return bar_row(name, [Bar(0.0, energy_j, colours.POOLS[int(name == "least")], value, (words, value))], axis, TOP + k * ROW)
+    return Bar(0.0, energy_j, colour, value, (words, value))
 
 
 def frontier(
-    curve: Sequence[tuple[float, float]], record: tuple[float, float], policies: Sequence[tuple[str, float, float]]
+    curve: Sequence[tuple[float, float]],
+    record: tuple[float, float],
+    policies: Sequence[tuple[str, float, float]],
 ) -> str:
     """The certified least energy by mean time in the system, the record, and the policies."""
     far_s, far_j = VIEW * record[0], VIEW * record[1]
-    shown = [(name, min(s, far_s), min(j, far_j), s > far_s or j > far_j) for name, s, j in policies]
-    right = 1.05 * max([record[0], *(s for _, s, _, _ in shown), *(s for s, _ in curve if s <= far_s)])
-    high = max([record[1], *(j for _, _, j, _ in shown), *(j for s, j in curve if s <= right)])
-    low = min([record[1], *(j for _, _, j, _ in shown), *(j for _, j in curve)])
+    marks = [("record", *record, False)]
+    marks += [(name, min(s, far_s), min(j, far_j), s > far_s or j > far_j) for name, s, j in policies]
+    times, energies = [s for _, s, _, _ in marks], [j for _, _, j, _ in marks]
+    right = 1.05 * max([*times, *(s for s, _ in curve if s <= far_s)])
+    seen = [(s, j) for s, j in curve if s <= right]
+    high, low = max([*energies, *(j for _, j in seen)]), min([*energies, *(j for _, j in curve)])
     low, high = low - 0.12 * (high - low), high + 0.08 * (high - low)
-    x = axes.linear(LEFT, svg.WIDTH - LEFT - RIGHT, 0.0, right, 8, lambda s: clock(round(s)), "mean time in the system")
-    y = axes.linear(TOP + HEIGHT, -HEIGHT, low, high, 5, lambda j: amount(j, "J"))
-    parts, labels = [axes.grid(x, y), *_least([(s, j) for s, j in curve if s <= right], x, y)], PointLabels(TOP, y.start)
-    marks = [("record", *record, False), *shown]
+    width, name = svg.WIDTH - LEFT - RIGHT, "mean time in the system"
+    x = axes.linear(LEFT, width, 0.0, right, 8, mean_time, name)
+    y = axes.linear(TOP + HEIGHT, -HEIGHT, low, high, write=lambda j: amount(j, "J"))
+    parts, labels = _least(seen, x, y), PointLabels(TOP, y.start)
     for _, s, j, _ in marks:
         labels.reserve(x.at(s), y.at(j))
     for k, (name, s, j, beyond) in enumerate(marks):
         colour, across, up = colours.solver(k), x.at(s), y.at(j)
-        tip = svg.title([name, *(["beyond the edge of the picture"] if beyond else [amount(j, "J"), clock(round(s))])])
-        parts.append(svg.tag("circle", tip, cx=across, cy=up, r=6.0 if k == 0 else 5.0, fill=colour))
+        where = ["beyond the edge of the picture"] if beyond else [amount(j, "J"), mean_time(s)]
+        radius = 6.0 if k == 0 else 5.0
+        parts.append(svg.circle(across, up, radius, [name, *where], fill=colour))
         parts.append(labels.add(across, up, name + (" →" if beyond else ""), colour))
-    return svg.chart(parts, y.start + axes.FOOT, "energy against mean time in the system")
+    return axes.chart(x, y, parts, "energy against mean time in the system")
 
 
 def _least(curve: Sequence[tuple[float, float]], x: Axis, y: Axis) -> list[str]:
@@ -82,8 +87,8 @@ def _least(curve: Sequence[tuple[float, float]], x: Axis, y: Axis) -> list[str]:
     points = [*proved, (x.end, proved[-1][1])]
     below = [*points, (x.end, y.start), (points[0][0], y.start)]
     return [
-        svg.tag("path", d=f"{svg.polyline(below)}Z", class_="below"),
-        svg.tag("path", d=svg.polyline(points), class_="frontier"),
-        *(svg.tag("circle", cx=a, cy=b, r=2.5, class_="proved") for a, b in proved),
+        svg.path(f"{svg.polyline(below)}Z", class_="below"),
+        svg.path(svg.polyline(points), class_="frontier"),
+        *(svg.circle(a, b, 2.5, class_="proved") for a, b in proved),
         svg.text(x.end + 8, points[-1][1] + 4, "certified least", class_="run-name"),
     ]

@@ -9,12 +9,20 @@ from optbench.audit import audit_charts
 from optbench.audit.advice import Clock
 from optbench.audit.audit_run import Audit, Choice
 from optbench.audit.coverage import ENOUGH, percent
-from optbench.audit.findings import FindingRow, advice_of, headline, rows_of, saving_of
+from optbench.audit.findings import (
+    FindingRow,
+    advice_of,
+    headline,
+    mean_time,
+    rows_of,
+    saving_of,
+)
 from optbench.audit.window import stamp
-from optbench.html.page import bullets, footer, header, machine_facts, note, page, row, scroll, section, table
-from optbench.html.quantities import amount, clock
+from optbench.html.page import bullets, footer, header, machine_facts, note, page, row, scroll, section, table, text_table
+from optbench.html.quantities import amount
 
 Cells = Sequence[str]
+Rows = list[tuple[str, ...]]
 
 
 def render(done: Audit) -> str:
@@ -43,6 +51,14 @@ POLICIES_NOTE = (
     "Each schedule was made run by run, in order of arrival, and verified. The gap is to the least energy at the policy's own "
     "mean time in the system. In brackets: the energy without GPUs that idle after the last recorded run."
 )
+CLOCKS_NOTE = (
+    "A clock (a share of the top one) is right while a second of a run in the system is worth so "
+    "many watts. Under load, raise the price and follow the row."
+)
+PRICES_NOTE = (
+    "Changes of the certified least energy of all runs, each proved by itself or by the bound's "
+    "duals."
+)
 
 
 def facts(done: Audit) -> tuple[str, ...]:
@@ -54,26 +70,28 @@ def facts(done: Audit) -> tuple[str, ...]:
 
 
 def cards(done: Audit) -> str:
-    mean, coverage = clock(round(done.record.sojourn_s)), done.log.coverage
-    part = coverage.share < ENOUGH
-    what = "used by the runs that are covered; their record verifies" if part else "used by the record, which verifies"
-    shown = [
-        (amount(done.record.energy_j, "J"), what),
-        (amount(done.least.energy_j, "J"), f"certified: no scheduler uses less at the same mean time in the system ({mean})"),
-    ]
+    mean, coverage = mean_time(done.record.sojourn_s), done.log.coverage
     saving, found = saving_of(done), advice_of(done)
+    used, limit = "used by the record, which verifies", "no scheduler uses less at the same mean time"
+    covered, told = ("not known", "from when to when the log lists every run"), ""
+    if coverage.share < ENOUGH:
+        used = "used by the runs that are covered; their record verifies"
+        covered = (percent(coverage.share), "of the GPU-hours of that time are covered")
     if saving is None:
-        why = (percent(coverage.share), "of the GPU-hours of that time are covered")
-        shown.append(why if part else ("not known", "from when to when the log lists every run"))
+        told = f'<section><p class="bad">{escape(capital(headline(done)))}.</p></section>'
     else:
-        shown.append((f"{100 * saving:.1f} %", f"at most to be saved; {coverage.words}"))
+        covered = (f"{100 * saving:.1f} %", f"at most to be saved; {coverage.words}")
+    shown = [
+        (amount(done.record.energy_j, "J"), used),
+        (amount(done.least.energy_j, "J"), f"certified: {limit} in the system ({mean})"),
+        covered,
+    ]
     if found.take is not None and found.saving is not None:
         words = f"saved by {found.take.policy} on the half of the runs that it was not chosen on"
         shown.append((f"{100 * found.saving:.1f} %", words))
     elif saving is not None:
         shown.append(("no advice", found.words.removeprefix("no advice: ")))
     inside = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in shown)
-    told = "" if saving is not None else f'<section><p class="bad">{escape(capital(headline(done)))}.</p></section>'
     return f'{told}<section class="cards">{inside}</section>'
 
 
@@ -91,40 +109,34 @@ def causes_note(done: Audit) -> str:
 
 
 def frontier(done: Audit) -> str:
-    rows = [row for row in rows_of(done) if row.played.error is None]
-    points = [(r.played.policy + (" (take)" if r.taken else ""), r.played.sojourn_s, r.played.energy_j) for r in rows]
-    return audit_charts.frontier(done.frontier, (done.record.sojourn_s, done.record.energy_j), points)
-
-
-def cells_table(heads: Cells, rows: Sequence[tuple[Cells, str]]) -> str:
-    """Rows of plain text, each with a class; further lines of a row's head are small."""
-    shown = [row(head_of(head), [escape(each) for each in cells], class_=kind) for (head, *cells), kind in rows]
-    return table(heads, shown, "plain")
-
-
-def head_of(words: str) -> str:
-    first, *rest = words.split("\n")
-    return escape(first) + (f"<small>{escape(', '.join(rest))}</small>" if rest else "")
+    points = []
+    for each in rows_of(done):
+        made = each.played
+        if made.error is None:
+            name = made.policy + (" (take)" if each.taken else "")
+            points.append((name, made.sojourn_s, made.energy_j))
+    recorded = (done.record.sojourn_s, done.record.energy_j)
+    return audit_charts.frontier(done.frontier, recorded, points)
 
 
 def policies(done: Audit) -> str:
-    record = done.record
+    record, least = done.record, amount(done.least.energy_j, "J")
     heads = ("policy", "energy", "of the record", "mean time", "95 %", "least at its time", "gap", "")
-    first = (
-        "record", amount(record.energy_j, "J"), "100 %", clock(round(record.sojourn_s)), clock(round(record.p95_s)),
-        amount(done.least.energy_j, "J"), f"{100 * done.saving:.1f} %", "",
-    )  # fmt: skip
-    return cells_table(heads, [(first, ""), *((policy_row(row), "take" if row.taken else "") for row in rows_of(done))])
+    times = (mean_time(record.sojourn_s), mean_time(record.p95_s))
+    cells = (amount(record.energy_j, "J"), "100 %", *times, least, f"{100 * done.saving:.1f} %", "")
+    return table(heads, [row("record", cells), *map(policy_row, rows_of(done))], "plain")
 
 
-def policy_row(row: FindingRow) -> Cells:
-    made = row.played
-    name = made.policy + "".join(f"\n{key} = {value:.6g}" for key, value in made.params.items())
-    if made.error is not None:
-        return (name, *[""] * 6, row.note)
-    return (
-        name, row.energy, row.share, row.mean, clock(round(made.p95_s)), amount(made.least_j, "J"), row.gap, row.note,
-    )  # fmt: skip
+def policy_row(found: FindingRow) -> str:
+    made = found.played
+    params = ", ".join(f"{key} = {value:.6g}" for key, value in made.params.items())
+    head = escape(made.policy) + (f"<small>{escape(params)}</small>" if params else "")
+    cells: Cells = ("",) * 6
+    if made.error is None:
+        tail, least = mean_time(made.p95_s), amount(made.least_j, "J")
+        cells = (found.energy, found.share, found.mean, tail, least, found.gap)
+    shown = list(map(escape, (*cells, found.note)))
+    return row(head, shown, class_="take" if found.taken else "")
 
 
 def choice(found: Choice | None, done: Audit) -> str:
@@ -136,8 +148,8 @@ def choice(found: Choice | None, done: Audit) -> str:
     words += (
         f"<p><b>{escape(whole.label)}</b> was chosen among {done.tried:,} on the first half of the runs. On the second half, "
         f"which it was not chosen on, it draws {amount(later.inside_j, 'J')} ({change_of(found.later_saving)} than the "
-        f"record) at a mean time in the system of {clock(round(later.sojourn_s))} (the record: "
-        f"{clock(round(found.later_recorded_s))}).</p>"
+        f"record) at a mean time in the system of {mean_time(later.sojourn_s)} (the record: "
+        f"{mean_time(found.later_recorded_s)}).</p>"
     )
     if advised.take is None:
         return words + uses(done)
@@ -158,41 +170,37 @@ def clocks(rows: Sequence[Clock], gpu_w: Mapping[str, float]) -> str:
     out: dict[tuple[str, int], list[Clock]] = {}
     for each in rows:
         out.setdefault((each.gpu_type, each.gpus), []).append(each)
-    body: list[tuple[Cells, str]] = []
+    body: Rows = []
     for (name, gpus), found in out.items():
         now = next((f"{each.clock:g}" for each in found if each.now), "")
-        steps = ", then ".join(
-            f"{each.clock:g}" + (f" up to {each.to_w:,.0f} W" if each.to_w < float("inf") else "") for each in found
-        )
-        body.append(((f"{name}, {gpus} GPU{'s' * (gpus > 1)} per run", now, steps), ""))
+        limits = (f" up to {each.to_w:,.0f} W" if each.to_w < float("inf") else "" for each in found)
+        steps = ", then ".join(f"{each.clock:g}{limit}" for each, limit in zip(found, limits))
+        body.append((f"{name}, {gpus} GPU{'s' * (gpus > 1)} per run", now, steps))
     dear = ", ".join(f"{value:.0f} W per {name}" for name, value in gpu_w.items() if value >= 1.0)
-    scarce = f" Where GPUs are scarce, add what a second of them is worth to others in the optimum: {dear}." if dear else ""
-    meaning = note(
-        "A clock (a share of the top one) is right while a second of a run in the system is worth so many watts. "
-        f"Under load, raise the price and follow the row.{scarce}"
-    )
+    scarce = " Where GPUs are scarce, add what a second of them is worth to others in the optimum"
+    meaning = CLOCKS_NOTE + (f"{scarce}: {dear}." if dear else "")
     heads = ("GPUs", "clock to take", "by the price of a second in the system")
-    return "<h3>Clock thresholds</h3>" + cells_table(heads, body) + meaning
+    return "<h3>Clock thresholds</h3>" + text_table(heads, body, "plain") + note(meaning)
 
 
 def uses(done: Audit) -> str:
-    rows: list[tuple[Cells, str]] = [
-        ((u.gpu_type, str(u.gpus), f"{u.clock:g}", f"{100 * u.share:.1f} %"), "") for u in done.uses[:12]
-    ]
+    rows: Rows = []
+    for use in done.uses[:12]:
+        rows.append((use.gpu_type, str(use.gpus), f"{use.clock:g}", f"{100 * use.share:.1f} %"))
     heads = ("type", "GPUs per run", "clock", "share of the work")
-    return "<h3>Where the optimum of the bound does its work</h3>" + cells_table(heads, rows)
+    shown = text_table(heads, rows, "plain")
+    return f"<h3>Where the optimum of the bound does its work</h3>{shown}"
 
 
 def prices(done: Audit) -> str:
-    found = done.prices
-    rows: list[tuple[Cells, str]] = [((f"one more {name}", change(value)), "") for name, value in found.gpu_j.items()]
-    rows.append((("a second more of mean time in the system", f"at most {amount(found.second_j, 'J')} less"), ""))
+    found, mean = done.prices, "more of mean time in the system"
+    rows: Rows = [(f"one more {name}", change(value)) for name, value in found.gpu_j.items()]
+    rows.append((f"a second {mean}", f"at most {amount(found.second_j, 'J')} less"))
     if found.watt_s is not None:
-        rows.append((("a watt less of mean power", f"at least {found.watt_s:.3g} s more of mean time in the system"), ""))
+        rows.append(("a watt less of mean power", f"at least {found.watt_s:.3g} s {mean}"))
     if "idle" in done.options.free:
-        rows.append((("idle GPUs that may sleep", change(done.awake_j - done.least.energy_j)), ""))
-    proofs = "Changes of the certified least energy of all runs, each proved by itself or by the bound's duals."
-    return cells_table(("what", "least energy"), rows) + note(proofs)
+        rows.append(("idle GPUs that may sleep", change(done.awake_j - done.least.energy_j)))
+    return text_table(("what", "least energy"), rows, "plain") + note(PRICES_NOTE)
 
 
 def change(less_j: float) -> str:
@@ -204,23 +212,20 @@ def change(less_j: float) -> str:
 
 def record(done: Audit) -> str:
     r, log = done.record, done.log
-    rows: list[tuple[Cells, str]] = [
-        (("verified by type of GPU", f"{log.num_runs:,} runs"), ""),
-        (
-            (
-                "verified node by node",
-                f"{r.nodes_checked:,} runs on {len(log.nodes):,} nodes" if r.nodes_checked else "no: the log names no nodes",
-            ),
-            "",
-        ),
-        (("energy while busy", amount(r.busy_j, "J")), ""),
-        (("energy of idle GPUs", amount(r.rest_j, "J")), ""),
-        (("mean time in the system, at work", f"{clock(round(r.sojourn_s))}, {clock(round(r.service_s))}"), ""),
+    checked = f"{r.nodes_checked:,} runs on {len(log.nodes):,} nodes"
+    times = f"{mean_time(r.sojourn_s)}, {mean_time(r.service_s)}"
+    rows: Rows = [
+        ("verified by type of GPU", f"{log.num_runs:,} runs"),
+        ("verified node by node", checked if r.nodes_checked else "no: the log names no nodes"),
+        ("energy while busy", amount(r.busy_j, "J")),
+        ("energy of idle GPUs", amount(r.rest_j, "J")),
+        ("mean time in the system, at work", times),
     ]
     if r.measured_j is not None and r.modelled_j is not None:
-        said = f"{amount(r.measured_j, 'J')} measured (whole nodes), {amount(r.modelled_j, 'J')} by the model (GPUs)"
-        rows.append((("runs with a measured energy", said), ""))
-    return cells_table(("what", ""), rows)
+        measured, modelled = amount(r.measured_j, "J"), amount(r.modelled_j, "J")
+        said = f"{measured} measured (whole nodes), {modelled} by the model (GPUs)"
+        rows.append(("runs with a measured energy", said))
+    return text_table(("what", ""), rows, "plain")
 
 
 def left_out(done: Audit) -> list[str]:

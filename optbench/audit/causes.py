@@ -12,7 +12,7 @@ The shares add up to the excess exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import chain, combinations
+from itertools import combinations
 from math import factorial
 
 from optbench.audit.least_energy import groups_of, least_energy, sojourn_of
@@ -24,9 +24,8 @@ def shapley(players: Iterable[str], value: Callable[[frozenset[str]], float]) ->
     """What each player takes off the value, averaged over all orders."""
     names = tuple(players)
     k = len(names)
-    known = {
-        subset: value(subset) for subset in map(frozenset, chain.from_iterable(combinations(names, r) for r in range(k + 1)))
-    }
+    subsets = [frozenset(chosen) for r in range(k + 1) for chosen in combinations(names, r)]
+    known = {subset: value(subset) for subset in subsets}
     out = {}
     for name in names:
         others = [subset for subset in known if name not in subset]

@@ -82,15 +82,13 @@ def row_of(made: PlayedPolicy, done: Audit) -> FindingRow:
         notes.append(f"{100 * more:.1f} % slower" if more < 1 else f"{1 + more:,.1f} times as slow")
     share = share_of(made, done)
     gap = "" if made.gap is None else f"{100 * made.gap:.1f} %"
-    return FindingRow(
-        made,
-        amount(made.energy_j, "J"),
-        share,
-        clock(round(made.sojourn_s)),
-        gap,
-        "; ".join(notes),
-        taken,
-    )
+    energy, mean = amount(made.energy_j, "J"), mean_time(made.sojourn_s)
+    return FindingRow(made, energy, share, mean, gap, "; ".join(notes), taken)
+
+
+def mean_time(seconds: float) -> str:
+    """A mean of times, whose fractions of a second say nothing."""
+    return clock(round(seconds))
 
 
 def share_of(made: PlayedPolicy, done: Audit) -> str:
@@ -109,17 +107,12 @@ def advice_of(done: Audit) -> Advice:
         return Advice(None, None, f"no advice: {no_choice(done)}")
     label = chosen.whole.label
     if not chosen.holds:
-        return Advice(
-            None,
-            None,
-            f"no advice: {label} was best on the first half of the runs, but {fails(done)}",
-        )
-    words = (
-        f"take {label}: {100 * chosen.later_saving:.1f} % less than the record on the half of the "
-        f"runs that it was not chosen on; "
-        f"on all runs it needs {share_of(chosen.whole, done)} of the record's energy"
-    )
-    return Advice(chosen.whole, chosen.later_saving, words)
+        best = f"{label} was best on the first half of the runs"
+        return Advice(None, None, f"no advice: {best}, but {fails(done)}")
+    less = f"{100 * chosen.later_saving:.1f} % less than the record"
+    whole = f"on all runs it needs {share_of(chosen.whole, done)} of the record's energy"
+    half = "on the half of the runs that it was not chosen on"
+    return Advice(chosen.whole, chosen.later_saving, f"take {label}: {less} {half}; {whole}")
 
 
 def fails(done: Audit) -> str:
@@ -128,23 +121,21 @@ def fails(done: Audit) -> str:
     assert chosen is not None
     if chosen.later_saving <= 0:
         return f"draws {-100 * chosen.later_saving:.1f} % more than the record on the second half"
-    if chosen.later.sojourn_s > chosen.later_recorded_s * (1 + ROOM):
-        more = chosen.later.sojourn_s / chosen.later_recorded_s - 1
-        return f"needs {100 * more:.1f} % more time than the record on the second half"
-    if chosen.whole.sojourn_s > done.record.sojourn_s * (1 + ROOM):
-        more = chosen.whole.sojourn_s / done.record.sojourn_s - 1
-        return f"needs {100 * more:.1f} % more time than the record on all runs"
+    for sojourn_s, recorded_s, where in (
+        (chosen.later.sojourn_s, chosen.later_recorded_s, "the second half"),
+        (chosen.whole.sojourn_s, done.record.sojourn_s, "all runs"),
+    ):
+        if sojourn_s > recorded_s * (1 + ROOM):
+            more = sojourn_s / recorded_s - 1
+            return f"needs {100 * more:.1f} % more time than the record on {where}"
     return "draws no less than the record on all runs"
 
 
 def no_choice(done: Audit) -> str:
     """A policy that did well on all runs was not chosen beforehand, and is no advice for that."""
-    record = done.record
-    better = [
-        p
-        for p in done.policies
-        if p.error is None and p.inside_j < record.energy_j and p.sojourn_s <= record.sojourn_s
-    ]
+    record, made = done.record, [p for p in done.policies if p.error is None]
+    in_time = [p for p in made if p.sojourn_s <= record.sojourn_s]
+    better = [p for p in in_time if p.inside_j < record.energy_j]
     if not better:
         return "no policy drew less than the record in the same mean time"
     best = min(better, key=lambda p: p.inside_j)

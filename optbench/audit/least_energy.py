@@ -82,7 +82,8 @@ def least_energy(
     used = np.ldexp(np.nextafter(time_s * ways.gpus, -np.inf)[way], shift)
     pools = np.arange(len(count))
     before = np.nextafter(count * float(log.release.min()), -np.inf).clip(0.0)
-    rows.add("gpus", before, (ways.kind[way], x, -used), (pools, np.full(len(pools), end), count.astype(float)))
+    there = (pools, np.full(len(pools), end), count.astype(float))
+    rows.add("gpus", before, (ways.kind[way], x, -used), there)
     lp = assemble(columns, rows)
     value, primal, proof = proved(lp, np.arange(len(units)))
     # A dual is joules (scaled) per right-hand side.
@@ -90,10 +91,8 @@ def least_energy(
     family = np.asarray(lp.family)
     table = np.zeros(allowed.shape)
     table[group, way] = np.ldexp(primal[x], shift)
-    second = dual[family == "sojourn"]
-    return Least(
-        float(np.ldexp(value, shift)), float(second[0]) if len(second) else 0.0, dual[family == "gpus"], table, float(primal[end])
-    )
+    energy_j, second_w = float(np.ldexp(value, shift)), float(dual[family == "sojourn"].sum())
+    return Least(energy_j, second_w, dual[family == "gpus"], table, float(primal[end]))
 
 
 def proved(lp: LinearProgram, repriceable: Ints) -> tuple[float, Floats, Certificate]:

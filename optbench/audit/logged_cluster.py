@@ -62,10 +62,9 @@ def ways_of(log: Log) -> Ways:
 
 def cluster_of(log: Log, keep: frozenset[str]) -> LoggedCluster:
     ways = ways_of(log)
-    at = {key: w for w, key in enumerate(zip(ways.kind.tolist(), ways.gpus.tolist(), ways.clock.tolist(), strict=True))}
-    mine = np.asarray(
-        [at[key] for key in zip(log.kind.tolist(), log.gpus.tolist(), log.clock[log.kind].tolist(), strict=True)], dtype=np.int64
-    )
+    at = {key: w for w, key in enumerate(zip(*(c.tolist() for c in (ways.kind, ways.gpus, ways.clock))))}
+    held = zip(*(column.tolist() for column in (log.kind, log.gpus, log.clock[log.kind])))
+    mine = np.asarray([at[key] for key in held], dtype=np.int64)
     units = (log.end - log.start) / ways.time_s[mine]
     label = log.kind * ("placement" in keep) * (MAX_GPUS + 1) + log.gpus * ("count" in keep)
     labels, kind = np.unique(label, return_inverse=True)
@@ -86,9 +85,9 @@ def cluster_of(log: Log, keep: frozenset[str]) -> LoggedCluster:
     place = np.full((len(keys), len(ways.kind)), -1, dtype=np.int64)
     place[np.repeat(np.arange(len(keys)), np.diff(ptr)), way] = np.arange(len(way))
     mode = place[kind, mine]
-    sleepy = instance_of(log, kind, units, modes, gated="idle" not in keep)
-    pools = replace(sleepy.pools, gated=np.zeros(len(log.types), dtype=bool))
-    return LoggedCluster(log, ways, units, sleepy, replace(sleepy, pools=pools), recorded(sleepy, mode, log.start))
+    sleepy = sleepy_cluster(log, kind, units, modes, gated="idle" not in keep)
+    awake = replace(sleepy, pools=replace(sleepy.pools, gated=np.zeros(len(log.types), dtype=bool)))
+    return LoggedCluster(log, ways, units, sleepy, awake, recorded(sleepy, mode, log.start))
 
 
 def kind_name(log: Log, keep: frozenset[str], t: int, n: int) -> str:
@@ -105,20 +104,55 @@ def modes_of(ways: Ways, way: Ints, ptr: Ints, names: tuple[str, ...]) -> Modes:
     )  # fmt: skip
 
 
-def instance_of(log: Log, kind: Ints, units: Floats, modes: Modes, gated: bool) -> Instance:
-    tick_s = tick_of(log, kind, units, modes)
-    made = Instance(
-        name=log.name, tick_s=tick_s, horizon=None, tasks=tasks_of(log, kind, units, tick_s), edges=no_edges(),
-        places=Places(("cluster",), np.asarray([-1])),
-        pools=Pools(
-            names=log.types, place=np.zeros(len(log.types), dtype=np.int64), count=log.counts,
-            idle_w=np.asarray([p.idle_w for p in log.profiles]), sleep_w=np.asarray([p.sleep_w for p in log.profiles]),
-            gated=np.full(len(log.types), gated), memory_gb=np.asarray([p.memory_gb for p in log.profiles]),
-        ),
-        modes=modes, links=unlinked(len(log.types)), limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
-        objective=Objective.weighted({"energy_j": 1.0}), problem="audit",
-    )  # fmt: skip
+def sleepy_cluster(log: Log, kind: Ints, units: Floats, modes: Modes, gated: bool) -> Instance:
+    """A pool per type, in which any run may wait."""
+    types = np.arange(len(log.types))
+    pools = pools_of(log, types, log.types, np.zeros_like(types), log.counts)
+    memory_gb = np.asarray([p.memory_gb for p in log.profiles])
+    pools = replace(pools, gated=np.full(len(types), gated), memory_gb=memory_gb)
+    places = Places(("cluster",), np.asarray([-1]))
+    made = instance_of(log, log.name, kind, units, places, pools, modes)
     return with_stream(made, sent_to=log.kind, ingress_names=("cluster",))
+
+
+def pools_of(log: Log, types: Ints, names: tuple[str, ...], place: Ints, count: Ints) -> Pools:
+    """Pools of GPUs of these types, which stay awake and have room for every run."""
+    profiles = [log.profiles[t] for t in types.tolist()]
+    idle_w, sleep_w = ([p.idle_w for p in profiles], [p.sleep_w for p in profiles])
+    awake, roomy = np.zeros(len(types), dtype=bool), np.full(len(types), np.inf)
+    return Pools(names, place, count, np.asarray(idle_w), np.asarray(sleep_w), awake, roomy)
+
+
+def instance_of(
+    log: Log, name: str, kind: Ints, units: Floats, places: Places, pools: Pools, modes: Modes
+) -> Instance:
+    """The runs of a log as tasks of which the energy counts, on the automatic tick."""
+    n, tick_s = log.num_runs, tick_of(log, kind, units, modes)
+    none = np.zeros(0, dtype=np.int64)
+    tasks = Tasks(
+        kind=kind,
+        units=units,
+        release=to_ints(grid_up(log.release / tick_s)),
+        deadline=np.full(n, np.inf),
+        deadline_hard=np.zeros(n, dtype=bool),
+        weight=np.ones(n),
+        memory_gb=np.zeros(n),
+        names=tuple(log.jobs),
+    )
+    return Instance(
+        name=name,
+        tick_s=tick_s,
+        horizon=None,
+        tasks=tasks,
+        edges=Edges(none, none, np.zeros(0)),
+        places=places,
+        pools=pools,
+        modes=modes,
+        links=unlinked(len(pools.names)),
+        limits=Limits(none, np.zeros(0)),
+        objective=Objective.weighted({"energy_j": 1.0}),
+        problem="audit",
+    )
 
 
 def tick_of(log: Log, kind: Ints, units: Floats, modes: Modes) -> float:
@@ -130,18 +164,6 @@ def tick_of(log: Log, kind: Ints, units: Floats, modes: Modes) -> float:
 def recorded(instance: Instance, mode: Ints, start_s: Floats) -> Schedule:
     """What the log says happened, on the grid: a run begins when it did, and takes what its mode says."""
     return Schedule.of(instance, mode, np.rint(start_s / instance.tick_s))
-
-
-def tasks_of(log: Log, kind: Ints, units: Floats, tick_s: float) -> Tasks:
-    n = log.num_runs
-    return Tasks(
-        kind=kind, units=units, release=to_ints(grid_up(log.release / tick_s)), deadline=np.full(n, np.inf),
-        deadline_hard=np.zeros(n, dtype=bool), weight=np.ones(n), memory_gb=np.zeros(n), names=tuple(log.jobs),
-    )  # fmt: skip
-
-
-def no_edges() -> Edges:
-    return Edges(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 def on_nodes(log: Log) -> tuple[Instance, Schedule] | None:
@@ -158,18 +180,16 @@ def on_nodes(log: Log) -> tuple[Instance, Schedule] | None:
     ends = [*first[1:].tolist(), len(run)]
     flat_pool, flat_count = pool.tolist(), count.tolist()
     placements: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-    kind = np.asarray(
-        [
-            placements.setdefault((tuple(flat_pool[a:b]), tuple(flat_count[a:b])), len(placements))
-            for a, b in zip(first.tolist(), ends, strict=True)
-        ],
-        dtype=np.int64,
-    )
-    types = [int(pools[where[0], 0]) for where, _ in placements]
-    power = [
-        log.profiles[t].power_w(log.work, sum(held), float(log.clock[t])) for t, (_, held) in zip(types, placements, strict=True)
-    ]
-    size = len(placements)
+    kinds = []
+    for a, b in zip(first.tolist(), ends, strict=True):
+        placement = tuple(flat_pool[a:b]), tuple(flat_count[a:b])
+        kinds.append(placements.setdefault(placement, len(placements)))
+    kind = np.asarray(kinds, dtype=np.int64)
+    types, power, size = [], [], len(placements)
+    for where, held in placements:
+        types.append(int(pools[where[0], 0]))
+        clock = float(log.clock[types[-1]])
+        power.append(log.profiles[types[-1]].power_w(log.work, sum(held), clock))
     modes = Modes(
         kind_names=tuple(f"placement {k}" for k in range(size)), kind_ptr=np.arange(size + 1), time_per_unit_s=np.ones(size),
         energy_per_unit_j=np.asarray(power), power_w=np.asarray(power), clock=log.clock[types],
@@ -177,29 +197,26 @@ def on_nodes(log: Log) -> tuple[Instance, Schedule] | None:
         req_pool=np.asarray([p for where, _ in placements for p in where], dtype=np.int64),
         req_count=np.asarray([c for _, held in placements for c in held], dtype=np.int64),
     )  # fmt: skip
-    length = (log.end - log.start)[rows]
-    part = replace_rows(log, rows)
-    tick_s = tick_of(part, kind, length, modes)
-    instance = Instance(
-        name=f"{log.name} on its nodes", tick_s=tick_s, horizon=int(np.rint(log.end.max() / tick_s)),
-        tasks=tasks_of(part, kind, length, tick_s), edges=no_edges(),
-        places=Places(("cluster", *log.nodes), np.asarray([-1] + [0] * len(log.nodes))),
-        pools=Pools(
-            names=tuple(f"{log.nodes[n]}/{log.types[t]}" for t, n in pools.tolist()), place=pools[:, 1] + 1,
-            count=log.on_node[pools[:, 0], pools[:, 1]],
-            idle_w=np.asarray([log.profiles[t].idle_w for t in pools[:, 0]]),
-            sleep_w=np.asarray([log.profiles[t].sleep_w for t in pools[:, 0]]),
-            gated=np.zeros(len(pools), dtype=bool), memory_gb=np.full(len(pools), np.inf),
-        ),
-        modes=modes, links=unlinked(len(pools)), limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
-        objective=Objective.weighted({"energy_j": 1.0}), problem="audit",
-    )  # fmt: skip
+    part = part_of(log, rows)
+    names = tuple(f"{log.nodes[n]}/{log.types[t]}" for t, n in pools.tolist())
+    on_each = log.on_node[pools[:, 0], pools[:, 1]]
+    named = pools_of(log, pools[:, 0], names, pools[:, 1] + 1, on_each)
+    places = Places(("cluster", *log.nodes), np.asarray([-1] + [0] * len(log.nodes)))
+    title, length = f"{log.name} on its nodes", part.end - part.start
+    instance = instance_of(part, title, kind, length, places, named, modes)
+    instance = replace(instance, horizon=int(np.rint(log.end.max() / instance.tick_s)))
     return instance, recorded(instance, kind, part.start)
 
 
-def replace_rows(log: Log, rows: Ints) -> Log:
-    """The log of these runs alone."""
+def part_of(log: Log, rows: Ints, origin: float = 0.0) -> Log:
+    """The log of these runs alone, with times from ``origin`` on."""
     return replace(
-        log, jobs=[log.jobs[k] for k in rows.tolist()], release=log.release[rows], start=log.start[rows], end=log.end[rows],
-        kind=log.kind[rows], gpus=log.gpus[rows], measured_j=log.measured_j[rows],
-    )  # fmt: skip
+        log,
+        jobs=[log.jobs[k] for k in rows.tolist()],
+        release=log.release[rows] - origin,
+        start=log.start[rows] - origin,
+        end=log.end[rows] - origin,
+        kind=log.kind[rows],
+        gpus=log.gpus[rows],
+        measured_j=log.measured_j[rows],
+    )

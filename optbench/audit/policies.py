@@ -11,7 +11,7 @@ import numpy as np
 
 from optbench.audit.least_energy import least_energy
 from optbench.audit.log import AuditOptions, Log
-from optbench.audit.logged_cluster import LoggedCluster, cluster_of
+from optbench.audit.logged_cluster import LoggedCluster, cluster_of, part_of
 from optbench.compiling.kernel_table import prepare
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Ints
@@ -66,9 +66,10 @@ class PlayedPolicy:
     @property
     def label(self) -> str:
         """For people: numbers are rounded."""
-        shown = {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in self.params.items()}
-        words = ",".join(f"{key}={value}" for key, value in shown.items())
-        return f"{self.policy}:{words}" if words else self.policy
+        words = []
+        for key, value in self.params.items():
+            words.append(f"{key}={value:.6g}" if isinstance(value, float) else f"{key}={value}")
+        return f"{self.policy}:{','.join(words)}" if words else self.policy
 
 
 def names_of(options: AuditOptions) -> tuple[str, ...]:
@@ -90,7 +91,8 @@ def play(cluster: LoggedCluster, options: AuditOptions, policy: str, params: Par
         return PlayedPolicy(name, params, wall_s=wall_s, error="left runs over")
     verdict = verify(instance, trace.schedule)
     if not verdict.feasible:
-        return PlayedPolicy(name, params, wall_s=wall_s, error=f"its schedule does not verify: {verdict.violations[0]}")
+        error = f"its schedule does not verify: {verdict.violations[0]}"
+        return PlayedPolicy(name, params, wall_s=wall_s, error=error)
     found = verdict.metrics
     energy_j, sojourn_s = found["energy_j"], found["sojourn_mean_s"]
     least_j = float("nan")
@@ -118,7 +120,9 @@ def played(cluster: LoggedCluster, options: AuditOptions) -> list[PlayedPolicy]:
     """The policies asked for; one that refuses the log says why."""
     out = []
     for name in names_of(options):
-        params = {"latency_budget_s": cluster.log.sojourn_s / cluster.log.num_runs} if name == "drift_penalty" else {}
+        params = {}
+        if name == "drift_penalty":
+            params["latency_budget_s"] = cluster.log.sojourn_s / cluster.log.num_runs
         try:
             out.append(play(cluster, options, name, params))
         except UnsupportedError as error:
@@ -129,9 +133,10 @@ def played(cluster: LoggedCluster, options: AuditOptions) -> list[PlayedPolicy]:
 def candidates(options: AuditOptions, mean_s: float) -> list[tuple[str, Params]]:
     """What the search tries, of the policies asked for, to keep a mean time in the system."""
     names = names_of(options)
-    out: list[tuple[str, Params]] = [
-        ("threshold_index", {"time_w": w, "wide": a, "middle": b, "narrow": c}) for w in TIME_W for a, b, c in STEPS
-    ]
+    out: list[tuple[str, Params]] = []
+    for w in TIME_W:
+        for a, b, c in STEPS:
+            out.append(("threshold_index", {"time_w": w, "wide": a, "middle": b, "narrow": c}))
     out += [("drift_penalty", {"time_w": w, "gain": 0.0}) for w in TIME_W]
     out += [("drift_penalty", {"latency_budget_s": round(share * mean_s, 1)}) for share in BUDGETS]
     out += [("greedy", {"gpus": n}) for n in (1, 2, 4)]
@@ -151,7 +156,7 @@ def recommended(
     half = log.num_runs // 2
     if half < 1:
         return None
-    first = cluster_of(part_of(log, np.arange(max(0, half - SEARCHED), half)), options.keep)
+    first = cluster_from(log, np.arange(max(0, half - SEARCHED), half), options)
     mean_s = first.log.sojourn_s / first.log.num_runs
     least_j = verify(first.awake, first.schedule).metrics["energy_j"]
     kept: list[PlayedPolicy] = []
@@ -166,19 +171,15 @@ def recommended(
     best = min(kept, key=lambda made: (made.sojourn_s > SPARE * mean_s, made.inside_j), default=None)
     if best is None:
         return None
-    second = cluster_of(part_of(log, np.arange(half, log.num_runs)), options.keep)
+    second = cluster_from(log, np.arange(half, log.num_runs), options)
     there = play(second, options, best.policy, best.params)
     then = verify(second.awake, second.schedule).metrics
     whole = play(cluster_of(log, options.keep), options, best.policy, best.params)
     return whole, there, then["energy_j"], then["sojourn_mean_s"]
 
 
-def part_of(log: Log, rows: Ints) -> Log:
+def cluster_from(log: Log, rows: Ints, options: AuditOptions) -> LoggedCluster:
     """These runs as a log of their own: time begins with the first of them."""
-    origin = float(log.release[rows].min())
+    part = part_of(log, rows, origin=float(log.release[rows].min()))
     empty = np.zeros(0, dtype=np.int64)
-    return replace(
-        log, jobs=[log.jobs[k] for k in rows.tolist()], release=log.release[rows] - origin, start=log.start[rows] - origin,
-        end=log.end[rows] - origin, kind=log.kind[rows], gpus=log.gpus[rows], measured_j=log.measured_j[rows],
-        share=(empty, empty, empty),
-    )  # fmt: skip
+    return cluster_of(replace(part, share=(empty, empty, empty)), options.keep)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from optbench.audit.audit_page import cells_table
+from optbench.audit.findings import mean_time
 from optbench.audit.ranges import Ranges
 from optbench.html import colours, svg
 from optbench.html.axes import Axis
 from optbench.html.bar_rows import Bar, bar_row
-from optbench.html.page import bullets, header, page, section
+from optbench.html.page import bullets, header, page, section, text_table
 from optbench.html.quantities import amount, clock
 
 LEFT, RIGHT, TOP, ROW = 190.0, 190.0, 16.0, 40.0
@@ -17,16 +17,21 @@ def said(done: Ranges) -> list[str]:
     """The findings, in words."""
     coverage = done.pods.coverage
     low, high = 1 - done.at_low_j / done.recorded_low_j, 1 - done.at_high_j / done.recorded_high_j
-    saving = (
-        f"at most {100 * low:.1f} % can be saved where the record used least, {100 * high:.1f} % where it used most; "
-        f"{coverage.words}"
-    )
+    saving = f"no saving of the cluster can be told: {coverage.why_not()}"
+    if coverage.enough:
+        ends = f"{100 * low:.1f} % can be saved where the record used least, {100 * high:.1f} % where it used most"
+        saving = f"at most {ends}; {coverage.words}"
+    least, mean = amount(done.least_j, "J"), mean_time(done.sojourn_s)
     return [
-        f"the record used {amount(done.recorded_low_j, 'J')} to {amount(done.recorded_high_j, 'J')}, by where the pods ran",
-        f"wherever they ran, no scheduler uses less than {amount(done.least_j, 'J')} at the same mean time in the system "
-        f"({clock(round(done.sojourn_s))})",
-        saving if coverage.enough else f"no saving of the cluster can be told: {coverage.why_not()}",
+        f"the record used {recorded(done)}, by where the pods ran",
+        f"wherever they ran, no scheduler uses less than {least} at the same mean time in the system "
+        f"({mean})",
+        saving,
     ]
+
+
+def recorded(done: Ranges) -> str:
+    return f"{amount(done.recorded_low_j, 'J')} to {amount(done.recorded_high_j, 'J')}"
 
 
 def render_ranges(done: Ranges) -> str:
@@ -35,16 +40,18 @@ def render_ranges(done: Ranges) -> str:
     gpus = ", ".join(f"{count:,} {kind}" for kind, count in zip(pods.types, pods.counts.tolist(), strict=True))
     facts = (f"{pods.num_pods:,} pods", gpus, clock(round(pods.last_s)))
     rows = [
-        (("record", f"{amount(done.recorded_low_j, 'J')} to {amount(done.recorded_high_j, 'J')}"), ""),
-        (("certified least, wherever they ran", amount(done.least_j, "J")), ""),
-        (("certified least where the record used least", amount(done.at_low_j, "J")), ""),
-        (("certified least where the record used most", amount(done.at_high_j, "J")), ""),
+        ("record", recorded(done)),
+        ("certified least, wherever they ran", amount(done.least_j, "J")),
+        ("certified least where the record used least", amount(done.at_low_j, "J")),
+        ("certified least where the record used most", amount(done.at_high_j, "J")),
     ]
-    left_out = bullets([str(each) for each in (*pods.report.dropped, *pods.report.warnings)])
+    energies = text_table(("what", "energy"), rows, "plain")
+    unusual = bullets([str(each) for each in (*pods.report.dropped, *pods.report.warnings)])
+    left_out = f"<h3>Left out, or unusual</h3>{unusual}"
     body = [
         header(f"Audit of {pods.name}", *facts),
-        section("Energy of the trace", bullets(said(done)), bars(done), cells_table(("what", "energy"), rows)),
-        section("Assumptions", bullets(done.assumptions), "<h3>Left out, or unusual</h3>", left_out),
+        section("Energy of the trace", bullets(said(done)), bars(done), energies),
+        section("Assumptions", bullets(done.assumptions), left_out),
     ]
     return page(f"Audit of {pods.name}", body, __package__, ("audit.css",))
 
@@ -52,10 +59,11 @@ def render_ranges(done: Ranges) -> str:
 def bars(done: Ranges) -> str:
     """Both intervals on one axis from 0."""
     axis = Axis(LEFT, svg.WIDTH - LEFT - RIGHT, 0.0, done.recorded_high_j)
-    spans = (("record", done.recorded_low_j, done.recorded_high_j), ("certified least", done.least_j, done.at_high_j))
+    record, least = (done.recorded_low_j, done.recorded_high_j), (done.least_j, done.at_high_j)
     parts = []
-    for k, (name, low, high) in enumerate(spans):
+    for k, (name, (low, high)) in enumerate((("record", record), ("certified least", least))):
         fill, value = colours.POOLS[k], f"{amount(low, 'J')} to {amount(high, 'J')}"
-        row = [Bar(0.0, low, fill, "", thickness=26.0, class_="certain"), Bar(low, high, fill, value, (name,), 26.0)]
-        parts.append(bar_row(name, row, axis, TOP + k * ROW))
-    return svg.chart(parts, TOP + len(spans) * ROW, "energy as intervals")
+        certain = Bar(0.0, low, fill, "", thickness=26.0, class_="certain")
+        open_part = Bar(low, high, fill, value, (name,), 26.0)
+        parts.append(bar_row(name, [certain, open_part], axis, TOP + k * ROW))
+    return svg.chart(parts, TOP + len(parts) * ROW, "energy as intervals")

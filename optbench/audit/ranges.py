@@ -75,22 +75,23 @@ def ranges(path: Path, options: AuditOptions) -> Ranges:
     low_j, high_j = base_j + low, base_j - high
     least_j = least_over(pods, spots, options, None)
     # What holds wherever they ran holds there too.
-    corners = [max(least_j, least_over(pods, spots, options, y)) for y in (at_low, at_high)]
+    at_low_j = max(least_j, least_over(pods, spots, options, at_low))
+    at_high_j = max(least_j, least_over(pods, spots, options, at_high))
     check_bound(low_j, least_j, "the least energy wherever the pods ran", pods.name)
-    return Ranges(
-        pods, options, low_j, high_j, least_j, corners[0], corners[1], pods.sojourn_s / pods.num_pods, assumptions_of(pods,
-        options), time.perf_counter() - began,
-    )  # fmt: skip
+    words, mean_s = assumptions_of(pods, options), pods.sojourn_s / pods.num_pods
+    wall_s = time.perf_counter() - began
+    recorded, least = (low_j, high_j), (least_j, at_low_j, at_high_j)
+    return Ranges(pods, options, *recorded, *least, mean_s, words, wall_s)
 
 
 def spots_of(pods: Pods) -> Spots:
     rows = [(g, t, group) for g, group in enumerate(pods.groups) for t in group.types]
     busy, unit = zip(*(spot(pods, group, t) for _, t, group in rows), strict=True)
-    return Spots(
-        np.asarray([g for g, _, _ in rows]), np.asarray([t for _, t, _ in rows]),
-        np.asarray([each.gpus * each.share for _, _, each in rows]), np.asarray([float(each.gpus) for _, _, each in rows]),
-        np.asarray([each.work_s for each in pods.groups]), np.asarray(busy), np.asarray(unit),
-    )  # fmt: skip
+    held = np.asarray([each.gpus * each.share for _, _, each in rows])
+    whole = np.asarray([float(each.gpus) for _, _, each in rows])
+    seconds = np.asarray([each.work_s for each in pods.groups])
+    group, kind = np.asarray([(g, t) for g, t, _ in rows]).T
+    return Spots(group, kind, held, whole, seconds, np.asarray(busy), np.asarray(unit))
 
 
 def spot(pods: Pods, group: PodGroup, t: int) -> tuple[float, float]:
@@ -126,7 +127,8 @@ def least_over(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | Non
 
 
 def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | None) -> LinearProgram:
-    free, rest = options.free, np.asarray([p.sleep_w if "idle" in options.free else p.idle_w for p in pods.profiles])
+    free = options.free
+    rest = np.asarray([p.sleep_w if "idle" in free else p.idle_w for p in pods.profiles])
     columns, rows = LpColumns(), LpRows()
     if at is None:
         y = placements(pods, spots, columns, rows, np.zeros(len(spots.group)))
@@ -138,17 +140,18 @@ def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | 
     np.maximum.at(most, spots.group, spots.seconds[spots.group] / spots.unit_s)
     group = spots.group[source] if "placement" not in free else source
     x = columns.add(len(source), 0.0, np.ldexp(most[group], -SHIFT), np.nextafter(net_j, -np.inf))
-    end = columns.add(1, np.ldexp(pods.last_release_s, -SHIFT), np.ldexp(4 * pods.last_s, -SHIFT), float(rest @ pods.counts))[0]
+    soonest, latest = np.ldexp([pods.last_release_s, 4 * pods.last_s], -SHIFT)
+    end = columns.add(1, float(soonest), float(latest), float(rest @ pods.counts))[0]
     done = np.nextafter(1.0 / spots.unit_s, 0.0)
     # Work is at least what the pods did: more is never cheaper than as much.
-    if "placement" in free:
-        rows.add("work", np.zeros(len(pods.groups)), (source, x, 1.0), (spots.group, y, -done))
-    else:
-        rows.add("work", np.zeros(len(spots.group)), (source, x, 1.0), (np.arange(len(y)), y, -done))
-    rows.add("sojourn", -np.ldexp(pods.sojourn_s, -SHIFT) * (1 + SUM_MARGIN), (0, x, -np.nextafter(time_s, 0.0)))
+    sources = spots.group if "placement" in free else np.arange(len(y))
+    rows.add("work", np.zeros(int(sources.max()) + 1), (source, x, 1.0), (sources, y, -done))
+    sojourn = -np.ldexp(pods.sojourn_s, -SHIFT) * (1 + SUM_MARGIN)
+    rows.add("sojourn", sojourn, (0, x, -np.nextafter(time_s, 0.0)))
     pools = np.arange(len(pods.counts))
-    busy = np.nextafter(use * time_s, 0.0)
-    rows.add("gpus", np.zeros(len(pools)), (kind, x, -busy), (pools, np.full(len(pools), end), pods.counts.astype(float)))
+    busy, ends = np.nextafter(use * time_s, 0.0), np.full(len(pools), end)
+    there = (pools, ends, pods.counts.astype(float))
+    rows.add("gpus", np.zeros(len(pools)), (kind, x, -busy), there)
     return assemble(columns, rows)
 
 

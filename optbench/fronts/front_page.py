@@ -16,6 +16,14 @@ LEFT, RIGHT, TOP, HEIGHT = 120.0, 36.0, 16.0, 470.0
 # Room around the points, as a share of their range.
 MARGIN = 0.08
 RESTS = {"idle": "idle", "asleep": "sleep", "mixed": "idle or sleep, as their pool says,"}
+HORIZONS = {
+    "completion": "until the schedule ends",
+    "none": "and count in neither metric",
+    "given": "as given",
+    "instance": "of the instance",
+    "cheapest_modes": "in which every task can have its cheapest mode",
+    "longest": "in which some optimal schedule ends",
+}
 
 
 def render_front(front: Front, title: str | None = None) -> str:
@@ -34,16 +42,10 @@ def render_front(front: Front, title: str | None = None) -> str:
 
 def declaration(front: Front) -> str:
     """The horizon of the front, and how devices rest within it."""
-    if front.horizon_s is None:
-        until = "until the schedule ends" if front.horizon_from == "completion" else "and count in neither metric"
-        return f"devices that are not busy {RESTS[front.rest_energy]} {until}"
-    why = {
-        "given": "as given",
-        "instance": "of the instance",
-        "cheapest_modes": "in which every task can have its cheapest mode",
-        "longest": "in which some optimal schedule ends",
-    }[front.horizon_from]
-    return f"devices that are not busy {RESTS[front.rest_energy]} until {plain(front.horizon_s)} s, the horizon {why}"
+    until = HORIZONS[front.horizon_from]
+    if front.horizon_s is not None:
+        until = f"until {plain(front.horizon_s)} s, the horizon {until}"
+    return f"devices that are not busy {RESTS[front.rest_energy]} {until}"
 
 
 def verdict(front: Front) -> str:
@@ -62,51 +64,56 @@ def draw(front: Front) -> str:
         return ""
     xs, ys = [p.x for p in front.points], [p.y for p in front.points]
     lows = [p.bound for p in front.points if p.bound is not None]
-    across, up = axes.padded([*xs, front.x_bound or xs[0]], MARGIN), axes.padded([*ys, *lows], MARGIN)
+    across = axes.padded([*xs, front.x_bound or xs[0]], MARGIN)
+    up = axes.padded([*ys, *lows], MARGIN)
     x = axes.linear(LEFT, svg.WIDTH - LEFT - RIGHT, *across, 10, name=front.x)
     y = axes.linear(TOP + HEIGHT, -HEIGHT, *up, 6, name=front.y)
     marks = [_mark(front, point, x, y) for point in front.points]
-    return svg.chart([axes.grid(x, y), _areas(front, x, y), *marks], y.start + axes.FOOT, f"front of {front.y} against {front.x}")
+    return axes.chart(x, y, [_areas(front, x, y), *marks], f"front of {front.y} against {front.x}")
 
 
 def _areas(front: Front, x: Axis, y: Axis) -> str:
     """The area without schedules, and the undecided one between floor and front."""
     left, right = x.low, x.high
     start = front.x_bound if front.x_bound is not None else left
-    inner = sorted({s for s, _ in front.floor if start < s < right} | {p.x for p in front.points if start < p.x < right})
-    cuts = [start, *inner, right]
+    steps = {*(s for s, _ in front.floor), *(p.x for p in front.points)}
+    cuts = [start, *sorted(s for s in steps if start < s < right), right]
     floor = [floor_at(front.floor, b, front.constant) for b in cuts[1:]]
     out = []
     if start > left:
-        words = svg.title([f"{front.x} below {plain(start)}: no schedule"])
-        out.append(svg.tag("rect", words, x=LEFT, y=TOP, width=x.at(start) - LEFT, height=HEIGHT, class_="impossible"))
+        words = [f"{front.x} below {plain(start)}: no schedule"]
+        out.append(svg.rect(LEFT, TOP, x.at(start) - LEFT, HEIGHT, words, class_="impossible"))
     pixels, floor_y = [x.at(c) for c in cuts], [y.at(v) for v in floor]
     first = cuts.index(front.points[0].x) if front.points[0].x in cuts else 0
     best = [min(p.y for p in front.points if p.x <= a) for a in cuts[first:-1]]
     if best:
         top = [y.at(v) for v in best]
-        out.append(svg.tag("path", d=svg.band(pixels[first:], top, floor_y[first:]), class_="undecided"))
-        out.append(svg.tag("path", d=svg.steps(pixels[first:], top), class_="front-line"))
+        out.append(svg.path(svg.band(pixels[first:], top, floor_y[first:]), class_="undecided"))
+        out.append(svg.path(svg.steps(pixels[first:], top), class_="front-line"))
     ground = [y.start] * len(floor)
-    words = svg.title(["certified floor: no schedule is in here"])
-    out.append(svg.tag("path", words, d=svg.band(pixels, floor_y, ground), class_="floor"))
-    out.append(svg.tag("path", d=svg.steps(pixels, floor_y), class_="floor-line"))
+    words = ["certified floor: no schedule is in here"]
+    out.append(svg.path(svg.band(pixels, floor_y, ground), words, class_="floor"))
+    out.append(svg.path(svg.steps(pixels, floor_y), class_="floor-line"))
     return "".join(out)
 
 
 def _mark(front: Front, point: FrontPoint, x: Axis, y: Axis) -> str:
     state = "proven optimal" if point.proven else f"gap {_percent(point.gap)}"
+    bound = "no bound"
+    if point.bound is not None:
+        bound = f"bound {plain(point.bound)} ({point.bound_source})"
     lines = [
         f"{front.x} {plain(point.x)}, {front.y} {plain(point.y)}",
-        f"bound {plain(point.bound)} ({point.bound_source})" if point.bound is not None else "no bound",
+        bound,
         f"{state}; above what no schedule avoids {_percent(point.gap_above)}",
         f"found under {front.x} ≤ {plain(point.limit)} in {point.wall_s:.1f} s",
     ]
     class_ = "point" if point.proven else "point open"
-    circle = svg.tag("circle", svg.title(lines), cx=x.at(point.x), cy=y.at(point.y), r=6.0, class_=class_)
+    across, up = x.at(point.x), y.at(point.y)
+    circle = svg.circle(across, up, 6.0, lines, class_=class_)
     if point.proven or point.bound is None:
         return circle
-    return svg.line(x.at(point.x), y.at(point.y) + 6, x.at(point.x), y.at(point.bound), class_="whisker") + circle
+    return svg.line(across, up + 6, across, y.at(point.bound), class_="whisker") + circle
 
 
 def _legend() -> str:
@@ -119,13 +126,15 @@ def _legend() -> str:
 
 
 def _table(front: Front) -> str:
-    heads = (f"{front.x} ≤", front.x, front.y, "bound", "gap", "gap above constant", "bound from", "seconds")
+    gaps = ("bound", "gap", "gap above constant", "bound from")
+    heads = (f"{front.x} ≤", front.x, front.y, *gaps, "seconds")
     rows = []
     for p in front.points:
         shown = '<span class="good">proven</span>' if p.proven else _percent(p.gap)
         above = "0" if p.proven else _percent(p.gap_above)
         bound = "-" if p.bound is None else plain(p.bound)
-        cells = (plain(p.x), plain(p.y), bound, shown, above, escape(p.bound_source or "-"), f"{p.wall_s:.1f}")
+        source, wall_s = escape(p.bound_source or "-"), f"{p.wall_s:.1f}"
+        cells = (plain(p.x), plain(p.y), bound, shown, above, source, wall_s)
         rows.append(row(plain(p.limit), cells))
     return table(heads, rows)
 

@@ -139,22 +139,18 @@ class _Search:
             self._divide(*step)
 
     def _widest(self) -> tuple[FrontPoint, FrontPoint] | None:
-        """The two neighbours farthest apart between which there may be another point; None where there is none."""
-        points = sorted(self.found, key=lambda p: p.x)
+        """The neighbours farthest apart between which there may be another point, if there are any."""
+        steps = pairwise(sorted(self.found, key=lambda p: p.x))
         open_steps = [
-            (q.x - p.x, p.x, q.x) for p, q in pairwise(points)
-            if (p.x, q.x) not in self.tried and not self._is_settled(p, q)
+            (p, q) for p, q in steps if (p.x, q.x) not in self.tried and not self._is_settled(p, q)
         ]
-        if not open_steps:
-            return None
-        _, left, right = max(open_steps)
-        return next(p for p in points if p.x == left), next(p for p in points if p.x == right)
+        return max(open_steps, key=lambda step: (step[1].x - step[0].x, step[0].x), default=None)
 
     def _is_settled(self, left: FrontPoint, right: FrontPoint) -> bool:
         """Whether no schedule with less x than the right point is better than the left one, as far as numbers differ."""
         near = right.x - self._same(self.x, right.x)
-        known = (limit for limit in self.bounds if (limit >= near or limit >= self._below(right.x)) and limit < right.x)
-        last = max(known, default=left.x)
+        from_x = min(near, self._below(right.x))
+        last = max((limit for limit in self.bounds if from_x <= limit < right.x), default=left.x)
         if last == left.x and right.x - left.x > self._same(self.x, right.x) and self._below(right.x) > left.x:
             return False
         return self._floor(last) >= left.y - self._same(self.y, left.y)
@@ -166,28 +162,30 @@ class _Search:
             self._point(middle)
             return
         self.tried.add((left.x, right.x))
-        less = left.y - self._same(self.y, left.y)
+        less, near = left.y - self._same(self.y, left.y), right.x - self._same(self.x, right.x)
         result = self._solve(self.x, {self.y: less, self.x: right.x}, self.time_limit_s)
-        if result.bound is not None and float(result.bound) > left.x:  # type: ignore[arg-type]
-            self._learn(min(self._below(float(result.bound)), self._below(right.x)), less, _source(result))  # type: ignore[arg-type]
-        if result.schedule is not None and result.metrics[self.x] < right.x - self._same(self.x, right.x):
+        bound = _number(result.bound)
+        if bound is not None and bound > left.x:  # less x than the bound costs more y than ``less``
+            limit = min(self._below(bound), self._below(right.x))
+            if limit not in self.bounds or self.bounds[limit][0] < less:
+                self.bounds[limit] = (less, _source(result))
+        if result.schedule is not None and result.metrics[self.x] < near:
             self._point(result.metrics[self.x])
-
-    def _learn(self, limit: float, bound: float, source: str) -> None:
-        """A bound on y of everything with x ≤ limit, unless a better one is known there."""
-        if limit not in self.bounds or self.bounds[limit][0] < bound:
-            self.bounds[limit] = (bound, source)
 
     def _same(self, metric: str, value: float) -> float:
         """Values of a metric near this one that differ by no more are one: what a proof leaves open, and rounding."""
-        tick = 0.5 * (self.instance.tick_s if metric == "makespan_s" else 1.0) if metric in MAKESPANS else math.inf
-        return min(tick, max(OPTIMAL_GAP * abs(value), metric_tolerance(self.instance, metric, value)))
+        room = max(OPTIMAL_GAP * abs(value), metric_tolerance(self.instance, metric, value))
+        return min(0.5 * self._tick(metric), room) if metric in MAKESPANS else room
+
+    def _tick(self, makespan: str) -> float:
+        """The unit of a makespan: seconds have the instance's tick."""
+        return self.instance.tick_s if makespan == "makespan_s" else 1.0
 
     def _below(self, x: float) -> float:
         """The largest limit below x that differs from it: a tick less, or the float before."""
         if self.x not in MAKESPANS:
             return math.nextafter(x, -math.inf)
-        step = self.instance.tick_s if self.x == "makespan_s" else 1.0
+        step = self._tick(self.x)
         return float(np.ceil(round(x / step, 6)) - 1) * step
 
     def _floor(self, limit: float) -> float:
@@ -219,15 +217,24 @@ class _Search:
     def _point_of(self, result: Result, limit: float, seconds: float) -> FrontPoint:
         """The point of a result, its schedule exchanged for one of less x and no more y where there is one."""
         y, wall_s = result.metrics[self.y], result.wall_s
-        shorter = None
+        best, efficient = result, False
         if not self.stop.is_set():
-            shorter = self._solve(self.x, {self.y: y, **({} if math.isinf(limit) else {self.x: limit})}, seconds)
+            limits = {self.y: y} if math.isinf(limit) else {self.y: y, self.x: limit}
+            shorter = self._solve(self.x, limits, seconds)
             wall_s += shorter.wall_s
-        best = shorter if shorter is not None and shorter.schedule is not None else result
-        efficient = shorter is not None and shorter.status == "optimal" and result.status == "optimal"
+            best = result if shorter.schedule is None else shorter
+            efficient = shorter.status == result.status == "optimal"
         return FrontPoint(
-            limit, best.metrics[self.x], min(y, best.metrics[self.y]), _number(result.bound), _source(result), efficient, wall_s,
-            result.termination, self.constant, best.schedule,
+            limit=limit,
+            x=best.metrics[self.x],
+            y=min(y, best.metrics[self.y]),
+            bound=_number(result.bound),
+            bound_source=_source(result),
+            efficient=efficient,
+            wall_s=wall_s,
+            termination=result.termination,
+            constant=self.constant,
+            schedule=best.schedule,
         )
 
     def _keep(self, point: FrontPoint) -> None:
@@ -237,16 +244,16 @@ class _Search:
 
     def _is_no_worse(self, one: FrontPoint, other: FrontPoint) -> bool:
         """In both metrics, but for the rounding of their sums."""
-        x_room, y_room = (metric_tolerance(self.instance, m, v) for m, v in ((self.x, other.x), (self.y, other.y)))
+        x_room = metric_tolerance(self.instance, self.x, other.x)
+        y_room = metric_tolerance(self.instance, self.y, other.y)
         return one.x <= other.x + x_room and one.y <= other.y + y_room
 
     def _solve(self, metric: str, limits: dict[str, float], seconds: float) -> Result:
         """Minimise one metric under limits from the best schedule known that keeps them."""
-        instance = self.instance.with_objective(Objective.weighted({metric: 1.0}))
+        instance = self._minimising(metric)
         if limits:
             instance = instance.with_limits(**limits)
-        start = self._start(instance)
-        limit = limits.get(self.x)
+        start, limit = self._start(instance, metric), limits.get(self.x)
 
         def progress(point: TrajectoryPoint) -> None:
             self._tell(metric, limit, point.objective, point.bound, finished=False)
@@ -259,9 +266,11 @@ class _Search:
             self.known.append((result.schedule, verify(self.instance, result.schedule)))
         return result
 
-    def _start(self, instance: Instance) -> Schedule | None:
+    def _minimising(self, metric: str) -> Instance:
+        return self.instance.with_objective(Objective.weighted({metric: 1.0}))
+
+    def _start(self, instance: Instance, metric: str) -> Schedule | None:
         """The best schedule so far that is feasible here."""
-        (metric, _), = instance.objective.levels[0]
         ranked = sorted(self.known, key=lambda known: known[1].metrics[metric])
         return next((schedule for schedule, _ in ranked if verify(instance, schedule).feasible), None)
 
@@ -277,20 +286,19 @@ class _Search:
 
     def _constant(self) -> float:
         """What no schedule avoids of y: rest over the horizon, and every task's and transfer's cheapest choice."""
-        instance = self.instance.with_objective(Objective.weighted({self.y: 1.0}))
-        return max((bound.value for bound in combinatorial_bounds(instance)), default=0.0)
+        found = combinatorial_bounds(self._minimising(self.y))
+        return max((bound.value for bound in found), default=0.0)
 
     def _whole(self, limit: float) -> float:
         """A limit on x; of a makespan in ticks only whole ones differ."""
         if self.x not in MAKESPANS:
             return limit
-        step = self.instance.tick_s if self.x == "makespan_s" else 1.0
+        step = self._tick(self.x)
         return float(grid_down(limit / step)) * step
 
     def _ask_between(self) -> None:
         """Certified bounds at limits between those that were solved."""
-        instance = self.instance.with_objective(Objective.weighted({self.y: 1.0}))
-        limits = sorted(self.bounds)
+        instance, limits = self._minimising(self.y), sorted(self.bounds)
         for a, b in pairwise(limits):
             for k in range(1, BETWEEN):
                 limit = self._whole(a + (b - a) * k / BETWEEN)
@@ -303,15 +311,16 @@ class _Search:
     def _assemble(self, wall_s: float) -> Front:
         points = []
         for point in sorted(self.found, key=lambda p: p.x):
-            at, (bound, source) = max(((v, b) for v, b in self.bounds.items() if v >= point.limit), key=lambda item: item[1][0])
-            points.append(replace(point, bound=bound, bound_source=source if at == point.limit else f"{source} at {at:g}"))
+            known = [(at, *found) for at, found in self.bounds.items() if at >= point.limit]
+            at, bound, source = max(known, key=lambda item: item[1])
+            source = source if at == point.limit else f"{source} at {at:g}"
+            points.append(replace(point, bound=bound, bound_source=source))
         steps = floor_steps([(limit, bound) for limit, (bound, _) in self.bounds.items()], self.constant)
         front: list[Step] = [(p.x, p.y) for p in points]
         area = undecided_area(front, steps, self.constant)
         box = (front[-1][0] - front[0][0]) * (front[0][1] - front[-1][1]) if front else 0.0
-        ended: Termination = "interrupted" if self.stop.is_set() else next(
-            (p.termination for p in points if p.termination != "finished"), "finished"
-        )
+        cut = (p.termination for p in points if p.termination != "finished")
+        ended: Termination = "interrupted" if self.stop.is_set() else next(cut, "finished")
         instance, declared = self.instance, self.declared
         return Front(
             instance.name, instance.hash, instance.problem, self.x, self.y, declared.horizon_s, declared.horizon_from,

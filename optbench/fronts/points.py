@@ -11,6 +11,16 @@ from optbench.model.schedule import Schedule
 from optbench.units import EQUAL
 
 Rest = Literal["idle", "asleep", "mixed"]
+# The keys of the JSON document, in its order.
+FRONT_KEYS = (
+    *("instance", "instance_hash", "problem", "x", "y", "horizon_s", "horizon_from", "rest_energy"),
+    *("solver", "seed", "threads", "time_limit_s", "termination", "infeasible", "x_bound"),
+    *("constant", "proven", "undecided", "undecided_share", "wall_s"),
+)
+POINT_KEYS = (
+    *("limit", "x", "y", "bound", "bound_source", "gap", "gap_above"),
+    *("proven", "efficient", "wall_s", "termination"),
+)
 
 
 @dataclass(frozen=True)
@@ -100,14 +110,10 @@ class Front:
 
     def to_dict(self) -> dict[str, Any]:
         """What ``optbench pareto --json`` prints: docs/cli.md says what each key means."""
-        columns = ("limit", "x", "y", "bound", "bound_source", "gap", "gap_above", "proven", "efficient", "wall_s", "termination")
-        head = ("instance", "instance_hash", "problem", "x", "y", "horizon_s", "horizon_from", "rest_energy", "solver", "seed",
-                "threads", "time_limit_s", "termination", "infeasible", "x_bound", "constant", "proven", "undecided",
-                "undecided_share", "wall_s")
         return {
             "format": "optbench-front",
             "version": 1,
-            **{name: getattr(self, name) for name in head},
-            "points": [{name: getattr(point, name) for name in columns} for point in self.points],
+            **{name: getattr(self, name) for name in FRONT_KEYS},
+            "points": [{name: getattr(point, name) for name in POINT_KEYS} for point in self.points],
             "floor": [{"x": x, "y": y} for x, y in self.floor],
         }

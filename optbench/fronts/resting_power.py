@@ -36,7 +36,8 @@ class Declared:
 
     @property
     def horizon_s(self) -> float | None:
-        return None if self.instance.horizon is None else float(self.instance.horizon) * self.instance.tick_s
+        horizon = self.instance.horizon
+        return None if horizon is None else float(horizon) * self.instance.tick_s
 
 
 def declare(instance: Instance, metrics: set[str], horizon_s: float | str | None, asleep: bool) -> Declared:
@@ -54,7 +55,8 @@ def declare(instance: Instance, metrics: set[str], horizon_s: float | str | None
     if not metrics & RESTING:
         return Declared(instance, "none", rest)
     between = instance.with_objective(Objective.weighted(dict.fromkeys(metrics, 1.0)))
-    schedule = None if "tariffs" in between.features or instance.preemptive else cheapest_schedule(instance)
+    fixed = "tariffs" not in between.features and not instance.preemptive
+    schedule = cheapest_schedule(instance) if fixed else None
     if schedule is None or not verify(instance, schedule).feasible:
         return Declared(replace(instance, horizon=int(time_horizon(between))), "longest", rest)
     return Declared(replace(instance, horizon=int(schedule.end.max(initial=0))), "cheapest_modes", rest)

@@ -11,7 +11,7 @@ has a negative length.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from optbench.html import svg
@@ -58,7 +58,13 @@ class Axis:
 
 
 def linear(
-    start: float, length: float, low: float, high: float, most: int = 5, write: Write = plain, name: str = ""
+    start: float,
+    length: float,
+    low: float,
+    high: float,
+    most: int = 5,
+    write: Write = plain,
+    name: str = "",
 ) -> Axis:
     """An axis with at most ``most`` + 1 round ticks."""
     return Axis(start, length, low, high, nice_ticks(high, most, low), write, name)
@@ -72,7 +78,11 @@ def shares(start: float, length: float) -> Axis:
 def gaps(start: float, length: float, high: float = 1.0, name: str = "") -> Axis:
     """Gaps from 0 to ``high``: linear near 0, so that a gap of 0 has a place, then logarithmic."""
     ticks = [gap for gap in GAPS if gap <= high * (1 + 1e-9)]
-    return Axis(start, length, 0.0, high, ticks, GAPS.__getitem__, name, lambda gap: math.asinh(gap / LINEAR_GAP))
+
+    def warp(gap: float) -> float:
+        return math.asinh(gap / LINEAR_GAP)
+
+    return Axis(start, length, 0.0, high, ticks, GAPS.__getitem__, name, warp)
 
 
 def decades(start: float, length: float, low: float, high: float, name: str = "") -> Axis:
@@ -93,7 +103,9 @@ def times(start: float, length: float, end: float, tick_s: float | None, most: i
         return Axis(start, length, 0.0, end, nice_ticks(end, most), lambda t: f"{t:,.10g}")
     whole = end * tick_s
     step = next((s for s in CLOCK_STEPS if whole / s <= most), None) if whole > most else None
-    seconds = nice_ticks(whole, most) if step is None else [k * step for k in range(math.floor(whole / step + 1e-9) + 1)]
+    seconds = nice_ticks(whole, most)
+    if step is not None:
+        seconds = [k * step for k in range(math.floor(whole / step + 1e-9) + 1)]
     return Axis(start, length, 0.0, end, [s / tick_s for s in seconds], lambda t: clock(t * tick_s))
 
 
@@ -118,33 +130,38 @@ def nice_ticks(high: float, most: int = 5, low: float = 0.0) -> list[float]:
 
 def grid(x: Axis, y: Axis) -> str:
     """Background, grid lines, labels of ticks, and names of both axes."""
-    lane = svg.tag("rect", x=x.start, y=y.end, width=x.length, height=-y.length, class_="lane")
+    lane = svg.rect(x.start, y.end, x.length, -y.length, class_="lane")
     return lane + columns(x, y.end, y.start, y.start + TICK_BELOW) + _rows(x, y) + _names(x, y)
 
 
-def row_grid(x: Axis, top: float, base: float) -> str:
-    """The grid of a chart whose rows have names instead of a vertical axis."""
-    return grid(x, Axis(base, top - base, 0.0, 1.0))
+def chart(x: Axis, y: Axis, parts: Iterable[str], label: str) -> str:
+    """A whole picture of marks on the grid of two axes."""
+    return svg.chart([grid(x, y), *parts], y.start + FOOT, label)
 
 
 def columns(x: Axis, top: float, base: float, label_y: float) -> str:
     """Vertical grid lines from ``top`` to ``base`` with their labels at ``label_y``."""
-    return "".join(
-        svg.line(x.at(tick), top, x.at(tick), base, class_="grid") + svg.text(x.at(tick), label_y, x.write(tick), class_="tick")
-        for tick in x.ticks
-    )
+    out = []
+    for tick in x.ticks:
+        at = x.at(tick)
+        out.append(svg.line(at, top, at, base, class_="grid"))
+        out.append(svg.text(at, label_y, x.write(tick), class_="tick"))
+    return "".join(out)
 
 
 def _rows(x: Axis, y: Axis) -> str:
-    return "".join(
-        svg.line(x.start, y.at(tick), x.end, y.at(tick), class_="grid")
-        + svg.text(x.start - TICK_LEFT, y.at(tick) + 4, y.write(tick), class_="watts")
-        for tick in y.ticks
-    )
+    out = []
+    for tick in y.ticks:
+        at = y.at(tick)
+        out.append(svg.line(x.start, at, x.end, at, class_="grid"))
+        out.append(svg.text(x.start - TICK_LEFT, at + 4, y.write(tick), class_="watts"))
+    return "".join(out)
 
 
 def _names(x: Axis, y: Axis) -> str:
-    out = svg.text(x.start + x.length / 2, y.start + NAME_BELOW, x.name, class_="axis-name") if x.name else ""
+    out = ""
+    if x.name:
+        out = svg.text(x.start + x.length / 2, y.start + NAME_BELOW, x.name, class_="axis-name")
     if y.name:
         turned = f"translate({x.start - NAME_LEFT:g} {y.start + y.length / 2:g}) rotate(-90)"
         out += svg.tag("text", svg.escape(y.name), class_="axis-name", transform=turned)

@@ -78,9 +78,10 @@ def draw(
             if held[p, g].any():
                 above = level + held[p, g]
                 shape = svg.band(xs, (base - height * above).tolist(), (base - height * level).tolist())
-                words = [names[g], f"{instance.pools.names[p]}  ·  at most {held[p, g].max():.3g} devices"]
+                most = f"at most {held[p, g].max():.3g} devices"
+                words = [names[g], f"{instance.pools.names[p]}  ·  {most}"]
                 fill = colours.colour(colours.TASKS, g)
-                out.append(svg.tag("g", svg.title(words) + svg.tag("path", d=shape, fill=fill), class_="band"))
+                out.append(svg.tag("g", svg.title(words) + svg.path(shape, fill=fill), class_="band"))
                 level = above
     return "".join(out)
 
@@ -92,5 +93,6 @@ def coarse(trace: PowerTrace) -> PowerTrace:
     edges = np.linspace(0.0, float(trace.t[-1]), COLUMNS + 1)
     column = np.clip(np.searchsorted(edges, trace.transfer_t, side="right") - 1, 0, COLUMNS - 1)
     sent = np.bincount(column, weights=trace.transfer_j, minlength=COLUMNS).astype(float)
-    busy_w, rest_w = (np.asarray([column_means(trace.t, w, edges) for w in watts]) for watts in (trace.busy_w, trace.rest_w))
+    busy_w = np.asarray([column_means(trace.t, w, edges) for w in trace.busy_w])
+    rest_w = np.asarray([column_means(trace.t, w, edges) for w in trace.rest_w])
     return replace(trace, t=edges, busy_w=busy_w, rest_w=rest_w, transfer_t=edges[:-1], transfer_j=sent)

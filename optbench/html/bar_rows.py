@@ -33,10 +33,10 @@ def bar_row(name: str, bars: Sequence[Bar], axis: Axis, top: float) -> str:
     out = [svg.text(axis.start - 12, top + text_y(bars), name, class_="pool")]
     for bar in bars:
         x, end = axis.at(bar.low), axis.at(bar.high)
-        tip = svg.title(bar.tip) if bar.tip else ""
-        place = {"x": x, "y": top + bar.below, "width": max(1.0, end - x), "height": bar.thickness, "rx": 2.0}
-        out.append(svg.tag("rect", tip, **place, fill=bar.fill, class_=bar.class_))
+        y, width = top + bar.below, max(1.0, end - x)
+        place = (x, y, width, bar.thickness)
+        out.append(svg.rect(*place, bar.tip, rx=2.0, fill=bar.fill, class_=bar.class_))
         if bar.value:
-            middle = top + bar.below + bar.thickness / 2 + 4
+            middle = y + bar.thickness / 2 + 4
             out.append(svg.text(max(end, x + 1) + 8, middle, bar.value, class_="tick-left"))
     return "".join(out)

@@ -74,7 +74,8 @@ def draw(instance: Instance, schedule: Schedule, axis: Axis, top: float) -> tupl
     rows = _rows(instance, used, top + AXIS + (FLAGS if has_flags else 0.0))
     group, _ = colours.groups(instance)
     clock = instance.modes.clock[schedule.mode]
-    fills = [colours.shade(colours.colour(colours.TASKS, int(group[t])), c) for t, c in zip(schedule.task, clock)]
+    hues = [colours.colour(colours.TASKS, int(group[t])) for t in schedule.task]
+    fills = [colours.shade(hue, c) for hue, c in zip(hues, clock)]
     chart = Chart(instance, schedule, axis, rows, blocks, fills, _late(instance, schedule))
     grid = axes.columns(axis, top + AXIS - 6, rows.bottom, top + AXIS - 11)
     parts = [_lanes(chart), grid, _transfers(chart), _bars(chart, banded), _dependencies(chart)]
@@ -111,21 +112,18 @@ def _lanes(chart: Chart) -> str:
     out = []
     for p, count in rows.lanes.items():
         whole = count * rows.height
-        out.append(svg.tag("rect", x=axis.start, y=rows.top[p], width=axis.length, height=whole, class_="lane"))
-        out += [
-            svg.line(axis.start, y, axis.end, y, class_="lane-line")
-            for y in (rows.y(p, k) for k in range(1, count))
-            if rows.height >= 8
-        ]
+        out.append(svg.rect(axis.start, rows.top[p], axis.length, whole, class_="lane"))
+        for k in range(1, count if rows.height >= 8 else 1):
+            y = rows.y(p, k)
+            out.append(svg.line(axis.start, y, axis.end, y, class_="lane-line"))
         name = pools.names[p] if p >= 0 else "no device"
         idle = f" of {pools.count[p]}" if p >= 0 and count < pools.count[p] else ""
         size = f"{count}{idle} device{'s' if count != 1 else ''}" if p >= 0 else ""
-        middle = rows.top[p] + whole / 2
-        if whole >= 28:
-            out.append(svg.text(axis.start - 12, middle - 2, short(name, 18), class_="pool"))
+        middle, roomy = rows.top[p] + whole / 2, whole >= 28
+        y = middle - 2 if roomy else middle + 4
+        out.append(svg.text(axis.start - 12, y, short(name, 18), class_="pool"))
+        if roomy:
             out.append(svg.text(axis.start - 12, middle + 12, size, class_="pool-size"))
-        else:
-            out.append(svg.text(axis.start - 12, middle + 4, short(name, 18), class_="pool"))
     return "".join(out)
 
 
@@ -147,16 +145,9 @@ def _bar(chart: Chart, block: Block, labelled: bool) -> str:
     width = max(1.0, chart.axis.at(float(s.end[k])) - x)
     inset = 1.0 if rows.height >= 8 else 0.25
     y, height = rows.y(block.pool, block.lane) + inset, block.height * rows.height - 2 * inset
-    rect = svg.tag(
-        "rect",
-        x=x + 0.3,
-        y=y,
-        width=max(0.6, width - 0.6),
-        height=height,
-        rx=3.0 if rows.height >= 12 else None,
-        fill=chart.fills[k],
-        class_="late" if chart.late[task] else None,
-    )
+    drawn, radius = max(0.6, width - 0.6), 3.0 if rows.height >= 12 else None
+    fill, late = chart.fills[k], "late" if chart.late[task] else None
+    rect = svg.rect(x + 0.3, y, drawn, height, rx=radius, fill=fill, class_=late)
     parts = [svg.title(describe(chart.instance, s, k)), rect]
     if labelled:
         parts += _label(chart, k, x, y, width, height)
@@ -193,7 +184,8 @@ def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
     clock = float(modes.clock[mode])
     lines.append((where or "no device") + ("" if math.isnan(clock) else f"  ·  clock {100 * clock:.3g} %"))
     lines.append(f"{write(start)} to {write(end)}  ·  {write(end - start)}")
-    segment = Schedule(*(column[k : k + 1] for column in (schedule.task, schedule.mode, schedule.start, schedule.end)))
+    columns = (schedule.task, schedule.mode, schedule.start, schedule.end)
+    segment = Schedule(*(column[k : k + 1] for column in columns))
     energy = float(segment_energy_j(instance, segment)[0])
     if energy > 0 and end > start:
         lines.append(f"{amount(energy, 'J')}  ·  {amount(energy / ((end - start) * instance.tick_s), 'W')}")
@@ -224,13 +216,13 @@ def _flags(chart: Chart, top: float) -> str:
         x = axis.at(float(tasks.deadline[i]))
         words = "missed" if chart.late[i] else "met"
         hard = bool(tasks.deadline_hard[i])
-        label = svg.title(
-            [f"{'deadline' if hard else 'due date'} of {tasks.name(i)}: {axis.write(float(tasks.deadline[i]))}, {words}"]
-        )
+        what, when = "deadline" if hard else "due date", axis.write(float(tasks.deadline[i]))
+        label = svg.title([f"{what} of {tasks.name(i)}: {when}, {words}"])
         hue = colours.colour(colours.TASKS, int(group[i]))
-        shape = svg.tag("path", d=f"M{svg.num(x)} {svg.num(top + 17)}l-5 -9h10z", fill=hue, stroke=hue)
+        triangle = f"M{svg.num(x)} {svg.num(top + 17)}l-5 -9h10z"
+        shape = svg.path(triangle, fill=hue, stroke=hue)
         stem = svg.line(x, top + 16, x, chart.rows.bottom, class_="stem")
-        kind = " ".join(["flag", *(["soft"] if not hard else []), *(["missed"] if chart.late[i] else [])])
+        kind = "flag" + ("" if hard else " soft") + (" missed" if chart.late[i] else "")
         out.append(svg.tag("g", label + stem + shape, class_=kind, data_t=i))
     return "".join(out)
 
@@ -251,17 +243,16 @@ def _transfers(chart: Chart) -> str:
         if primary[a] == primary[b] or a not in middle or b not in middle:
             continue
         lag = float(instance.lag(primary[a], primary[b], edges.data_gb[e]))
-        x1, x2 = chart.axis.at(float(s.end[a])), chart.axis.at(float(s.end[a]) + (lag if math.isfinite(lag) else 0.0))
+        linked, sent = math.isfinite(lag), float(s.end[a])
+        x1, x2 = chart.axis.at(sent), chart.axis.at(sent + (lag if linked else 0.0))
         names = instance.pools.names
-        label = svg.title(
-            [
-                f"{edges.data_gb[e]:g} GB from {name(int(edges.source[e]))} to {name(int(edges.target[e]))}",
-                f"{names[primary[a]]} → {names[primary[b]]}  ·  {chart.axis.write(lag) if math.isfinite(lag) else 'no link'}",
-            ]
-        )
-        path = svg.line(x1, middle[a], x2, middle[b])
-        dot = svg.tag("circle", cx=x2, cy=middle[b], r=2.2)
-        out.append(svg.tag("g", label + path + dot, class_="transfer"))
+        ends = f"from {name(int(edges.source[e]))} to {name(int(edges.target[e]))}"
+        took = chart.axis.write(lag) if linked else "no link"
+        way = f"{names[primary[a]]} → {names[primary[b]]}  ·  {took}"
+        label = svg.title([f"{edges.data_gb[e]:g} GB {ends}", way])
+        line = svg.line(x1, middle[a], x2, middle[b])
+        dot = svg.circle(x2, middle[b], 2.2)
+        out.append(svg.tag("g", label + line + dot, class_="transfer"))
     return "".join(out)
 
 
@@ -281,15 +272,15 @@ def _dependencies(chart: Chart) -> str:
             points = [x1, middle[a], x1 + bend, middle[a], x2 - bend, middle[b], x2, middle[b]]
             n = [svg.num(v) for v in points]
             path = f"M{n[0]} {n[1]}C{n[2]} {n[3]} {n[4]} {n[5]} {n[6]} {n[7]}"
-            out.append(svg.tag("path", d=path, class_="dep", data_a=source, data_b=target))
+            out.append(svg.path(path, class_="dep", data_a=source, data_b=target))
     return "".join(out)
 
 
 def tick_seconds(instance: Instance) -> float | None:
     """Seconds in a tick, or None in a classical instance, whose times have no unit."""
-    physical = instance.tick_s != 1.0 or bool(instance.pools.rest_w.any())
-    physical = physical or bool(instance.modes.energy_per_unit_j.any()) or "makespan" not in instance.objective.metrics
-    return instance.tick_s if physical else None
+    powered = bool(instance.pools.rest_w.any() or instance.modes.energy_per_unit_j.any())
+    physical = instance.tick_s != 1.0 or "makespan" not in instance.objective.metrics
+    return instance.tick_s if powered or physical else None
 
 
 def time_axis(instance: Instance, end: float, start: float = 0.0, length: float = 1.0) -> Axis:

@@ -7,11 +7,10 @@ from html import escape
 
 from optbench.bounds.anatomy import Anatomy
 from optbench.bounds.explain import PART_WORDS, Explanation, mode_words
-from optbench.bounds.marginal import MarginalValue
 from optbench.html import colours, svg
 from optbench.html.axes import Axis
 from optbench.html.bar_rows import Bar, bar_row, text_y
-from optbench.html.page import figure, note, row, section, table
+from optbench.html.page import figure, note, section, text_table
 from optbench.html.quantities import amount, plain
 from optbench.model.result import Result
 
@@ -23,7 +22,8 @@ NOTHING = 1e-7
 
 def gap_section(results: Sequence[Result], explained: Sequence[Explanation | None]) -> str:
     """One figure per explained result; empty where none is explained."""
-    figures = [_figure(result, why) for result, why in zip(results, explained, strict=False) if why is not None]
+    pairs = zip(results, explained, strict=False)
+    figures = [_figure(result, why) for result, why in pairs if why is not None]
     return section("Where the gap comes from", *figures)
 
 
@@ -34,18 +34,20 @@ def _figure(result: Result, why: Explanation) -> str:
     words += f" {plain(found.bound)} ({escape(found.source)})"
     if why.unavoidable > NOTHING * abs(found.objective):
         words += f", of which {plain(why.unavoidable)} is in every schedule"
-    tables = (_legend(why), _decisions(why), _values(why))
-    return figure(words, _bars(why), *tables) or f"<figure><figcaption>{words}</figcaption>{''.join(tables)}</figure>"
+    below = _legend(why) + _decisions(why) + _values(why)
+    bars = _bars(why)
+    return figure(words, bars, below) if bars else f"<figure><figcaption>{words}</figcaption>{below}</figure>"
 
 
-def _shown(why: Explanation) -> list[str]:
-    """Parts that are more than rounding in the objective or in the energy."""
-    both = [a for a in (why.objective, why.energy) if a is not None]
-    return [name for name in PART_WORDS if any(abs(a.parts[name]) > NOTHING * max(1.0, abs(a.objective)) for a in both)]
+def _part(found: Anatomy, name: str) -> float:
+    """A part of the excess; 0 where it is no more than rounding."""
+    value = found.parts[name]
+    return value if abs(value) > NOTHING * max(1.0, abs(found.objective)) else 0.0
 
 
 def _bars(why: Explanation) -> str:
-    names = _shown(why)
+    both = [found for found in (why.objective, why.energy) if found is not None]
+    names = [name for name in PART_WORDS if any(_part(found, name) for found in both)]
     if not names:
         return ""
     axis, step, parts = Axis(LEFT, BAR, 0.0, 1.0), ROW if why.energy is None else ROW_BOTH, []
@@ -60,7 +62,7 @@ def _bars(why: Explanation) -> str:
 
 def _bar(found: Anatomy, name: str, thickness: float, below: float, unit: str) -> Bar:
     """A bar as long as the part's share of the excess, and the part in numbers."""
-    value = found.parts[name] if abs(found.parts[name]) > NOTHING * max(1.0, abs(found.objective)) else 0.0
+    value = _part(found, name)
     share = max(0.0, value / found.excess) if found.excess > 0 else 0.0
     colour = colours.colour(colours.POOLS, list(PART_WORDS).index(name))
     shown = f"{amount(value, unit) if unit else plain(value)}  ·  {100 * share:.3g} %"
@@ -81,26 +83,20 @@ def _decisions(why: Explanation) -> str:
     heads += ["clock", "count", "placement", "waiting", "together"]
     rows = []
     for d in why.objective.decisions:
+        mode = mode_words(why.instance, d.mode)
         instead = "the same" if d.instead == d.mode else mode_words(why.instance, d.instead)
-        costs = [plain(v) if v > NOTHING * d.total else "-" for v in (d.clock, d.count, d.placement, d.waiting, d.total)]
-        rows.append(_row(why.instance.tasks.name(d.task), [mode_words(why.instance, d.mode), instead, *costs], range(1, 3)))
-    return table(heads, rows, "prices", words=range(3))
+        costs = (d.clock, d.count, d.placement, d.waiting, d.total)
+        shown = [plain(v) if v > NOTHING * d.total else "-" for v in costs]
+        rows.append((why.instance.tasks.name(d.task), mode, instead, *shown))
+    return text_table(heads, rows, "prices", words=range(3))
 
 
 def _values(why: Explanation) -> str:
     if not why.marginal_values:
         return ""
     heads = ("one more", "proof", "no schedule is below", "price", "saves at most")
-    rows = [
-        _row(_name(v), [v.how, plain(v.floor), plain(v.price), plain(why.saves_at_most(v))], (1,))
-        for v in why.marginal_values
-    ]
-    return table(heads, rows, "prices", words=range(2))
-
-
-def _name(value: MarginalValue) -> str:
-    return f"{value.resource}, +{value.amount:g} {value.unit}".strip()
-
-
-def _row(name: str, cells: Sequence[str], words: Sequence[int]) -> str:
-    return row(escape(name), [escape(cell) for cell in cells], words)
+    rows = []
+    for v in why.marginal_values:
+        name = f"{v.resource}, +{v.amount:g} {v.unit}".strip()
+        rows.append((name, v.how, plain(v.floor), plain(v.price), plain(why.saves_at_most(v))))
+    return text_table(heads, rows, "prices", words=range(2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from optbench.html import colours, svg
@@ -13,7 +13,7 @@ LONGEST_NAME = 24
 LINE, LETTER = 15.0, 7.0
 
 
-def mark(k: int, x: float, y: float, size: float, content: str = "") -> str:
+def mark(k: int, x: float, y: float, size: float, tip: Iterable[str] = ()) -> str:
     """The k-th solver's mark: shapes and colours repeat with different periods."""
     h, w = svg.num, size
     shapes = (
@@ -23,7 +23,7 @@ def mark(k: int, x: float, y: float, size: float, content: str = "") -> str:
         f"M{h(x)} {h(y - 1.2 * w)}L{h(x + 1.2 * w)} {h(y + w)}H{h(x - 1.2 * w)}Z",
         f"M{h(x)} {h(y + 1.2 * w)}L{h(x + 1.2 * w)} {h(y - w)}H{h(x - 1.2 * w)}Z",
     )
-    return svg.tag("path", content, d=shapes[k % len(shapes)], fill=colours.solver(k), class_="mark")
+    return svg.path(shapes[k % len(shapes)], tip, fill=colours.solver(k), class_="mark")
 
 
 def key(k: int) -> str:
@@ -32,18 +32,17 @@ def key(k: int) -> str:
     return f'<svg class="mark-key" viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">{drawn}</svg>'
 
 
-def curve(k: int, path: str, content: str = "") -> str:
+def curve(k: int, path: str, tip: Iterable[str] = ()) -> str:
     """The k-th solver's line along path data."""
-    return svg.tag(
-        "path", content, d=path, stroke=colours.solver(k), stroke_dasharray=DASHES[k % len(DASHES)], class_="curve"
-    )
+    dashes = DASHES[k % len(DASHES)]
+    return svg.path(path, tip, stroke=colours.solver(k), stroke_dasharray=dashes, class_="curve")
 
 
-def cross(x: float, y: float, size: float, content: str = "") -> str:
+def cross(x: float, y: float, size: float, tip: Iterable[str] = ()) -> str:
     """The mark of an instance without a gap."""
     h, w = svg.num, size
     path = f"M{h(x - w)} {h(y - w)}l{h(2 * w)} {h(2 * w)}M{h(x + w)} {h(y - w)}l{h(-2 * w)} {h(2 * w)}"
-    return svg.tag("path", content, d=path, class_="cross")
+    return svg.path(path, tip, class_="cross")
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:
@@ -85,16 +84,19 @@ class PointLabels:
         spots = [(x + side, line) for line in self._lines(y) for side in sides]
         left, middle = next((spot for spot in spots if self._is_free(*spot, width)), spots[0])
         self.taken.append((left, left + width, middle))
-        style = None if colour is None else f"fill:{colour}"
-        return svg.text(left, middle + 4, name, class_="side-name" if colour is None else "run-name", style=style)
+        class_, style = ("side-name", None) if colour is None else ("run-name", f"fill:{colour}")
+        return svg.text(left, middle + 4, name, class_=class_, style=style)
 
     def _lines(self, y: float) -> Iterator[float]:
         """Heights for a name, the nearest first."""
         yield y
         for k in range(1, len(self.taken) + 1):
-            yield from (line for line in (y + LINE * k, y - LINE * k) if self.top + 8 <= line <= self.base - 8)
+            for line in (y + LINE * k, y - LINE * k):
+                if self.top + 8 <= line <= self.base - 8:
+                    yield line
 
     def _is_free(self, left: float, middle: float, width: float) -> bool:
-        return not any(
-            left < right and other < left + width and abs(middle - line) < LINE - 1 for other, right, line in self.taken
+        return all(
+            left >= right or other >= left + width or abs(middle - line) >= LINE - 1
+            for other, right, line in self.taken
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -31,8 +31,8 @@ def page(title: str, body: Sequence[str], beside: str = "", more: Sequence[str] 
 
 def joined(suffix: str, beside: str = "", more: Sequence[str] = ()) -> str:
     """The styles or scripts of a page as one text."""
-    found = [*((__package__, name) for name in PAGE), *((beside, name) for name in more)]
-    return "".join(files(room).joinpath(name).read_text("utf-8") for room, name in found if name.endswith(suffix))
+    found = [files(__package__) / name for name in PAGE] + [files(beside) / name for name in more]
+    return "".join(file.read_text("utf-8") for file in found if file.name.endswith(suffix))
 
 
 def header(title: str, *facts: str) -> str:
@@ -46,7 +46,8 @@ def footer(*facts: str) -> str:
 def machine_facts() -> tuple[str, ...]:
     """Versions of optbench and Python, and the machine, for a footer."""
     machine = f"{platform.system()} {platform.machine()}"
-    return f"optbench {__version__}", f"Python {platform.python_version()}", machine, f"{os.cpu_count()} cores"
+    python, cores = f"Python {platform.python_version()}", f"{os.cpu_count()} cores"
+    return f"optbench {__version__}", python, machine, cores
 
 
 def section(title: str, *parts: str, id: str | None = None, aside: str = "") -> str:
@@ -73,7 +74,8 @@ def scroll(inside: str) -> str:
 
 def figure(caption: str, picture: str, *below: str) -> str:
     """A picture with its caption; empty without a picture."""
-    return f"<figure><figcaption>{caption}</figcaption>{scroll(picture)}{''.join(below)}</figure>" if picture else ""
+    drawn = scroll(picture) + "".join(below)
+    return f"<figure><figcaption>{caption}</figcaption>{drawn}</figure>" if picture else ""
 
 
 def titled_figure(title: str, picture: str, words: str) -> str:
@@ -86,10 +88,26 @@ def colour_key(colour: str, words: str, class_: str = "key") -> str:
     return f'<span><i class="{class_}" style="background:{colour}"></i>{escape(words)}</span>'
 
 
-def table(heads: Sequence[str], rows: Sequence[str], class_: str = "", words: Collection[int] = (0,)) -> str:
+def table(
+    heads: Sequence[str], rows: Sequence[str], class_: str = "", words: Collection[int] = (0,)
+) -> str:
     """A table of rows as HTML; ``words`` are the columns of text, which is aligned to the left."""
-    head = "".join(f'<th scope="col"{" class=words" if k in words else ""}>{escape(name)}</th>' for k, name in enumerate(heads))
-    return scroll(f'<table class="{class_}"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>')
+    head = ""
+    for k, name in enumerate(heads):
+        head += f'<th scope="col"{" class=words" if k in words else ""}>{escape(name)}</th>'
+    head, body = f"<thead><tr>{head}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
+    return scroll(f'<table class="{class_}">{head}{body}</table>')
+
+
+def text_table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    class_: str = "",
+    words: Collection[int] = (0,),
+) -> str:
+    """A table whose cells are plain text, the first of a row its head."""
+    shown = [row(escape(head), list(map(escape, cells)), words) for head, *cells in rows]
+    return table(heads, shown, class_, words)
 
 
 def row(head: str, cells: Sequence[str], words: Collection[int] = (), class_: str = "") -> str:

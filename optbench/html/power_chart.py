@@ -10,6 +10,7 @@ import numpy as np
 
 from optbench.html import axes, colours, svg
 from optbench.html.axes import Axis
+from optbench.html.page import colour_key
 from optbench.html.quantities import amount
 from optbench.model.instance import Floats, Instance
 from optbench.model.metrics import PowerTrace
@@ -41,9 +42,9 @@ def draw(instance: Instance, trace: PowerTrace, x: Axis, top: float) -> tuple[st
                 above = level + watts[p]
                 shape = svg.band(xs, pixels(above), pixels(level))
                 fill = colours.colour(colours.POOLS, p)
-                parts.append(svg.tag("path", d=shape, fill=fill, class_=kind, data_p=p))
+                parts.append(svg.path(shape, fill=fill, class_=kind, data_p=p))
                 level = above
-    parts.append(svg.tag("path", d=svg.steps(xs, pixels(total)), class_="total"))
+    parts.append(svg.path(svg.steps(xs, pixels(total)), class_="total"))
     parts.append(_transfers(x, trace, base))
     if cap is not None and cap <= ceiling:
         parts.append(_cap(x, cap, y.at(cap)))
@@ -56,35 +57,32 @@ def legend(instance: Instance, trace: PowerTrace) -> str:
     for p, name in enumerate(instance.pools.names):
         for kind, watts in (("busy", trace.busy_w), ("rest", trace.rest_w)):
             if (watts[p] > 0).any():
-                shade = f"background:{colours.colour(colours.POOLS, p)}"
                 words = name if kind == "busy" else f"{name} resting"
-                out.append(svg.tag("span", svg.tag("i", " ", class_=f"key {kind}", style=shade) + svg.escape(words)))
+                out.append(colour_key(colours.colour(colours.POOLS, p), words, f"key {kind}"))
     return "".join(out)
 
 
 def caption(instance: Instance, metrics: dict[str, float]) -> str:
     """Where the energy goes, and how near the caps the schedule comes."""
-    parts = [f"{amount(metrics['busy_energy_j'], 'J')} busy", f"{amount(metrics['rest_energy_j'], 'J')} resting"]
-    if metrics["transfer_energy_j"] > 0:
-        parts.append(f"{amount(metrics['transfer_energy_j'], 'J')} transfers")
-    text = f"Area: {' + '.join(parts)} = {amount(metrics['energy_j'], 'J')}. Highest draw {amount(metrics['peak_power_w'], 'W')}"
-    limits = instance.limits
-    caps = [f"{cap:g} W at {instance.places.names[place]}" for place, cap in zip(limits.cap_place, limits.cap_w)]
+    busy, rest, moved, whole = (
+        amount(metrics[name], "J")
+        for name in ("busy_energy_j", "rest_energy_j", "transfer_energy_j", "energy_j")
+    )
+    transfers = f" + {moved} transfers" if metrics["transfer_energy_j"] > 0 else ""
+    highest = amount(metrics["peak_power_w"], "W")
+    text = f"Area: {busy} busy + {rest} resting{transfers} = {whole}. Highest draw {highest}"
+    names, limits = instance.places.names, instance.limits
+    caps = [f"{cap:g} W at {names[place]}" for place, cap in zip(limits.cap_place, limits.cap_w)]
     return text + (f", capped at {', '.join(caps)}." if caps else ".")
 
 
 def _transfers(x: Axis, trace: PowerTrace, base: float) -> str:
-    marks = zip(trace.transfer_t.tolist(), trace.transfer_j.tolist(), strict=True)
-    return "".join(
-        svg.tag(
-            "path",
-            svg.title([f"transfer: {amount(joules, 'J')}"]),
-            d=f"M{svg.num(x.at(t))} {svg.num(base)}l-4 5h8z",
-            class_="spark",
-        )
-        for t, joules in marks
-        if joules > 0
-    )
+    out = []
+    for t, joules in zip(trace.transfer_t.tolist(), trace.transfer_j.tolist(), strict=True):
+        if joules > 0:
+            triangle = f"M{svg.num(x.at(t))} {svg.num(base)}l-4 5h8z"
+            out.append(svg.path(triangle, [f"transfer: {amount(joules, 'J')}"], class_="spark"))
+    return "".join(out)
 
 
 def _cap(x: Axis, cap: float, y: float) -> str:

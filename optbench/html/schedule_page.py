@@ -88,10 +88,12 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
     cursor = svg.line(0, 28, 0, strip_end - foot, class_="cursor")
     label = f"Gantt chart of {result.solver}"
     image = svg.chart([chart, curve, strips, cursor], strip_end, label, class_="chart gantt")
-    pointer = {"left": axis.start, "width": axis.length, "end": end, "step_s": gantt.tick_seconds(instance)}
+    step_s = gantt.tick_seconds(instance)
+    pointer = {"left": axis.start, "width": axis.length, "end": end, "step_s": step_s}
     if curve:
-        total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
-        pointer |= {"t": trace.t.tolist(), "w": total.tolist(), "transfer_j": float(trace.transfer_j.sum())}
+        total_w = (trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)).tolist()
+        sent_j = float(trace.transfer_j.sum())
+        pointer |= {"t": trace.t.tolist(), "w": total_w, "transfer_j": sent_j}
     keys = f'<p class="legend">{_legend(instance, bands.is_needed(result.schedule))}</p>'
     below = f'<p class="legend">{power_chart.legend(instance, trace)}</p>{note(power_chart.caption(instance, result.metrics))}'
     return (
@@ -102,21 +104,18 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
 
 
 def _legend(instance: Instance, banded: bool) -> str:
-    group, names = colours.groups(instance)
+    (group, names), clock = colours.groups(instance), instance.modes.clock
     out = []
     if len(names) <= 24 and len(names) < instance.num_tasks:
         for g, name in enumerate(names):
             if (group == g).any():
                 out.append(colour_key(colours.colour(colours.TASKS, g), name))
-    if not banded and len(np.unique(instance.modes.clock[np.isfinite(instance.modes.clock)])) > 1:
+    if not banded and len(np.unique(clock[np.isfinite(clock)])) > 1:
         out.append(hint("paler: lower clock"))
-    if np.isfinite(instance.tasks.deadline).any():
-        flags = []
-        if (np.isfinite(instance.tasks.deadline) & instance.tasks.deadline_hard).any():
-            flags.append("▼ hard deadline")
-        if (np.isfinite(instance.tasks.deadline) & ~instance.tasks.deadline_hard).any():
-            flags.append("▽ due date")
-        out.append(hint(", ".join(flags)))
+    dated, hard = np.isfinite(instance.tasks.deadline), instance.tasks.deadline_hard
+    flags = ((dated & hard, "▼ hard deadline"), (dated & ~hard, "▽ due date"))
+    if dated.any():
+        out.append(hint(", ".join(words for which, words in flags if which.any())))
     words = "point at a bar for details and dependencies"
     if banded:
         words = f"too many tasks for bars: bands are as high as the devices in use, averaged over 1/{bands.COLUMNS} of the time"
@@ -125,7 +124,8 @@ def _legend(instance: Instance, banded: bool) -> str:
 
 
 def _end_of_time(instance: Instance, results: Sequence[Result]) -> float:
-    ends = [float(result.schedule.end.max(initial=0)) for result in results if result.schedule is not None]
+    drawn = [result.schedule for result in results if result.schedule is not None]
+    ends = [float(schedule.end.max(initial=0)) for schedule in drawn]
     end = max([*ends, instance.horizon or 0.0, 1e-9])
     deadline = instance.tasks.deadline
     near = deadline[np.isfinite(deadline) & (deadline <= DEADLINE_ROOM * end)]
@@ -133,10 +133,10 @@ def _end_of_time(instance: Instance, results: Sequence[Result]) -> float:
 
 
 def _trajectories(instance: Instance, results: Sequence[Result]) -> str:
-    charts = [
-        figure(escape(instance.objective.level(level).label), trajectory_chart.draw(results, level))
-        for level in range(instance.objective.num_levels)
-    ]
+    charts = []
+    for level in range(instance.objective.num_levels):
+        label = escape(instance.objective.level(level).label)
+        charts.append(figure(label, trajectory_chart.draw(results, level)))
     words = "Solid: best verified objective so far. Dashed: certified lower bound. Where they meet, the schedule is optimal."
     return section("Search", *charts, note(words)) if any(charts) else ""
 

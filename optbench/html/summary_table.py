@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 from optbench.html.page import gap_bar, row, table
 from optbench.html.quantities import amount, clock, plain
@@ -22,7 +23,8 @@ FURTHER = {
 def summary(instance: Instance, results: Sequence[Result]) -> str:
     """One row per result."""
     columns = _columns(instance, results)
-    heads = ["method", "objective", "lower bound", "gap", "bound from", *[name for _, name, _ in columns], "time", "threads"]
+    heads = ["method", "objective", "lower bound", "gap", "bound from"]
+    heads += [*(name for _, name, _ in columns), "time", "threads"]
     rows = [_row(result, [(metric, unit) for metric, _, unit in columns]) for result in results]
     broken = "".join(_violations(result) for result in results)
     return f'<section class="summary">{table(heads, rows, words=(0, 4))}{broken}</section>'
@@ -40,8 +42,7 @@ def headline(instance: Instance, result: Result) -> str:
 
 
 def _proven(result: Result) -> str:
-    gaps = result.gap if isinstance(result.gap, tuple) else (result.gap,)
-    if all(g is not None and g <= OPTIMAL_GAP for g in gaps):
+    if all(g is not None and g <= OPTIMAL_GAP for g in _levels(result.gap)):
         return '<span class="good">proven optimal</span>'
     return f"at most {_percents(result.gap)} from the optimum"
 
@@ -49,11 +50,8 @@ def _proven(result: Result) -> str:
 def _columns(instance: Instance, results: Sequence[Result]) -> list[tuple[str, str, str]]:
     found = [result.metrics for result in results if result.metrics]
     used = instance.objective.metrics | set(instance.limits.metric_max)
-    columns = []
-    if "makespan" in used and "makespan_s" not in used:
-        columns.append(("makespan", "makespan", ""))
-    else:
-        columns.append(("makespan_s", "makespan", "clock"))
+    in_ticks = "makespan" in used and "makespan_s" not in used
+    columns = [("makespan", "makespan", "") if in_ticks else ("makespan_s", "makespan", "clock")]
     if any(metrics["energy_j"] > 0 for metrics in found):
         columns += [("energy_j", "energy", "J"), ("peak_power_w", "peak power", "W")]
     columns += [(metric, name, unit) for metric, (name, unit) in FURTHER.items() if metric in used]
@@ -90,29 +88,33 @@ def _state(result: Result) -> str:
 
 
 def _gap(result: Result) -> str:
-    gaps = result.gap if isinstance(result.gap, tuple) else (result.gap,)
-    worst = max((g for g in gaps if g is not None), default=None)
-    if worst is None:
-        return "-"
-    return _percents(result.gap) + gap_bar(worst)
+    worst = max((g for g in _levels(result.gap) if g is not None), default=None)
+    return "-" if worst is None else _percents(result.gap) + gap_bar(worst)
 
 
 def _metric(result: Result, metric: str, unit: str) -> str:
     if metric not in result.metrics:
         return "-"
     value = result.metrics[metric]
-    return clock(value) if unit == "clock" else amount(value, unit) if unit in ("J", "W") else f"{plain(value)} {unit}".strip()
+    if unit == "clock":
+        return clock(value)
+    return amount(value, unit) if unit in ("J", "W") else f"{plain(value)} {unit}".strip()
+
+
+def _levels(value: Any) -> tuple[Any, ...]:
+    """A value by level of the objective."""
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _values(value: object) -> str:
-    if value is None:
-        return "-"
-    return ", ".join(plain(float(v)) for v in (value if isinstance(value, tuple) else (value,)))
+    return "-" if value is None else ", ".join(plain(float(v)) for v in _levels(value))
 
 
 def _percents(value: object) -> str:
-    gaps = value if isinstance(value, tuple) else (value,)
-    return ", ".join("-" if g is None else "0 %" if g <= OPTIMAL_GAP else f"{100 * g:.2g} %" for g in gaps)
+    return ", ".join(
+        "-" if gap is None else "0 %" if gap <= OPTIMAL_GAP else f"{100 * gap:.2g} %"
+        for gap in _levels(value)
+    )
 
 
 def _violations(result: Result) -> str:

@@ -32,12 +32,27 @@ def text(x: float, y: float, words: str, **attributes: Any) -> str:
 
 
 def title(lines: Iterable[str]) -> str:
-    """A tooltip, one line each; browsers show it even without the script."""
-    return f"<title>{escape(chr(10).join(lines))}</title>"
+    """A tooltip, one line each, or none; browsers show it even without the script."""
+    words = escape("\n".join(lines))
+    return f"<title>{words}</title>" if words else ""
+
+
+def path(d: str, tip: Iterable[str] = (), **attributes: Any) -> str:
+    return tag("path", title(tip), d=d, **attributes)
+
+
+def circle(x: float, y: float, r: float, tip: Iterable[str] = (), **attributes: Any) -> str:
+    return tag("circle", title(tip), cx=x, cy=y, r=r, **attributes)
+
+
+def rect(
+    x: float, y: float, width: float, height: float, tip: Iterable[str] = (), **attributes: Any
+) -> str:
+    return tag("rect", title(tip), x=x, y=y, width=width, height=height, **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, **attributes: Any) -> str:
-    return tag("path", d=f"M{num(x1)} {num(y1)}L{num(x2)} {num(y2)}", **attributes)
+    return path(f"M{num(x1)} {num(y1)}L{num(x2)} {num(y2)}", **attributes)
 
 
 def polyline(points: Iterable[tuple[float, float]]) -> str:

@@ -41,8 +41,6 @@ def _strip(label: str, unit: str, times: Ints, row: Floats, axis: Axis, y: float
             x, right = axis.at(start), axis.at(min(end, axis.high))
             shade = FAINTEST + (1 - FAINTEST) * (rate - float(row.min())) / float(np.ptp(row))
             words = [f"{label}: {rate:g} {unit}", f"from {axis.write(start)}"]
-            box = svg.tag(
-                "rect", svg.title(words), x=x, y=y, width=max(0.5, right - x), height=HEIGHT, fill_opacity=f"{shade:.2f}"
-            )
-            parts.append(box)
+            width, depth = max(0.5, right - x), f"{shade:.2f}"
+            parts.append(svg.rect(x, y, width, HEIGHT, words, fill_opacity=depth))
     return svg.tag("g", "".join(parts), class_="tariff")

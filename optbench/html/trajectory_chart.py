@@ -27,7 +27,7 @@ def draw(results: Sequence[Result], level: int) -> str:
     base = TOP + HEIGHT
     x = axes.decades(LEFT, svg.WIDTH - LEFT - RIGHT, start, end, "solving time (log)")
     y = axes.linear(base, -HEIGHT, *_range(paths))
-    parts, labels = [axes.grid(x, y)], PointLabels(TOP, base + 20)
+    parts, labels = list[str](), PointLabels(TOP, base + 20)
     ends: list[tuple[float, float, int]] = []
     for k, (result, path) in enumerate(zip(results, paths, strict=True)):
         colour = colours.solver(k)
@@ -37,17 +37,17 @@ def draw(results: Sequence[Result], level: int) -> str:
                 continue
             xs = [x.at(t) for t, _ in points] + [x.at(max(result.wall_s, points[-1][0]))]
             ys = [y.at(v) for _, v in points]
-            parts.append(svg.tag("path", d=svg.steps(xs, ys), stroke=colour, class_=f"run {kind}"))
+            parts.append(svg.path(svg.steps(xs, ys), stroke=colour, class_=f"run {kind}"))
             if kind == "objective":
-                parts += [
-                    svg.tag("circle", svg.title([f"{result.solver}: {plain(v)} after {t:.3g} s"]), cx=a, cy=b, r=3.0, fill=colour)
-                    for (t, v), a, b in zip(points, xs, ys, strict=False)
-                    if y.low <= v <= y.high
-                ]
+                for t, v in points:
+                    if y.low <= v <= y.high:
+                        words = [f"{result.solver}: {plain(v)} after {t:.3g} s"]
+                        parts.append(svg.circle(x.at(t), y.at(v), 3.0, words, fill=colour))
             if kind == "objective" or all(p.objective is None for p in path):
                 ends.append((xs[-1], ys[-1], k))
-    parts += [labels.add(right, height, results[k].solver, colours.solver(k)) for right, height, k in sorted(ends)]
-    return svg.chart(parts, base + axes.FOOT, "incumbents and bounds over time")
+    for right, height, k in sorted(ends):
+        parts.append(labels.add(right, height, results[k].solver, colours.solver(k)))
+    return axes.chart(x, y, parts, "incumbents and bounds over time")
 
 
 def _changes(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -59,8 +59,8 @@ def _range(paths: Sequence[Sequence[TrajectoryPoint]]) -> tuple[float, float]:
     """Range of values: a quarter around the best incumbent, and wider to show each last value."""
     incumbents = [[p.objective for p in path if p.objective is not None] for path in paths]
     bounds = [[p.bound for p in path if p.bound is not None] for path in paths]
-    values = [v for runs in (incumbents, bounds) for run in runs for v in run]
-    last = [run[-1] for runs in (incumbents, bounds) for run in runs if run]
+    runs = [run for run in (*incumbents, *bounds) if run]
+    values, last = [v for run in runs for v in run], [run[-1] for run in runs]
     best = min((v for run in incumbents for v in run), default=max(values))
     high = max([*last, min(max(values), best + VIEW * abs(best))])
     low = min([*last, max(min(values), best - VIEW * abs(best))])

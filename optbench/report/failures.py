@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
@@ -12,8 +13,9 @@ from optbench.report.study_report import StudyReport
 from optbench.run.repeat_command import failure_command
 from optbench.store.records import REASONS, Record
 
-# Most failures shown in full for each reason, and lengths of the shown output and message.
-MOST_OF_A_REASON = 8
+# Most failures shown in full and solvers named for each reason, and lengths of the shown output
+# and message.
+MOST_OF_A_REASON, MOST_SOLVERS = 8, 12
 TAIL_LINES, TAIL_CHARACTERS = 20, 3000
 MESSAGE = 1500
 OUTPUT = "output.txt"
@@ -27,19 +29,19 @@ def failures(report: StudyReport, href: Callable[[str], str]) -> str:
         groups.setdefault(record.reason.kind, []).append(record)
     if not groups:
         return ""
-    parts = [_group(report, kind, found, href) for kind, found in sorted(groups.items(), key=lambda pair: -len(pair[1]))]
+    by_size = sorted(groups.items(), key=lambda pair: -len(pair[1]))
+    parts = [_group(report, kind, found, href) for kind, found in by_size]
     count = sum(map(len, groups.values()))
     aside = hint(f"{counted(count, 'cell')}; those of solvers count as a gap of 100 %")
     return section("Failures", *parts, id="failures", aside=aside)
 
 
 def _group(report: StudyReport, kind: str, found: list[Record], href: Callable[[str], str]) -> str:
-    by_solver: dict[str, int] = {}
-    for record in found:
-        by_solver[record.cell.label] = by_solver.get(record.cell.label, 0) + 1
-    who = ", ".join(f"{label} ({count:,})" for label, count in sorted(by_solver.items(), key=lambda pair: -pair[1])[:12])
+    by_solver = Counter(record.cell.label for record in found).most_common(MOST_SOLVERS)
+    who = ", ".join(f"{label} ({count:,})" for label, count in by_solver)
     items = "".join(_failure(report, record, href) for record in _spread(found))
-    more = note(f"{len(found) - MOST_OF_A_REASON:,} more are not shown.") if len(found) > MOST_OF_A_REASON else ""
+    left = len(found) - MOST_OF_A_REASON
+    more = note(f"{left:,} more are not shown.") if left > 0 else ""
     what = f"{counted(len(found), 'cell')}: {REASONS.get(kind, '')}"
     return (
         f'<h3><span class="bad">✗ {escape(kind.replace("_", " "))}</span> <small>{escape(what)}</small></h3>'
@@ -49,12 +51,11 @@ def _group(report: StudyReport, kind: str, found: list[Record], href: Callable[[
 
 def _spread(found: list[Record]) -> list[Record]:
     """The failures that are shown, taken from every solver in turn."""
-    turns: dict[str, int] = {}
+    turns: Counter[str] = Counter()
     ordered = []
     for record in found:
-        turn = turns.get(record.cell.label, 0)
-        turns[record.cell.label] = turn + 1
-        ordered.append((turn, record))
+        ordered.append((turns[record.cell.label], record))
+        turns[record.cell.label] += 1
     return [record for _, record in sorted(ordered, key=lambda pair: pair[0])[:MOST_OF_A_REASON]]
 
 

@@ -65,13 +65,18 @@ class CellDetails:
 
 def instances(report: StudyReport, href: Href) -> str:
     """A row per instance and seed; the hardest first where not all fit."""
-    labels = [each.label for each in report.summaries if each.ran][:MOST_SOLVERS]
+    solvers = [each.label for each in report.summaries if each.ran]
+    labels, left = solvers[:MOST_SOLVERS], len(solvers) - MOST_SOLVERS
     if not labels:
         return ""
     rows: dict[tuple[str, int], dict[str, Row]] = {}
     for row in report.table.rows:
         rows.setdefault((row.cell.instance_hash, row.cell.seed), {})[row.cell.label] = row
-    ran = {column: found for column, found in rows.items() if any(row.record is not None for row in found.values())}
+    ran = {
+        column: found
+        for column, found in rows.items()
+        if any(row.record is not None for row in found.values())
+    }
     most = max(FEWEST_ROWS, MOST_CELLS // len(labels))
     kept = list(ran)
     if len(kept) > most:
@@ -81,9 +86,8 @@ def instances(report: StudyReport, href: Href) -> str:
     notes = ["Press a figure for its bound, its files and the command that repeats it; a column's head sorts."]
     if len(kept) < len(ran):
         notes.append(f"{len(kept):,} of {len(ran):,} instances are shown: those with failures, then those with the widest gaps.")
-    left = [each.label for each in report.summaries if each.ran][MOST_SOLVERS:]
-    if left:
-        notes.append(f"{len(left)} solvers at the end of the ranking have no column.")
+    if left > 0:
+        notes.append(f"{left} solvers at the end of the ranking have no column.")
     heads = ["instance", "seed", "best known", "best bound", *labels]
     shown = table(heads, lines, "report-table instances")
     return section("Instances", note(" ".join(notes)), shown, details.script(), id="instances")
@@ -97,18 +101,15 @@ def _line(report: StudyReport, found: dict[str, Row], labels: list[str], details
     first = next(iter(found.values())).cell
     known = report.table.best.get(first.instance_hash)
     target = f"<small>{escape(first.target)}</small>" if first.target != first.instance else ""
-    best, low, by = NONE, NONE, ""
+    best = low = f'<td data-v="">{NONE}</td>'
     if known is not None:
-        best = number(known.value)
-        by = f'<small>{"proven" if first.instance_hash in report.table.proven else escape(known.by)}</small>'
-        low = number(known.low)
-    cells = [
-        f'<th scope="row">{escape(first.instance)}{target}</th><td>{first.seed}</td>',
-        f'<td data-v="{known.first if known is not None else ""}">{best}{by}</td>',
-        f'<td data-v="{known.low if known is not None and known.low is not None else ""}">{low}</td>',
-        *[_cell(found.get(label), details) for label in labels],
-    ]
-    return f"<tr>{''.join(cells)}</tr>"
+        by = "proven" if first.instance_hash in report.table.proven else escape(known.by)
+        best = f'<td data-v="{known.first}">{number(known.value)}<small>{by}</small></td>'
+        sorted_by = "" if known.low is None else known.low
+        low = f'<td data-v="{sorted_by}">{number(known.low)}</td>'
+    head = f'<th scope="row">{escape(first.instance)}{target}</th><td>{first.seed}</td>'
+    cells = "".join(_cell(found.get(label), details) for label in labels)
+    return f"<tr>{head}{best}{low}{cells}</tr>"
 
 
 def _cell(row: Row | None, details: CellDetails) -> str:

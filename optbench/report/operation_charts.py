@@ -21,6 +21,9 @@ POINTS = 240
 ABREAST, ROW_NAMES, SIDE, FIGURE_ROOM = 3, 112.0, 31.0, 28.0
 LETTERS = 16
 
+# Solvers with what they did.
+Found = Sequence[tuple[str, Operation]]
+
 
 @dataclass(frozen=True)
 class FrontierPoint:
@@ -41,46 +44,49 @@ def frontier(points: Sequence[FrontierPoint], number: dict[str, int]) -> str:
     x = axes.clock_times(LEFT, svg.WIDTH - LEFT - FRONT_NAMES, low_s, high_s, "mean time in the system")
     y = axes.linear(TOP + FRONT_HEIGHT, -FRONT_HEIGHT, *axes.padded(values, 0.06), 6)
     floors = sorted((x.at(p.sojourn_s), y.at(p.floor)) for p in points if p.floor is not None)
-    parts = [axes.grid(x, y), *_floors(floors)]
+    parts = _floors(floors)
     ranked = sorted(points, key=lambda each: -each.j_per_unit)
     for p in ranked:
         above = "" if p.floor is None else f", {percent(1 - p.floor / p.j_per_unit)} above its floor"
         cost = f"{plain(float(f'{p.j_per_unit:.5g}'))} J per unit{above}"
-        words = svg.title([p.label, cost, f"{seconds(p.sojourn_s)} in the system"])
+        words = [p.label, cost, f"{seconds(p.sojourn_s)} in the system"]
         parts.append(mark(number[p.label], x.at(p.sojourn_s), y.at(p.j_per_unit), 5.5, words))
-    parts += side_labels([(y.at(p.j_per_unit), number[p.label], p.label) for p in ranked], x.end, y.start)
-    return svg.chart(parts, y.start + axes.FOOT, "J per unit against time in the system")
+    labels = [(y.at(p.j_per_unit), number[p.label], p.label) for p in ranked]
+    parts += side_labels(labels, x.end, y.start)
+    return axes.chart(x, y, parts, "J per unit against time in the system")
 
 
 def _floors(places: Sequence[tuple[float, float]]) -> list[str]:
     """The floors joined in order of time; the true floor is convex and a little below the line."""
     if not places:
         return []
-    dots = [svg.tag("circle", cx=x, cy=y, r=2.5, class_="floor-dot") for x, y in places]
-    return [svg.tag("path", d=svg.polyline(places), class_="floor"), *dots]
+    dots = [svg.circle(x, y, 2.5, class_="floor-dot") for x, y in places]
+    return [svg.path(svg.polyline(places), class_="floor"), *dots]
 
 
-def _names(found: Sequence[tuple[str, Operation]], number: dict[str, int], right: float) -> list[str]:
-    return [side_label(number[label], label, right, TOP + 12 + 20 * j) for j, (label, _) in enumerate(found)]
+def _names(found: Found, number: dict[str, int], right: float) -> list[str]:
+    heights = (TOP + 12 + 20 * j for j in range(len(found)))
+    return [side_label(number[label], label, right, y) for (label, _), y in zip(found, heights)]
 
 
-def power(found: Sequence[tuple[str, Operation]], number: dict[str, int]) -> str:
+def power(found: Found, number: dict[str, int]) -> str:
     """Power over time: a curve per solver of mean watts, each over an hour of a week."""
     end = float(max(each.edges_s[-1] for _, each in found))
     highest = max(float(each.watts.max()) for _, each in found)
     x = axes.times(LEFT, svg.WIDTH - LEFT - NAMES, end, 1.0)
     x = replace(x, write=lambda t: clock(t).removesuffix(" 0:00:00"))
-    y = axes.linear(TOP + HEIGHT, -HEIGHT, 0.0, 1.08 * highest if highest > 0 else 1.0, 5, lambda watts: amount(watts, "W"))
-    parts = [axes.grid(x, y)]
+    top_w = 1.08 * highest if highest > 0 else 1.0
+    y = axes.linear(TOP + HEIGHT, -HEIGHT, 0.0, top_w, write=lambda watts: amount(watts, "W"))
+    parts = []
     for label, each in found:
         mean_w = float(np.average(each.watts, weights=np.diff(each.edges_s)))
-        words = svg.title([label, f"{amount(mean_w, 'W')} on average"])
-        path = svg.steps([x.at(t) for t in each.edges_s.tolist()], [y.at(w) for w in each.watts.tolist()])
-        parts.append(curve(number[label], path, words))
-    return svg.chart([*parts, *_names(found, number, x.end)], y.start + axes.FOOT, "power over time")
+        xs, ys = map(x.at, each.edges_s.tolist()), map(y.at, each.watts.tolist())
+        words = [label, f"{amount(mean_w, 'W')} on average"]
+        parts.append(curve(number[label], svg.steps(list(xs), list(ys)), words))
+    return axes.chart(x, y, parts + _names(found, number, x.end), "power over time")
 
 
-def times(found: Sequence[tuple[str, Operation]], number: dict[str, int]) -> str:
+def times(found: Found, number: dict[str, int]) -> str:
     """Share of all arrivals done within a time; a curve below 100 % at its end left work undone."""
     ended = [each.sojourn_s for _, each in found if len(each.sojourn_s)]
     if not ended:
@@ -89,23 +95,26 @@ def times(found: Sequence[tuple[str, Operation]], number: dict[str, int]) -> str
     high = max(float(each[-1]) for each in ended)
     x = axes.decades(LEFT, svg.WIDTH - LEFT - NAMES, low / 1.2, high * 1.2)
     y = axes.shares(TOP + HEIGHT, -HEIGHT)
-    parts = [axes.grid(x, y)]
-    for label, each in found:
-        if len(each.sojourn_s):
-            parts.append(_distribution(label, each, number[label], x, y))
-    return svg.chart([*parts, *_names(found, number, x.end)], y.start + axes.FOOT, "times in the system")
+    parts = [
+        _distribution(label, each, number[label], x, y)
+        for label, each in found
+        if len(each.sojourn_s)
+    ]
+    return axes.chart(x, y, parts + _names(found, number, x.end), "times in the system")
 
 
 def _distribution(label: str, each: Operation, k: int, x: axes.Axis, y: axes.Axis) -> str:
     count = len(each.sojourn_s)
     rank = np.unique(np.linspace(0, count - 1, POINTS).round().astype(np.int64))
-    times_s = each.sojourn_s[rank].tolist()
-    points = [(x.at(t), y.at((r + 1) / each.arrivals)) for t, r in zip(times_s, rank.tolist(), strict=True)]
-    words = svg.title([label, f"{percent(count / each.arrivals)} of {each.arrivals:,} arrivals done"])
+    shares = ((rank + 1) / each.arrivals).tolist()
+    points = list(zip(map(x.at, each.sojourn_s[rank].tolist()), map(y.at, shares), strict=True))
+    words = [label, f"{percent(count / each.arrivals)} of {each.arrivals:,} arrivals done"]
     return curve(k, svg.polyline([(points[0][0], y.start), *points]), words)
 
 
-def routes(found: Sequence[tuple[str, Operation]], number: dict[str, int], ingresses: Sequence[str], pools: Sequence[str]) -> str:
+def routes(
+    found: Found, number: dict[str, int], ingresses: Sequence[str], pools: Sequence[str]
+) -> str:
     """A heat map per solver: a row per ingress, a column per pool."""
     panel = svg.WIDTH / ABREAST
     side = min(SIDE, (panel - ROW_NAMES - 24) / len(pools))
@@ -114,13 +123,21 @@ def routes(found: Sequence[tuple[str, Operation]], number: dict[str, int], ingre
     parts = []
     for j, (label, each) in enumerate(found):
         left, top = panel * (j % ABREAST), height * (j // ABREAST)
-        parts.append(mark(number[label], left + 8, top + 10, 4.5) + svg.text(left + 18, top + 14, short(label), class_="figure"))
+        parts.append(mark(number[label], left + 8, top + 10, 4.5))
+        parts.append(svg.text(left + 18, top + 14, short(label), class_="figure"))
         parts.append(_panel(each, ingresses, pools, left + ROW_NAMES, top + head, side))
     rows = -(-len(found) // ABREAST)
     return svg.chart(parts, height * rows, "ingress by pool")
 
 
-def _panel(each: Operation, ingresses: Sequence[str], pools: Sequence[str], left: float, top: float, side: float) -> str:
+def _panel(
+    each: Operation,
+    ingresses: Sequence[str],
+    pools: Sequence[str],
+    left: float,
+    top: float,
+    side: float,
+) -> str:
     row = min(side, 24.0)
     parts = []
     for p, name in enumerate(pools):
@@ -133,11 +150,12 @@ def _panel(each: Operation, ingresses: Sequence[str], pools: Sequence[str], left
         for p, pool in enumerate(pools):
             share = float(each.shares[g, p])
             known = np.isfinite(share)
-            words = svg.title([f"{ingress} to {pool}", percent(share) if known else "nothing came in"])
-            place = {"x": left + side * p, "y": y, "width": side - 1, "height": row - 1}
+            words = [f"{ingress} to {pool}", percent(share) if known else "nothing came in"]
+            place = (left + side * p, y, side - 1, row - 1)
             depth = f"{share**0.5:.2f}" if known else "0"  # the root makes small shares visible
-            parts.append(svg.tag("rect", class_="lane", **place))
-            parts.append(svg.tag("rect", words, fill="var(--accent)", fill_opacity=depth, **place))
+            parts.append(svg.rect(*place, class_="lane"))
+            parts.append(svg.rect(*place, words, fill="var(--accent)", fill_opacity=depth))
             if known and side >= FIGURE_ROOM and share >= 0.005:
-                parts.append(svg.text(left + side * (p + 0.5), y + row / 2 + 4, f"{100 * share:.0f}", class_="square"))
+                figure, x = f"{100 * share:.0f}", left + side * (p + 0.5)
+                parts.append(svg.text(x, y + row / 2 + 4, figure, class_="square"))
     return "".join(parts)

@@ -41,13 +41,3 @@ def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Opera
     sojourn = np.sort((found.last - release)[found.complete]) * instance.tick_s
     arrivals = int((release < instance.horizon).sum()) if instance.is_open and instance.horizon is not None else len(release)
     return Operation(edges * instance.tick_s, watts, sojourn, arrivals, routing_shares(instance, schedule))
-
-
-def _power(instance: Instance, schedule: Schedule, bins: int) -> tuple[Floats, Floats]:
-    """Edges and mean watts: differences of the energy up to each edge, so that nothing between samples is missed."""
-    trace = power_trace(instance, schedule)
-    total = trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)
-    spent = np.concatenate(([0.0], np.cumsum(total * np.diff(trace.t))))
-    edges = np.linspace(trace.t[0], trace.t[-1], bins + 1)
-    length = np.diff(edges)
-    return edges, np.asarray(np.diff(np.interp(edges, trace.t, spent)) / np.where(length > 0, length, 1.0), dtype=float)

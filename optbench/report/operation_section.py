@@ -10,13 +10,13 @@ from optbench.errors import OptbenchError
 from optbench.evaluate.rows import Row
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import over_instances
-from optbench.html.marks import key
 from optbench.html.page import note, row, section, table, titled_figure
 from optbench.html.quantities import amount, plain
 from optbench.model.files.schedule_json import read_schedule
 from optbench.report import operation_charts as charts
 from optbench.report.formatting import NONE, counted, percent, seconds
 from optbench.report.operation_figures import BINS, Operation, operation
+from optbench.report.ranking import who
 from optbench.report.study_report import StudyReport
 
 # Of so many problems the first instance is drawn, with so many solvers in the order of the study.
@@ -33,34 +33,32 @@ FRONTIER = (
     "Means over instances. "
     "The dots are the certified least of anybody with a solver's units and its time; the line between is only drawn."
 )
-PICTURES = (
-    ("Power over time", f"Means over 1/{BINS} of the time watched each, an hour of a week."),
-    ("Times in the system", "Share of all arrivals done within a time; a curve that ends below 100 % has left work undone."),
-    ("Routes", "Of what came in at an ingress (row) and began, per cent at each pool (column)."),
-)
+POWER = f"Means over 1/{BINS} of the time watched each, an hour of a week."
+TIMES = "Share of all arrivals done within a time; a curve that ends below 100 % has left work undone."
+ROUTES = "Of what came in at an ingress (row) and began, per cent at each pool (column)."
 
 
-def operations(report: StudyReport, number: dict[str, int]) -> str:
+def operations(report: StudyReport) -> str:
     """The section; empty where no instance has arrivals."""
-    targets = [target for target in dict.fromkeys(row.cell.target for row in report.table.rows) if _rows_of(report, target)]
-    if not targets:
-        return ""
+    targets = dict.fromkeys(row.cell.target for row in report.table.rows)
+    found = {target: rows for target in targets if (rows := _rows_of(report, target))}
     parts = []
-    for k, target in enumerate(targets):
-        rows = _rows_of(report, target)
-        parts.append(f"<h3>{escape(target)}</h3>{_table('solver', COLUMNS, rows, number, 'operation')}")
-        parts.append(_table("waiting at the end of", DAYS, rows, number, "queues"))
+    for k, (target, rows) in enumerate(found.items()):
+        parts.append(f"<h3>{escape(target)}</h3>")
+        parts.append(_table(report, "solver", COLUMNS, rows, "operation"))
+        parts.append(_table(report, "waiting at the end of", DAYS, rows, "queues"))
         if k < MOST_DRAWN:
-            parts.append(_frontier(rows, number))
-            parts.append(_pictures(report, rows, number))
-    return section("Operation", *parts, note(NOTES), id="operation")
+            parts.append(_frontier(report, rows))
+            parts.append(_pictures(report, rows))
+    return section("Operation", *parts, note(NOTES), id="operation") if parts else ""
 
 
 def _rows_of(report: StudyReport, target: str) -> dict[str, list[Row]]:
     """Verified cells of a problem with arrivals, by solver, in the order of the ranking."""
     out = {}
     for summary in report.ranked:
-        rows = [row for row in report.rows[summary.label] if row.cell.target == target and "units_offered" in _metrics(row)]
+        rows = [row for row in report.rows[summary.label] if row.cell.target == target]
+        rows = [row for row in rows if "units_offered" in _metrics(row)]
         if rows:
             out[summary.label] = rows
     return out
@@ -83,7 +81,7 @@ def _done_share(row: Row) -> float | None:
     return found["units_done"] / found["units_offered"] if found.get("units_offered") else None
 
 
-def _frontier(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
+def _frontier(report: StudyReport, rows: dict[str, list[Row]]) -> str:
     """The frontier of solvers that do nearly all of the work; the others do not compare."""
     points, left = [], []
     for label, each in rows.items():
@@ -92,12 +90,15 @@ def _frontier(rows: dict[str, list[Row]], number: dict[str, int]) -> str:
             left.append(label)
             continue
         names = ("sojourn_censored_s", "j_per_unit", "floor_frontier_j_per_unit")
-        sojourn, reached, floor = (over_instances(each, _value(name)) for name in names)
-        if sojourn is not None and reached is not None and sojourn.value > 0:
-            points.append(charts.FrontierPoint(label, sojourn.value, reached.value, None if floor is None else floor.value))
-    picture = charts.frontier(points, number)
-    more = f" Not drawn, with more than {percent(1 - MOST_DONE)} of the work undone: {', '.join(left)}." if left else ""
-    return titled_figure("Energy against time in the system", picture, FRONTIER + more)
+        means = [over_instances(each, _value(name)) for name in names]
+        sojourn_s, reached, floor = (None if mean is None else mean.value for mean in means)
+        if sojourn_s and sojourn_s > 0 and reached is not None:
+            points.append(charts.FrontierPoint(label, sojourn_s, reached, floor))
+    words, undone = FRONTIER, f"more than {percent(1 - MOST_DONE)} of the work undone"
+    if left:
+        words += f" Not drawn, with {undone}: {', '.join(left)}."
+    picture = charts.frontier(points, report.number)
+    return titled_figure("Energy against time in the system", picture, words)
 
 
 def _waiting(value: float) -> str:
@@ -127,28 +128,35 @@ COLUMNS: tuple[Column, ...] = (
 DAYS: tuple[Column, ...] = tuple((f"day {k}", _value(f"queue_day{k}"), _waiting) for k in range(1, 15))
 
 
-def _table(head: str, columns: Sequence[Column], rows: dict[str, list[Row]], number: dict[str, int], class_: str) -> str:
+def _table(
+    report: StudyReport,
+    head: str,
+    columns: Sequence[Column],
+    rows: dict[str, list[Row]],
+    class_: str,
+) -> str:
     """Means by solver; columns without any value are left out."""
-    found = {label: [over_instances(each, value) for _, value, _ in columns] for label, each in rows.items()}
-    kept = [k for k in range(len(columns)) if any(each[k] is not None for each in found.values())]
-    lines = [
-        row(_head(label, number), [_shown(each[k], columns[k][2]) for k in kept]) for label, each in found.items()
-    ]
-    return table([head, *(columns[k][0] for k in kept)], lines, f"report-table {class_}") if kept else ""
-
-
-def _head(label: str, number: dict[str, int]) -> str:
-    return f'<span class="who">{key(number[label])}<span>{escape(label)}</span></span>'
+    heads, lines = [head], {label: list[str]() for label in rows}
+    for name, value, show in columns:
+        found = {label: over_instances(each, value) for label, each in rows.items()}
+        if any(mean is not None for mean in found.values()):
+            heads.append(name)
+            for label, mean in found.items():
+                lines[label].append(_shown(mean, show))
+    shown = [row(who(report, label), cells) for label, cells in lines.items()]
+    return table(heads, shown, f"report-table {class_}") if len(heads) > 1 else ""
 
 
 def _shown(found: Estimate | None, show: Callable[[float], str]) -> str:
     if found is None:
         return NONE
-    around = f"<small>{show(found.low)} to {show(found.high)}</small>" if found.known and found.high > found.low else ""
+    around = ""
+    if found.known and found.high > found.low:
+        around = f"<small>{show(found.low)} to {show(found.high)}</small>"
     return f"{show(found.value)}{around}"
 
 
-def _pictures(report: StudyReport, rows: dict[str, list[Row]], number: dict[str, int]) -> str:
+def _pictures(report: StudyReport, rows: dict[str, list[Row]]) -> str:
     """Charts of the first instance that all these solvers ran; empty if its files are gone."""
     labels = [label for label in report.table.labels if label in rows]
     drawn = labels[:MOST_CURVES]
@@ -157,15 +165,18 @@ def _pictures(report: StudyReport, rows: dict[str, list[Row]], number: dict[str,
     try:
         instance = report.store.instance(first.instance_hash)
         for label in drawn:
-            row = next((row for row in rows[label] if row.cell.instance_hash == first.instance_hash), None)
-            if row is not None:
-                schedule = read_schedule(report.store.cell(row.cell.key) / "schedule.json", instance)
+            keys = [each.cell.key for each in rows[label] if each.cell.instance_hash == first.instance_hash]
+            for key in keys[:1]:
+                schedule = read_schedule(report.store.cell(key) / "schedule.json", instance)
                 found.append((label, operation(instance, schedule)))
     except (OptbenchError, OSError):  # a store that was cleaned up; the tables stand without it
         return ""
     assert instance.stream is not None
-    names = instance.stream.ingress_names, instance.pools.names
-    made = (charts.power(found, number), charts.times(found, number), charts.routes(found, number, *names))
+    names, number = (instance.stream.ingress_names, instance.pools.names), report.number
     left = len(labels) - len(drawn)
     more = f" {counted(left, 'solver')} more in the tables alone." if left else ""
-    return "".join(titled_figure(title, picture, words + more) for (title, words), picture in zip(PICTURES, made, strict=True))
+    return (
+        titled_figure("Power over time", charts.power(found, number), POWER + more)
+        + titled_figure("Times in the system", charts.times(found, number), TIMES + more)
+        + titled_figure("Routes", charts.routes(found, number, *names), ROUTES + more)
+    )

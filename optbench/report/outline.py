@@ -18,6 +18,12 @@ from optbench.report.study_verdict import verdict
 from optbench.store.run_store import STUDIES, Store
 
 INDEX = "index.html"
+# What is said of a solver, and the keys that are not the attributes' names.
+SUMMARY = (
+    *("label", "planned", "ran", "compared", "failed", "unsolved", "study_gap", "score", "behind"),
+    *("gap", "rpd", "regret", "optimal", "proved", "time_s", "rank", "wins"),
+)
+KEYS = {"label": "solver", "unsolved": "no_schedule", "behind": "behind_first"}
 HEADS = ("study", "question and answer", "cells", "last ran (UTC)")
 
 
@@ -39,30 +45,11 @@ def outline(report: StudyReport) -> dict[str, Any]:
 
 
 def _summary(each: Summary) -> dict[str, Any]:
-    return {
-        "solver": each.label,
-        "planned": each.planned,
-        "ran": each.ran,
-        "compared": each.compared,
-        "failed": each.failed,
-        "no_schedule": each.unsolved,
-        "study_gap": _estimate(each.study_gap),
-        "score": _estimate(each.score),
-        "behind_first": _estimate(each.behind),
-        "gap": _estimate(each.gap),
-        "rpd": _estimate(each.rpd),
-        "regret": _estimate(each.regret),
-        "optimal": each.optimal,
-        "proved": each.proved,
-        "time_s": each.time_s,
-        "rank": each.rank,
-        "wins": each.wins,
-    }
+    values = {KEYS.get(name, name): getattr(each, name) for name in SUMMARY}
+    return {key: _estimate(value) if isinstance(value, Estimate) else value for key, value in values.items()}
 
 
-def _estimate(found: Estimate | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
+def _estimate(found: Estimate) -> dict[str, Any]:
     ends = (found.low, found.high) if found.known else (None, None)
     return {"mean": found.value, "low": ends[0], "high": ends[1], "instances": found.count}
 
@@ -82,11 +69,10 @@ def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path:
         answer = f"{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small>"
         cells = f"{len(report.records):,} of {len(report.plan.cells):,}{failed}"
         ran = escape(last_ran(report)[:16].replace("T", " "))
-        rows.append(row(f'<a href="{escape(link)}">{escape(report.name)}</a>', (answer, cells, ran), words=(1,)))
+        name = f'<a href="{escape(link)}">{escape(report.name)}</a>'
+        rows.append(row(name, (answer, cells, ran), words=(1,)))
     what = "study" if len(reports) == 1 else "studies"
-    body = [
-        header("Studies", f"{len(reports):,} {what} run here"),
-        f"<section>{table(HEADS, rows, 'report-table gates', words=(0, 1))}</section>",
-    ]
+    shown = table(HEADS, rows, "report-table gates", words=(0, 1))
+    body = [header("Studies", f"{len(reports):,} {what} run here"), f"<section>{shown}</section>"]
     write_whole(target, page("Studies", body, __package__, ("report.css",)).encode("utf-8", "replace"))
     return target

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import suppress
 from html import escape
 
 from optbench.errors import OptbenchError
 from optbench.evaluate import stats
-from optbench.html.page import note, row, section, table
+from optbench.html.page import note, section, table, text_table
 from optbench.report.formatting import NONE, counted, seconds
 from optbench.report.study_report import StudyReport, fixed
 from optbench.study.declared import SolverEntry
@@ -59,8 +60,9 @@ def meanings() -> str:
 def provenance(report: StudyReport) -> str:
     """Machines and versions, how each solver was run, and the file of the study."""
     study = report.plan.study
+    repeated = f", {study.repetitions} repetitions each" if study.repetitions > 1 else ""
     facts = [
-        ("seeds", _ranges(study.seeds) + (f", {study.repetitions} repetitions each" if study.repetitions > 1 else "")),
+        ("seeds", _ranges(study.seeds) + repeated),
         ("bounding of an instance", f"{study.bound_limit_s:g} s"),
         ("reference", study.reference),
         ("solvers whose own bounds count for all (trust)", ", ".join(study.trust) or "none"),
@@ -68,39 +70,43 @@ def provenance(report: StudyReport) -> str:
         ("run again", f"optbench run {report.target}"),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
-    budgets = [_budget(entry) for entry in study.solvers]
-    solvers = f"<h3>Solvers and budgets</h3>{table(BUDGET_HEADS, budgets, 'report-table budgets', words=(0, 1))}"
+    budgets = map(_budget, study.solvers)
+    heads = ("solver", "parameters", *LIMITS)
+    solvers = text_table(heads, budgets, "report-table budgets", words=(0, 1))
+    solvers = f"<h3>Solvers and budgets</h3>{solvers}"
     parts = (_machines(report), solvers, _problems(report), f"<dl>{listed}</dl>", _file(report))
     return section("How it was made", *parts, id="provenance")
 
 
 # Problems listed; a study of a public library has one per file.
 MOST_PROBLEMS = 60
-BUDGET_HEADS = ("solver", "parameters", "time limit", "work limit", "threads", "hard wall limit", "memory limit")
+LIMITS = ("time limit", "work limit", "threads", "hard wall limit", "memory limit")
 
 
-def _budget(entry: SolverEntry) -> str:
+def _budget(entry: SolverEntry) -> tuple[str, ...]:
     budget = entry.budget
-    params = ", ".join(f"{key}={value}" for key, value in entry.params.items())
+    params = ", ".join(f"{key}={value}" for key, value in entry.params.items()) or "defaults"
     memory = "none" if budget.memory_limit_mb is None else f"{budget.memory_limit_mb:,.0f} MB"
     limit = "none" if budget.time_limit_s is None else seconds(budget.time_limit_s)
     work = "none" if budget.work_limit is None else f"{budget.work_limit:g}"
-    cells = (escape(params) or "defaults", limit, work, str(budget.threads), seconds(budget.hard_wall_s), memory)
-    return row(escape(entry.label), cells, words=(1,))
+    wall = seconds(budget.hard_wall_s)
+    return entry.label, params, limit, work, str(budget.threads), wall, memory
 
 
 def _problems(report: StudyReport) -> str:
     """Problems of the study with their objectives."""
-    instances: dict[str, dict[str, str]] = {}
+    instances: dict[str, dict[str, None]] = {}
     for each in report.table.rows:
-        instances.setdefault(each.cell.target, {})[each.cell.instance_hash] = each.cell.instance
+        instances.setdefault(each.cell.target, {})[each.cell.instance_hash] = None
     rows = [
-        row(escape(target), (escape(_objective(report, next(iter(found)))), f"{len(found):,}"), words=(1,))
-        for target, found in list(instances.items())[:MOST_PROBLEMS]
+        (target, _objective(report, next(iter(hashes))), f"{len(hashes):,}")
+        for target, hashes in list(instances.items())[:MOST_PROBLEMS]
     ]
     more = len(instances) - len(rows)
     left = note(f"{more:,} more problems are not listed.") if more > 0 else ""
-    return f"<h3>Problems</h3>{table(('problem', 'minimise', 'instances'), rows, 'report-table problems', words=(0, 1))}{left}"
+    heads = ("problem", "minimise", "instances")
+    shown = text_table(heads, rows, "report-table problems", words=(0, 1))
+    return f"<h3>Problems</h3>{shown}{left}"
 
 
 def _objective(report: StudyReport, instance_hash: str) -> str:
@@ -113,23 +119,23 @@ def _objective(report: StudyReport, instance_hash: str) -> str:
 
 def _machines(report: StudyReport) -> str:
     """One row per machine and version of the code, with the time of the runs and their number."""
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for record in report.records:
-        parts = fixed(record.machine).items()
-        words = ", ".join(f"{value}" if key in ("host", "system") else f"{key} {value}" for key, value in parts)
-        words += "".join(f", sandbox {key} {value}" for key, value in record.machine.get("sandbox", {}).items())
-        found.setdefault(f"{words}\n{record.code_version}", []).append(record.began_at)
+        words = [
+            f"{value}" if key in ("host", "system") else f"{key} {value}"
+            for key, value in fixed(record.machine).items()
+        ]
+        words += [f"sandbox {key} {value}" for key, value in record.machine.get("sandbox", {}).items()]
+        found.setdefault((", ".join(words), record.code_version), []).append(record.began_at)
     if not found:
         return ""
     rows = []
-    for name, times in sorted(found.items(), key=lambda pair: -len(pair[1])):
-        machine, _, code = name.partition("\n")
+    for (machine, code), times in sorted(found.items(), key=lambda pair: -len(pair[1])):
         began = sorted(time for time in times if time)
         span = f"{_minute(began[0])} to {_minute(began[-1])}" if began else ""
-        rows.append(
-            f'<tr><td class="words">{escape(machine)}</td><td class="words"><code>{escape(code)}</code></td>'
-            f'<td class="words">{escape(span)}</td><td>{counted(len(times), "cell")}</td></tr>'
-        )
+        texts = (escape(machine), f"<code>{escape(code)}</code>", escape(span))
+        cells = "".join(f'<td class="words">{cell}</td>' for cell in texts)
+        rows.append(f"<tr>{cells}<td>{counted(len(times), 'cell')}</td></tr>")
     dirty = any("dirty" in record.code_version for record in report.records)
     heads = ("machine", "optbench and commit", "when (UTC)", "ran")
     meaning = note("dirty: with changes that are in no commit.") if dirty else ""
@@ -153,11 +159,10 @@ def _ranges(seeds: tuple[int, ...]) -> str:
 
 def _file(report: StudyReport) -> str:
     """The study file, or the recorded study where the file is gone."""
-    path = report.plan.study.path
-    try:
-        text, name = ("", "") if path is None else (path.read_text(encoding="utf-8"), path.name)
-    except (OSError, UnicodeDecodeError):
-        text, name = "", ""
+    study, text = report.plan.study, ""
+    if study.path is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            text, name = study.path.read_text(encoding="utf-8"), study.path.name
     if not text:
-        text, name = json.dumps(report.plan.study.to_dict(), indent=2, default=str), "as it was recorded"
+        text, name = json.dumps(study.to_dict(), indent=2, default=str), "as it was recorded"
     return f"<details><summary>The study: {escape(name)}</summary><pre>{escape(text)}</pre></details>"

@@ -19,13 +19,17 @@ MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?"
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 
 
-def ranking(report: StudyReport, number: dict[str, int]) -> str:
+def who(report: StudyReport, label: str, place: str = "") -> str:
+    """The head of a solver's row: its mark and its name."""
+    return f'<span class="who">{place}{key(report.number[label])}<span>{escape(label)}</span></span>'
+
+
+def ranking(report: StudyReport) -> str:
     """A row per solver, best first; those that have not run stand last."""
     columns = _columns(report)
     rows = []
     for place, each in enumerate(report.summaries, 1):
-        who = f'<span class="place">{place}</span>{key(number[each.label])}<span>{escape(each.label)}</span>'
-        head = f'<span class="who">{who}</span>'
+        head = who(report, each.label, f'<span class="place">{place}</span>')
         if each.compared:
             rows.append(row(head, [show(each) for _, show in columns]))
         else:
@@ -86,13 +90,13 @@ def gates_section(gates: Sequence[GateResult]) -> str:
     rows = []
     for gate in gates:
         values = ", ".join(f"{part.text} = {figure(part.value)}" for part in gate.parts)
-        why = "".join(f"<small>{escape(words)}</small>" for words in gate.why)
-        worst = "".join(
-            f"<small>worst: {escape(each.cell.title)}: {escape(each.why if each.value is None else figure(each.value))}</small>"
-            for each in gate.worst[:3]
-        )
-        required = f"<code>{escape(gate.expression)}</code>{why}{worst}"
-        rows.append(row(escape(gate.name), (required, escape(values), _verdict(gate.verdict)), words=range(4)))
+        remarks = list(gate.why)
+        for each in gate.worst[:3]:
+            value = each.why if each.value is None else figure(each.value)
+            remarks.append(f"worst: {each.cell.title}: {value}")
+        required = f"<code>{escape(gate.expression)}</code>{_small(remarks)}"
+        cells = (required, escape(values), _verdict(gate.verdict))
+        rows.append(row(escape(gate.name), cells, words=range(4)))
     held = sum(gate.holds for gate in gates)
     shown = table(("gate", "requires", "found", "verdict"), rows, "report-table gates", words=range(4))
     return section("Gates", shown, id="gates", aside=hint(f"{held} of {len(gates)} hold"))
@@ -104,16 +108,21 @@ def claims_section(claims: Sequence[ClaimResult]) -> str:
         return ""
     rows = []
     for each in claims:
-        spread = "" if each.interval is None else f"<small>{figure(each.interval[0])} to {figure(each.interval[1])}</small>"
-        said = "".join(f"<small>{escape(words)}</small>" for words in (*each.why, *([each.remark] if each.remark else [])))
-        head = f"{escape(each.claim.text)}<small>{escape(each.claim.source)}</small>"
-        ours, formula = figure(each.ours) + spread, f"<code>{escape(each.claim.ours)}</code>{said}"
-        cells = (figure(each.claim.paper), ours, figure(each.bound), percent(each.mean_gap), formula, _verdict(each.verdict))
-        rows.append(row(head, cells, words=(5, 6)))
+        claim, ours = each.claim, figure(each.ours)
+        if each.interval is not None:
+            ours += _small([f"{figure(each.interval[0])} to {figure(each.interval[1])}"])
+        formula = f"<code>{escape(claim.ours)}</code>{_small([*each.why, each.remark])}"
+        allowed = (figure(each.bound), percent(each.mean_gap))
+        cells = (figure(claim.paper), ours, *allowed, formula, _verdict(each.verdict))
+        rows.append(row(escape(claim.text) + _small([claim.source]), cells, words=(5, 6)))
     held = sum(each.holds for each in claims)
     heads = ("claim", "published", "ours", "bound allows", "mean gap", "computed as", "verdict")
     shown = table(heads, rows, "report-table claims", words=(0, 5, 6))
     return section("Claims", shown, id="claims", aside=hint(f"{held} of {len(claims)} hold"))
+
+
+def _small(remarks: Sequence[str | None]) -> str:
+    return "".join(f"<small>{escape(words)}</small>" for words in remarks if words)
 
 
 def _verdict(verdict: str) -> str:

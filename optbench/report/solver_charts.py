@@ -22,38 +22,38 @@ MOST_DOTS = 150
 MOST_LINES = 10
 
 
-def gaps(report: StudyReport, number: dict[str, int]) -> str:
+def gaps(report: StudyReport) -> str:
     """A row per solver: a dot per instance, the mean and its interval."""
     x = axes.gaps(LEFT, svg.WIDTH - LEFT - FIGURES, name="study gap, mean of each instance")
-    base = TOP + ROW * len(report.ranked)
-    parts = [axes.row_grid(x, TOP, base)]
-    for j, summary in enumerate(report.ranked):
-        parts.append(_gap_row(report, summary, number[summary.label], x, TOP + ROW * (j + 0.5)))
-    return svg.chart(parts, base + axes.FOOT, "gaps by solver")
+    height = ROW * len(report.ranked)
+    nameless = Axis(TOP + height, -height, 0.0, 1.0)
+    rows = [_gap_row(report, each, x, TOP + ROW * (j + 0.5)) for j, each in enumerate(report.ranked)]
+    return axes.chart(x, nameless, rows, "gaps by solver")
 
 
-def _gap_row(report: StudyReport, summary: Summary, k: int, x: Axis, y: float) -> str:
-    rows = report.rows[summary.label]
+def _gap_row(report: StudyReport, summary: Summary, x: Axis, y: float) -> str:
+    rows, k = report.rows[summary.label], report.number[summary.label]
     found = instance_means(rows, lambda row: row.counted_study_gap)[0]
     empty = {row.cell.instance_hash for row in rows if row.study_gap is None}
     names = {row.cell.instance_hash: row.cell.instance for row in rows}
     dots = []
     for instance, value in thinned(sorted(found.items(), key=lambda pair: pair[1])):
-        words = svg.title([f"{names[instance]}: {percent(value)}", summary.label])
+        words = [f"{names[instance]}: {percent(value)}", summary.label]
         if instance in empty:
             dots.append(cross(x.at(value), y, 3.5, words))
         else:
-            dots.append(svg.tag("circle", words, cx=x.at(value), cy=y, r=3.5, fill=colours.solver(k), class_="dot-of"))
-    assert summary.study_gap is not None
-    words = svg.title([f"{summary.label}: {with_interval(summary.study_gap)}", counted(summary.study_gap.count, "instance")])
-    bar = ""
-    if summary.study_gap.known:
-        low, high = x.at(summary.study_gap.low), x.at(summary.study_gap.high)
+            fill = colours.solver(k)
+            dots.append(svg.circle(x.at(value), y, 3.5, words, fill=fill, class_="dot-of"))
+    gap, bar = summary.study_gap, ""
+    assert gap is not None
+    if gap.known:
+        low, high = x.at(gap.low), x.at(gap.high)
         ends = "".join(svg.line(end, y - 6, end, y + 6, class_="whisker-of") for end in (low, high))
         bar = ends + svg.line(low, y, high, y, class_="whisker-of")
-    middle = mark(k, x.at(summary.study_gap.value), y, 6.0, words)
+    words = [f"{summary.label}: {with_interval(gap)}", counted(gap.count, "instance")]
+    middle = mark(k, x.at(gap.value), y, 6.0, words)
     name = svg.text(LEFT - 16, y + 4, short(summary.label), class_="pool")
-    figure = svg.text(x.end + 14, y + 4, percent(summary.study_gap.value), class_="figure")
+    figure = svg.text(x.end + 14, y + 4, percent(gap.value), class_="figure")
     return svg.tag("g", "".join([name, *dots, bar, middle, figure]), class_="gap-row")
 
 
@@ -65,7 +65,7 @@ def thinned(values: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     return [values[pick] for pick in picks.tolist()]
 
 
-def profile(report: StudyReport, number: dict[str, int]) -> str:
+def profile(report: StudyReport) -> str:
     """Dolan and Moré: the share of instances with an objective within an excess of the best one."""
     if len(report.ranked) < 2 or not report.costs.columns:
         return ""
@@ -74,25 +74,25 @@ def profile(report: StudyReport, number: dict[str, int]) -> str:
     name = "above the best objective that any solver reached on the instance"
     x = axes.gaps(LEFT, svg.WIDTH - LEFT - NAMES, max(worst * 1.05, 0.01), name)
     y = axes.shares(TOP + HEIGHT, -HEIGHT)
-    parts, ends = [axes.grid(x, y)], []
-    drawn = [each for each in report.ranked if each.rpd is not None][:MOST_LINES]
-    for place, summary in reversed(list(enumerate(drawn))):
-        taus, shares = curves[summary.label]
-        k = number[summary.label]
-        xs, ys = [*(x.at(tau - 1) for tau in taus.tolist()), x.end], [y.at(share) for share in shares.tolist()]
-        near = percent(_within(taus, shares, 0.1))
-        words = svg.title([summary.label, f"best or level on {percent(float(shares[0]))}", f"within 10 % on {near}"])
+    parts, ends = [], []
+    drawn = [each.label for each in report.ranked if each.rpd is not None][:MOST_LINES]
+    for place, label in reversed(list(enumerate(drawn))):
+        (taus, shares), k = curves[label], report.number[label]
+        xs = [*(x.at(tau - 1) for tau in taus.tolist()), x.end]
+        ys = [y.at(share) for share in shares.tolist()]
+        best, near = percent(float(shares[0])), percent(_within(taus, shares, 0.1))
+        words = [label, f"best or level on {best}", f"within 10 % on {near}"]
         parts.append(curve(k, svg.steps(xs, ys), words))
-        ends.append((ys[-1], place, k, summary.label))
-    parts += side_labels([(height, k, label) for height, _, k, label in sorted(ends)], x.end, y.start)
-    return svg.chart(parts, y.start + axes.FOOT, "performance profile")
+        ends.append((ys[-1], place, k, label))
+    labels = [(height, k, label) for height, _, k, label in sorted(ends)]
+    return axes.chart(x, y, parts + side_labels(labels, x.end, y.start), "performance profile")
 
 
 def _within(taus: stats.Floats, shares: stats.Floats, excess: float) -> float:
     return float(shares[np.searchsorted(taus, 1 + excess, side="right") - 1])
 
 
-def time_against_gap(report: StudyReport, number: dict[str, int]) -> str:
+def time_against_gap(report: StudyReport) -> str:
     """Where each solver stands: its solving time and its gap."""
     found = [
         (each, each.time_s, each.study_gap)
@@ -105,15 +105,15 @@ def time_against_gap(report: StudyReport, number: dict[str, int]) -> str:
     name = f"solving time (geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s)"
     x = axes.decades(LEFT, svg.WIDTH - LEFT - NAMES, min(times) / 1.6, max(times) * 1.6, name)
     y = axes.gaps(TOP + HEIGHT, -HEIGHT, name="mean study gap")
-    parts, labels = [axes.grid(x, y)], PointLabels(TOP, y.start, left_too=True)
+    parts, labels = list[str](), PointLabels(TOP, y.start, left_too=True)
     for _, time_s, gap in found:
         labels.reserve(x.at(time_s), y.at(gap.value))
     for summary, time_s, gap in sorted(found, key=lambda each: y.at(each[2].value)):
         across, up = x.at(time_s), y.at(gap.value)
         if gap.known:
             parts.append(svg.line(across, y.at(gap.low), across, y.at(gap.high), class_="whisker-of"))
-        lines = svg.title([summary.label, f"gap {with_interval(gap)}", f"time {seconds(time_s)}"])
-        parts.append(mark(number[summary.label], across, up, 6.0, lines))
+        lines = [summary.label, f"gap {with_interval(gap)}", f"time {seconds(time_s)}"]
+        parts.append(mark(report.number[summary.label], across, up, 6.0, lines))
         if len(found) <= 2 * MOST_LINES:
             parts.append(labels.add(across, up, short(summary.label)))
-    return svg.chart(parts, y.start + axes.FOOT, "gap against time")
+    return axes.chart(x, y, parts, "gap against time")

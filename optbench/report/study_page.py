@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from optbench import __version__
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
 from optbench.files import write_whole
-from optbench.html.page import footer, hint, page, section, titled_figure
+from optbench.html.page import SEPARATOR, footer, hint, page, section, titled_figure
 from optbench.report import solver_charts
 from optbench.report.failures import failures
 from optbench.report.formatting import counted, unbroken
@@ -34,6 +35,7 @@ CURVES = (
     "Share of the instances on which a solver is within an excess of the best objective: the higher and the further left, the "
     f"better. At most the first {solver_charts.MOST_LINES} of the ranking."
 )
+PLACES = "Lower and further left is better."
 
 
 def write_report(plan: Plan, store: Store | None = None, path: Path | None = None, linked: bool = True) -> Path:
@@ -55,7 +57,6 @@ def write(report: StudyReport, path: Path | None = None, linked: bool = True) ->
 def render(report: StudyReport, path: Path | None) -> str:
     """The page as text, to be written to ``path``; None for a page without links to files."""
     gates, claims = report.judged
-    number = {label: k for k, label in enumerate(report.table.labels)}
 
     def href(key: str) -> str:
         if path is None:
@@ -65,9 +66,9 @@ def render(report: StudyReport, path: Path | None) -> str:
 
     body = [
         _header(report, gates, claims),
-        _ranking(report, number),
-        operations(report, number),
-        _charts(report, number),
+        _ranking(report),
+        operations(report),
+        _charts(report),
         gates_section(gates),
         claims_section(claims),
         failures(report, href),
@@ -83,16 +84,11 @@ def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[Cl
     """The question, the answer, and the caveats."""
     first, *rest = verdict(report)
     also = "".join(f"<li>{unbroken(words)}</li>" for words in rest)
-    held = [
-        f"{sum(each.holds for each in found)} of {len(found)} {what} hold"
-        for found, what in ((gates, "gates"), (claims, "claims"))
-        if found
-    ]
     remarks = caveats(report)
     banners = "".join(map(_banner, remarks[:MOST_CAVEATS]))
     more = len(remarks) - MOST_CAVEATS
     hidden = f'<p class="caveat">and {more:,} more caveats</p>' if more > 0 else ""
-    facts = "  ·  ".join([*_facts(report), *held])
+    facts = SEPARATOR.join(_facts(report, gates, claims))
     return (
         f'<header><h1>{escape(report.name)}</h1><p class="question">{escape(report.plan.study.question)}</p>'
         f'<p class="facts">{escape(facts)}</p></header>{banners}{hidden}'
@@ -111,29 +107,32 @@ def _coded(words: str) -> str:
     return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
 
 
-def _facts(report: StudyReport) -> list[str]:
-    rows = report.table.rows
-    instances_of = len({row.cell.instance_hash for row in rows})
-    return [
-        f"{len(report.records):,} of {counted(len(report.plan.cells), 'cell')}",
-        counted(len(report.table.labels), "solver"),
-        f"{counted(instances_of, 'instance')} of {counted(len({row.cell.target for row in rows}), 'problem')}",
-    ]
+def _facts(
+    report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]
+) -> Iterator[str]:
+    cells = [row.cell for row in report.table.rows]
+    instances_of = counted(len({cell.instance_hash for cell in cells}), "instance")
+    yield f"{len(report.records):,} of {counted(len(report.plan.cells), 'cell')}"
+    yield counted(len(report.table.labels), "solver")
+    yield f"{instances_of} of {counted(len({cell.target for cell in cells}), 'problem')}"
+    for found, what in ((gates, "gates"), (claims, "claims")):
+        if found:
+            yield f"{sum(each.holds for each in found)} of {len(found)} {what} hold"
 
 
-def _ranking(report: StudyReport, number: dict[str, int]) -> str:
+def _ranking(report: StudyReport) -> str:
     if not report.summaries:
         return ""
     aside = hint("means over instances, small: 95 % intervals")
-    return section("Ranking", ranking(report, number), meanings(), id="ranking", aside=aside)
+    return section("Ranking", ranking(report), meanings(), id="ranking", aside=aside)
 
 
-def _charts(report: StudyReport, number: dict[str, int]) -> str:
+def _charts(report: StudyReport) -> str:
     if not report.ranked:
         return ""
     parts = [
-        titled_figure("Gaps", solver_charts.gaps(report, number), DOTS),
-        titled_figure("Performance profile", solver_charts.profile(report, number), CURVES),
-        titled_figure("Gap against time", solver_charts.time_against_gap(report, number), "Lower and further left is better."),
+        titled_figure("Gaps", solver_charts.gaps(report), DOTS),
+        titled_figure("Performance profile", solver_charts.profile(report), CURVES),
+        titled_figure("Gap against time", solver_charts.time_against_gap(report), PLACES),
     ]
     return f'<section id="charts">{"".join(parts)}</section>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +44,7 @@ class Caveat:
 
 @dataclass(frozen=True)
 class StudyReport:
-    """The results of a study, joined and summarised; ``rules`` and ``learned`` are labels by kind."""
+    """The results of a study, joined and summarised; ``kinds`` are by label: see ``kind_of``."""
 
     plan: Plan
     store: Store
@@ -53,13 +53,17 @@ class StudyReport:
     costs: Costs
     rows: Mapping[str, Sequence[Row]]
     bounding: tuple[Record, ...]
-    rules: frozenset[str]
-    learned: frozenset[str]
+    kinds: Mapping[str, str]
     score: Score | None = None
 
     @property
     def name(self) -> str:
         return self.plan.study.name
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The numbers of the solvers, by which their marks and colours differ."""
+        return {label: k for k, label in enumerate(self.table.labels)}
 
     @property
     def ranked(self) -> tuple[Summary, ...]:
@@ -98,23 +102,11 @@ def gather(plan: Plan, store: Store) -> StudyReport:
     """Join, check and summarise the records that the store has of a plan."""
     records = store.records()
     joined = table(plan, records)
-    score = score_of(joined)
-    costs = costs_of(joined)
+    score, costs, summaries = score_of(joined), costs_of(joined), tuple(ranked(joined))
     rows = compared(rows_by_label(joined), costs)
     bounding = tuple(records[cell.key] for cell in plan.bounding.values() if cell.key in records)
     kinds = {entry.label: kind_of(entry.name) for entry in plan.study.solvers}
-    return StudyReport(
-        plan,
-        store,
-        joined,
-        tuple(ranked(joined)),
-        costs,
-        rows,
-        bounding,
-        frozenset(label for label, kind in kinds.items() if kind == "rule"),
-        frozenset(label for label, kind in kinds.items() if kind == "learned"),
-        score,
-    )
+    return StudyReport(plan, store, joined, summaries, costs, rows, bounding, kinds, score)
 
 
 def kind_of(solver: str) -> str:
@@ -130,79 +122,70 @@ def kind_of(solver: str) -> str:
 
 def caveats(report: StudyReport) -> list[Caveat]:
     """Warnings about the figures, the gravest first."""
-    found = _contradictions(report)
-    found += _unmade(report)
-    found += _incomplete(report)
-    found += _few(report)
-    if report.plan.changed:
-        found.append(Caveat(report.plan.changed))
-    records = report.records
-    found += _overruns(records)
-    found += _several("machines or library versions", _machines(records))
-    found += _several("versions of the code", [record.code_version for record in records])
-    return found
+    grave = (*_contradictions(report), *_unmade(report))
+    return [Caveat(words, grave=True) for words in grave] + [Caveat(words) for words in _doubts(report)]
 
 
-def _contradictions(report: StudyReport) -> list[Caveat]:
+def _contradictions(report: StudyReport) -> Iterator[str]:
     """A caveat per solver at fault, and one per contradiction of published figures."""
     groups: dict[str, list[str]] = {}
     for each in report.table.contradictions:
         groups.setdefault("" if each.guilty is None else each.guilty.label, []).append(each.words)
-    out = []
     for label, words in groups.items():
-        if not label:
-            out += [Caveat(each, grave=True) for each in words]
-        elif len(words) == 1:
-            out.append(Caveat(words[0], grave=True))
+        if not label or len(words) == 1:
+            yield from words
         else:
-            out.append(Caveat(f"{len(words):,} bounds or proofs of {label} are refuted, for example {words[0]}", grave=True))
-    return out
+            refuted = f"{len(words):,} bounds or proofs of {label} are refuted"
+            yield f"{refuted}, for example {words[0]}"
 
 
-def _unmade(report: StudyReport) -> list[Caveat]:
+def _unmade(report: StudyReport) -> Iterator[str]:
     lost = [each for each in report.plan.made if each.error is not None]
-    words = [f"no instance of {each.target} with seed {each.seed}: {each.error}" for each in lost[:MOST_UNMADE]]
-    more = len(lost) - len(words)
-    return [Caveat(each, grave=True) for each in [*words, *([f"and {more:,} more instances could not be made"] if more else [])]]
+    for each in lost[:MOST_UNMADE]:
+        yield f"no instance of {each.target} with seed {each.seed}: {each.error}"
+    if len(lost) > MOST_UNMADE:
+        yield f"and {len(lost) - MOST_UNMADE:,} more instances could not be made"
 
 
-def _incomplete(report: StudyReport) -> list[Caveat]:
+def _doubts(report: StudyReport) -> Iterator[str]:
+    """What is missing, changed or mixed, so that figures say less."""
+    records = report.records
+    yield from _incomplete(report)
+    gaps = [each.study_gap.count for each in report.summaries if each.study_gap is not None]
+    count = max(gaps, default=0)
+    if 1 < count < FEWEST and len(report.ranked) > 1:
+        few = f"{count} instances are too few for 95 % intervals"
+        yield f"{few}: theirs are too narrow, and tell no solvers apart"
+    if report.plan.changed:
+        yield report.plan.changed
+    late = [record for record in records if record.overrun_s > 0]
+    if late:
+        worst = max(late, key=lambda record: record.overrun_s)
+        where = f"at worst by {seconds(worst.overrun_s)}: {worst.cell.title}"
+        yield f"{counted(len(late), 'cell')} took longer than the time limit, {where}"
+    yield from _several("machines or library versions", _machines(records))
+    yield from _several("versions of the code", [record.code_version for record in records])
+
+
+def _incomplete(report: StudyReport) -> Iterator[str]:
     planned, ran = len(report.plan.cells), len(report.records)
-    out = []
     if ran < planned:
-        out.append(Caveat(f"{ran:,} of {planned:,} cells have run; `optbench run {report.target}` runs the rest"))
+        rest = f"`optbench run {report.target}` runs the rest"
+        yield f"{ran:,} of {planned:,} cells have run; {rest}"
     solvers = [each for each in report.summaries if each.ran]
     if solvers and not report.costs.columns:
-        out.append(Caveat("there is no instance that all solvers have run: their figures are over different instances"))
+        none = "there is no instance that all solvers have run"
+        yield f"{none}: their figures are over different instances"
     elif any(each.ran > each.compared for each in solvers):
         where = counted(len(report.costs.columns), "pair")
-        out.append(Caveat(f"solvers are compared on {where} of instance and seed alone, which all of them have run"))
-    return out
+        yield f"solvers are compared on {where} of instance and seed alone, which all of them have run"
 
 
-def _few(report: StudyReport) -> list[Caveat]:
-    count = max((each.study_gap.count for each in report.summaries if each.study_gap is not None), default=0)
-    if not 1 < count < FEWEST or len(report.ranked) < 2:
-        return []
-    return [Caveat(f"{count} instances are too few for 95 % intervals: theirs are too narrow, and tell no solvers apart")]
-
-
-def _overruns(records: Sequence[Record]) -> list[Caveat]:
-    """A caveat on cells that ran past their time limit."""
-    late = [record for record in records if record.overrun_s > 0]
-    if not late:
-        return []
-    worst = max(late, key=lambda record: record.overrun_s)
-    where = f"at worst by {seconds(worst.overrun_s)}: {worst.cell.title}"
-    return [Caveat(f"{counted(len(late), 'cell')} took longer than the time limit, {where}")]
-
-
-def _several(what: str, names: Sequence[str]) -> list[Caveat]:
+def _several(what: str, names: Sequence[str]) -> Iterator[str]:
     counts = Counter(names)
-    if len(counts) < 2:
-        return []
-    listed = "; ".join(f"{each} ({counted(count, 'cell')})" for each, count in counts.most_common())
-    return [Caveat(f"records come from {len(counts)} {what}, so that times may not compare: {listed}")]
+    if len(counts) > 1:
+        listed = "; ".join(f"{name} ({counted(k, 'cell')})" for name, k in counts.most_common())
+        yield f"records come from {len(counts)} {what}, so that times may not compare: {listed}"
 
 
 def _machines(records: Sequence[Record]) -> list[str]:

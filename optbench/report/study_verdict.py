@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from optbench.evaluate.scores import Score
 from optbench.evaluate.stats import Estimate
@@ -16,18 +16,19 @@ MOST_NAMED = 4
 
 def verdict(report: StudyReport) -> list[str]:
     """The sentences, with the answer first; the tables of the report support each of them."""
-    ranked = report.ranked
+    ranked, failures = report.ranked, list(_failures(report))
     if not ranked:
         return ["Nothing has run yet."]
     if all(row.objective is None for row in report.table.rows):
-        return ["No solver has reached a schedule.", *_failures(report)]
+        return ["No solver has reached a schedule.", *failures]
     if report.score is not None:
-        return [_closest(report, report.score), *_behind(report), *_failures(report), *_rules(report)]
+        return [_closest(report, report.score), *_behind(report), *failures, *_rules(report)]
     if all(row.study_gap is None for row in report.table.rows):
-        return [_unbounded(report), *_failures(report)]
+        return [_unbounded(report), *failures]
     if len(ranked) > 1 and not report.costs.columns:
-        return ["The solvers have run on different instances: nothing can be compared yet.", *_failures(report)]
-    return [_best(report), *_behind(report), *_proven(report), *_trusted(report), *_failures(report), *_rules(report)]
+        return ["The solvers have run on different instances: nothing can be compared yet.", *failures]
+    proofs = [*_proven(report), *_trusted(report)]
+    return [_best(report), *_behind(report), *proofs, *failures, *_rules(report)]
 
 
 def _best(report: StudyReport) -> str:
@@ -37,7 +38,7 @@ def _best(report: StudyReport) -> str:
     within = f"on average within {with_interval(first.study_gap)} of the best bounds {where}"
     if first.optimal == first.compared:
         within = f"proven optimal {where}"
-    level = [first.label, *(each.label for each in others if each.rpd is not None and _is_level(each))]
+    level = [first, *(each for each in others if each.rpd is not None and _is_level(each))]
     if not others:
         return f"{first.label}: its schedules are {within}."
     if first.study_gap.count == 1:
@@ -56,16 +57,22 @@ def _closest(report: StudyReport, score: Score) -> str:
         return f"No solver has a value of {score.source}, by which this study ranks."
     shown = with_interval if score.is_share else figures
     value = f"{shown(first.score)} on average over {counted(first.score.count, 'instance')}"
-    level = [first.label, *(each.label for each in others if each.score is not None and not each.unscored and _is_level(each))]
+    scored = [each for each in others if each.score is not None and not each.unscored]
+    level = [first, *filter(_is_level, scored)]
     if len(level) > 1:
-        return f"By {score.words}, {_named(level)} cannot be told apart; {first.label}, first by mean, is at {value}."
-    last = next((each for each in reversed(others) if each.score is not None and not each.unscored), None)
-    other = "" if last is None else f"; {last.label}, the last of {len(report.ranked)}, is at {shown(last.score)}"
+        mean = f"{first.label}, first by mean, is at {value}"
+        return f"By {score.words}, {_named(level)} cannot be told apart; {mean}."
+    other = ""
+    if scored:
+        last = scored[-1]
+        other = f"; {last.label}, the last of {len(report.ranked)}, is at {shown(last.score)}"
     return f"By {score.words}, {first.label} is best: {value}{other}."
 
 
-def _named(names: list[str]) -> str:
-    return listed(names) if len(names) <= MOST_NAMED else f"{listed(names[:MOST_NAMED])}, and {len(names) - MOST_NAMED} more"
+def _named(solvers: Sequence[Summary | str]) -> str:
+    names = [each if isinstance(each, str) else each.label for each in solvers]
+    more = len(names) - MOST_NAMED
+    return listed(names) if more <= 0 else f"{listed(names[:MOST_NAMED])}, and {more} more"
 
 
 def _is_level(summary: Summary) -> bool:
@@ -75,21 +82,25 @@ def _is_level(summary: Summary) -> bool:
 
 def _behind(report: StudyReport) -> Iterator[str]:
     """The distances of the other solvers from the first."""
-    others = [each for each in report.ranked[1:] if each.rpd is not None and not each.unscored]
-    same = [each.label for each in others if each.behind is not None and (each.behind.low, each.behind.high) == (0, 0)]
-    level = [each for each in others if _is_level(each) and each.label not in same]
+    first, *others = report.ranked
+    others = [each for each in others if each.rpd is not None and not each.unscored]
+    same = [each for each in others if each.behind and each.behind.low == each.behind.high == 0]
+    level = [each for each in others if _is_level(each) and each not in same]
     worse = [each for each in others if not _is_level(each)]
     if same:
-        yield f"{_named([report.ranked[0].label, *same])} have the same {'gaps' if report.score is None else 'values'}."
-    if level and any(each.behind is not None and each.behind.known for each in level):
-        yield f"The differences may be chance: behind {report.ranked[0].label} are {_distances(report, level)}."
+        what = "gaps" if report.score is None else "values"
+        yield f"{_named([first, *same])} have the same {what}."
+    if any(each.behind is not None and each.behind.known for each in level):
+        yield f"The differences may be chance: behind {first.label} are {_distances(report, level)}."
     if worse:
-        last = "" if len(worse) <= MOST_NAMED else f"; {worse[-1].label} is last, by {_write(report)(worse[-1].behind)}"
-        yield f"Clearly behind {report.ranked[0].label} are {_distances(report, worse)}{last}."
-    unscored = [each.label for each in report.ranked if each.unscored]
+        last = ""
+        if len(worse) > MOST_NAMED:
+            last = f"; {worse[-1].label} is last, by {_write(report)(worse[-1].behind)}"
+        yield f"Clearly behind {first.label} are {_distances(report, worse)}{last}."
+    unscored = [each for each in report.ranked if each.unscored]
     if unscored and report.score is not None:
         yield f"Placed last, for cells without a value of {report.score.source}: {_named(unscored)}."
-    without = [each.label for each in report.ranked if each.rpd is None]
+    without = [each for each in report.ranked if each.rpd is None]
     if without:
         yield f"Without any schedule: {_named(without)}."
 
@@ -129,7 +140,8 @@ def _trusted(report: StudyReport) -> Iterator[str]:
 
 
 def _failures(report: StudyReport) -> Iterator[str]:
-    failed, unsolved = sum(each.failed for each in report.ranked), sum(each.unsolved for each in report.ranked)
+    failed = sum(each.failed for each in report.ranked)
+    unsolved = sum(each.unsolved for each in report.ranked)
     for count, what in ((failed, "failed"), (unsolved, "ended without a schedule")):
         if count:
             yield f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as a gap of 100 %."
@@ -141,12 +153,16 @@ def _failures(report: StudyReport) -> Iterator[str]:
 
 def _infeasible(report: StudyReport) -> Iterator[str]:
     """Instances without a schedule, either certified or claimed by a solver and not refuted."""
-    claims = [(row, row.record.infeasibility or {}) for row in report.table.rows if row.record and row.state == "infeasible"]
-    certain = {row.cell.instance_hash for row, claim in claims if claim.get("proof", "solver") != "solver"}
+    certain, said = set(), {}
+    for row in report.table.rows:
+        if row.record and row.state == "infeasible":
+            said[row.cell.instance_hash] = row.cell.label
+            if (row.record.infeasibility or {}).get("proof", "solver") != "solver":
+                certain.add(row.cell.instance_hash)
+    said = {instance: label for instance, label in said.items() if instance not in certain}
     if certain:
         have = "has" if len(certain) == 1 else "have"
         yield f"{counted(len(certain), 'instance')} {have} no schedule: that is certified."
-    said = {row.cell.instance_hash: row.cell.label for row, _ in claims if row.cell.instance_hash not in certain}
     if said:
         who = _named(list(dict.fromkeys(said.values())))
         yield f"No schedule refutes that {counted(len(said), 'instance')} cannot be solved, as {who} says without a certificate."
@@ -155,21 +171,18 @@ def _infeasible(report: StudyReport) -> Iterator[str]:
 def _rules(report: StudyReport) -> Iterator[str]:
     """The methods that do no better than a simple rule, learned ones first."""
     ranked = report.ranked
-    rule = next((each for each in ranked if each.label in report.rules), None)
+    kinds = report.kinds
+    rule = next((each for each in ranked if kinds[each.label] == "rule"), None)
     if rule is None:
         return
-    after = [each for each in ranked[ranked.index(rule) + 1 :] if each.label not in report.rules and each.rpd is not None]
-    for learned in (True, False):
-        for clearly in (True, False):
-            names = [
-                each.label
-                for each in after
-                if (each.label in report.learned) == learned and _beaten(report, rule.label, each.label) == clearly
-            ]
-            if names:
-                does = "does better than" if clearly else "does as well as"
-                what = f"{'learned ' if learned else ''}{'method' if len(names) == 1 else 'methods'}"
-                yield f"The simple rule {rule.label} {does} the {what} {_named(names)}."
+    after = [each for each in ranked[ranked.index(rule) + 1 :] if each.rpd is not None]
+    for kind, method in (("learned", "learned method"), ("other", "method")):
+        found = [each for each in after if kinds[each.label] == kind]
+        for clearly, does in ((True, "does better than"), (False, "does as well as")):
+            them = [each for each in found if _beaten(report, rule.label, each.label) == clearly]
+            if them:
+                what = method if len(them) == 1 else f"{method}s"
+                yield f"The simple rule {rule.label} {does} the {what} {_named(them)}."
 
 
 def _beaten(report: StudyReport, rule: str, other: str) -> bool:
@@ -185,6 +198,6 @@ def _unbounded(report: StudyReport) -> str:
     words = "No instance has a lower bound, so nothing is proven and every gap counts as 100 %"
     if len(ranked) == 1 or first.rank is None:
         return f"{words}."
-    rpd = percent(first.rpd.value if first.rpd is not None else None)
+    rpd = percent(None if first.rpd is None else first.rpd.value)
     place = f"average rank {first.rank:.2f} of {len(ranked)}, {rpd} above the best known"
     return f"{words}. By objective {first.label} is first: {place}."

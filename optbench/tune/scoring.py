@@ -42,14 +42,15 @@ Reference = Mapping[str, Mapping[SearchPoint, float | None]]
 
 def columns_of(**by_label: Records) -> CellColumns:
     """Configurations side by side."""
-    rows = [
-        Row(replace(record.cell, label=label, target=point.target, instance_seed=point.seed), record)
-        for label, records in by_label.items()
-        for point, record in records.items()
-        if record is not None
-    ]
-    lost = [point for records in by_label.values() for point, record in records.items() if record is None]
-    return CellColumns(rows, f"{lost[0].name} cannot be made" if lost else None)
+    rows, lost = [], []
+    for label, records in by_label.items():
+        for point, record in records.items():
+            if record is None:
+                lost.append(f"{point.name} cannot be made")
+            else:
+                cell = replace(record.cell, target=point.target, instance_seed=point.seed)
+                rows.append(Row(replace(cell, label=label), record))
+    return CellColumns(rows, lost[0] if lost else None)
 
 
 def values_of(task: SearchTask, goal: Goal, records: Records) -> dict[SearchPoint, float | None]:
@@ -57,10 +58,11 @@ def values_of(task: SearchTask, goal: Goal, records: Records) -> dict[SearchPoin
     if not goal.is_metric:
         value = evaluate(_number(task, goal.expression, TUNED), columns_of(tuned=records)).value
         return {WHOLE: None if value is None else float(value)}
-    measure = CellColumns(()).measure
-    rows = {point: None if record is None else Row(record.cell, record) for point, record in records.items()}
-    found = {point: measure(row, goal.expression) for point, row in rows.items()}
-    return {point: None if np.isnan(value) else value for point, value in found.items()}
+    measure, out = CellColumns(()).measure, {}
+    for point, record in records.items():
+        value = measure(None if record is None else Row(record.cell, record), goal.expression)
+        out[point] = None if np.isnan(value) else value
+    return out
 
 
 def why_missing(goal: Goal, task: SearchTask, records: Records) -> str:
@@ -74,9 +76,10 @@ def changes_of(task: SearchTask, records: Records, reference: Reference) -> list
     out = []
     for goal in task.section.goals:
         known = reference[goal.expression]
-        scale = scales(known)
-        values = values_of(task, goal, records)
-        out.append({point: change(value, known[point], scale[point], goal) for point, value in values.items()})
+        scale, changes = scales(known), {}
+        for point, value in values_of(task, goal, records).items():
+            changes[point] = change(value, known[point], scale[point], goal)
+        out.append(changes)
     return out
 
 
@@ -143,7 +146,9 @@ def paired_means(
 ) -> tuple[float | None, float | None]:
     """Means over the instances on which both have a value: where one fails, the other's would be the mean of other instances."""
     pairs = [(a, b) for point, a in ours.items() if a is not None and (b := theirs[point]) is not None]
-    return (sum(a for a, _ in pairs) / len(pairs), sum(b for _, b in pairs) / len(pairs)) if pairs else (None, None)
+    if not pairs:
+        return None, None
+    return sum(a for a, _ in pairs) / len(pairs), sum(b for _, b in pairs) / len(pairs)
 
 
 def means_of(task: SearchTask, records: Records) -> dict[str, float]:

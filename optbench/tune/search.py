@@ -6,9 +6,9 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -28,7 +28,7 @@ from optbench.tune.trial_evaluation import Stopped, evaluating
 from optbench.tune.trial_front import front_of
 from optbench.tune.trials import Trials
 from optbench.tune.validation import Validation, file_of, validate
-from optbench.tune.worker import WorkerOrders, work
+from optbench.tune.worker import WorkerOrders, repeating, work
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -105,18 +105,20 @@ def run_tune(
         before = len(known.finished(total))
         try:
             orders = WorkerOrders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs)
-            with _following(orders, track):
+            sending = repeating(lambda: _send_finished(orders), SEND_EVERY_S, LEAVE_S)
+            with sending if track else nullcontext():
                 deaths = _run_workers(orders, known, jobs, stop, on_progress or _nobody)
             found = _validated(known, store, jobs, stop, total)
         except Stopped:
             deaths, found = 0, None
-        ran, page, tracked = len(known.finished(total)) - before, None, None
-        if found is not None:
-            page = file_of(store.folder, task).with_suffix(".html")
-            page.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(page, render(known, found).encode())
-            tracked = _send(known, found) if track else None
-        return TuneRun(task, url, folder, total, tuple(known.all()), ran, deaths, stop.is_set(), found, page, tracked)
+        done, ran = tuple(known.all()), len(known.finished(total)) - before
+        run = TuneRun(task, url, folder, total, done, ran, deaths, stop.is_set(), found)
+        if found is None:
+            return run
+        page = file_of(store.folder, task).with_suffix(".html")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(page, render(known, found).encode())
+        return replace(run, page=page, tracked=_send(known, found) if track else None)
 
 
 def _send(known: Trials, found: Validation) -> str:
@@ -130,28 +132,12 @@ def _send(known: Trials, found: Validation) -> str:
     return f"{report.total} runs in MLflow, {report.created} of them new"
 
 
-@contextmanager
-def _following(orders: WorkerOrders, track: bool) -> Iterator[None]:
-    """Finished trials are sent every now and then while the search goes on."""
-    done = threading.Event()
+def _send_finished(orders: WorkerOrders) -> None:
+    """Send finished trials while the search goes on; what fails is said at its end, if it does then."""
+    from optbench.tune.tracked import send
 
-    def follow() -> None:
-        from optbench.tune.tracked import send
-
-        known = Trials(orders.task, orders.url, orders.folder)
-        while not done.wait(SEND_EVERY_S):
-            with suppress(TrackingError, StorageError), reachable(orders.url):  # said at the end, if it is so then
-                send(known, None, "RUNNING")
-
-    thread = threading.Thread(target=follow, daemon=True)
-    if track:
-        thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        if track:
-            thread.join(LEAVE_S)
+    with suppress(TrackingError, StorageError), reachable(orders.url):
+        send(Trials(orders.task, orders.url, orders.folder), None, "RUNNING")
 
 
 def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) -> Reference:
@@ -167,7 +153,8 @@ def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) ->
             if all(value is None for value in values[goal.expression].values()):
                 why = why_missing(goal, task, records)
                 raise OptbenchError(f"tune: {goal.expression!r} has no value for the defaults ({task.entry.label}): {why}")
-        known.keep_reference({goal: {point.name: value for point, value in each.items()} for goal, each in values.items()})
+        named = {g: {p.name: value for p, value in each.items()} for g, each in values.items()}
+        known.keep_reference(named)
         kept = known.reference()
         assert kept is not None
     points = {point.name: point for point in (*task.points, WHOLE)}
@@ -226,12 +213,13 @@ def _end(workers: list[tuple[BaseProcess, Connection]]) -> None:
 def _progress(known: Trials, total: int, elapsed_s: float, before: int) -> TuneProgress:
     trials = known.all()
     done = sum(trial.state.is_finished() and trial.number < total for trial in trials)
-    single = len(known.task.section.goals) == 1
-    best = known.best() if single else None
-    front = None if single else len(front_of(trials))
     running = sum(trial.state.name == "RUNNING" for trial in trials)
-    sign = -1.0 if known.task.section.goals[0].maximize else 1.0
-    return TuneProgress(done, total, running, None if best is None else sign * best.values[0], front, elapsed_s, done - before)
+    best, front, goals = None, None, known.task.section.goals
+    if len(goals) > 1:
+        front = len(front_of(trials))
+    elif (trial := known.best()) is not None:
+        best = -trial.values[0] if goals[0].maximize else trial.values[0]
+    return TuneProgress(done, total, running, best, front, elapsed_s, done - before)
 
 
 def _validated(known: Trials, store: Store, jobs: int, stop: threading.Event, total: int) -> Validation | None:

@@ -59,12 +59,12 @@ def scatter(
     up = replace(_axis(y, [mark.y for mark in marks], base, TOP - base, 5), name="")
     parts = [axes.grid(across, up)]
     if line:
-        xs = [*(across.at(point[0]) for point in line), across.end]
-        parts.append(svg.tag("path", d=svg.steps(xs, [up.at(point[1]) for point in line]), class_="best-line"))
+        xs, ys = [*(across.at(x) for x, _ in line), across.end], [up.at(y) for _, y in line]
+        parts.append(svg.path(svg.steps(xs, ys), class_="best-line"))
     for mark in sorted(marks, key=lambda each: each.look == "best"):
         radius = 5.5 if mark.look == "best" else 3.6
-        words, look = svg.title(mark.words), f"trial {mark.look}"
-        parts.append(svg.tag("circle", words, cx=across.at(mark.x), cy=up.at(mark.y), r=radius, class_=look))
+        at, look = (across.at(mark.x), up.at(mark.y)), f"trial {mark.look}"
+        parts.append(svg.circle(*at, radius, mark.words, class_=look))
     return svg.chart(parts, height, f"{y.title} against {x.title}", width, "chart small")
 
 
@@ -78,10 +78,10 @@ def standalone(drawn: str) -> list[str]:
 def bars(shares: Sequence[tuple[str, float]]) -> str:
     """Horizontal bars of shares of 1."""
     axis = Axis(BAR_LEFT, svg.WIDTH - BAR_LEFT - 90, 0.0, 1.0)
-    parts = [
-        bar_row(name, [Bar(0.0, share, colours.SOLVERS[0], f"{100 * share:.1f} %", (), 16.0)], axis, TOP + k * BAR_ROW)
-        for k, (name, share) in enumerate(shares)
-    ]
+    parts = []
+    for k, (name, share) in enumerate(shares):
+        bar = Bar(0.0, share, colours.SOLVERS[0], f"{100 * share:.1f} %", thickness=16.0)
+        parts.append(bar_row(name, [bar], axis, TOP + k * BAR_ROW))
     return svg.chart(parts, TOP + BAR_ROW * len(shares) + 4, "importance", class_="chart small")
 
 

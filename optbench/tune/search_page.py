@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from optbench import __version__
 from optbench.html import svg
-from optbench.html.page import footer, header, page, row, scroll, section, table
+from optbench.html.page import footer, header, page, row, scroll, section, table, text_table
 from optbench.study.tune_section import Goal, SpaceAxis
 from optbench.tune import search_charts
 from optbench.tune.search_charts import Mark
@@ -35,12 +36,13 @@ def render(known: Trials, found: Validation | None) -> str:
     title = f"{task.study.name}: {', '.join(('max ' if g.maximize else 'min ') + g.expression for g in task.section.goals)}"
     body = [header(title, task.study.question)]
     if found is not None and found.comparisons:
-        body.append(section("On seeds that the search has not seen", _warnings(found), _comparisons(found.comparisons)))
+        heading, compared = "On seeds that the search has not seen", _comparisons(found.comparisons)
+        body.append(section(heading, _warnings(found), compared))
     for name, chart in all_charts(known, chosen).items():
         body.append(section(name, scroll(chart)))
     body.append(section("Trials", _table(known, done, chosen)))
-    facts = (f"optbench {__version__}", task.entry.label, f"{len(done)} trials", f"{len(task.points)} instances each", task.name)
-    body.append(footer(*facts))
+    counts = (f"{len(done)} trials", f"{len(task.points)} instances each")
+    body.append(footer(f"optbench {__version__}", task.entry.label, *counts, task.name))
     return page(title, body, __package__, search_charts.STYLES)
 
 
@@ -98,11 +100,12 @@ def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | N
     marks = []
     for trial in trials:
         mark = _mark(trial, trial.values[0], trial.values[1], chosen)
-        look = mark.look if mark.look == "best" or trial.number not in front else "on-front"
-        marks.append(Mark(mark.x, mark.y, look, mark.words))
-    words = f"{goals[0].loss} of {goals[0].expression}, against {goals[1].loss} of {goals[1].expression}; below 0 is better"
-    x = search_charts.Quantity(words, percent=True, cut=True)
-    return search_charts.scatter(marks, x, search_charts.Quantity(goals[1].expression, percent=True, cut=True), WIDE)
+        on_front = mark.look != "best" and trial.number in front
+        marks.append(replace(mark, look="on-front") if on_front else mark)
+    first, second = (f"{goal.loss} of {goal.expression}" for goal in goals[:2])
+    x = search_charts.Quantity(f"{first}, against {second}; below 0 is better", percent=True, cut=True)
+    y = search_charts.Quantity(goals[1].expression, percent=True, cut=True)
+    return search_charts.scatter(marks, x, y, WIDE)
 
 
 def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, chosen: int | None) -> str:
@@ -119,8 +122,9 @@ def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, c
 
 def _mark(trial: FrozenTrial, x: float, y: float, chosen: int | None) -> Mark:
     pruned = trial.state.name == "PRUNED"
-    look = "best" if trial.number == chosen else "pruned" if pruned else "done" if is_candidate(trial) else "broken"
-    changes = ", ".join(f"{100 * value:+.2f} %" for value in trial.values)
+    look = "pruned" if pruned else "done" if is_candidate(trial) else "broken"
+    look = "best" if trial.number == chosen else look
+    changes = ", ".join(map(_change, trial.values))
     words = [f"trial {trial.number}: {changes}{' so far, pruned' if pruned else ''}"]
     words += [f"{name} {_shown(value)}" for name, value in trial.params.items()]
     words += [f"breaks {name}" for name, value in trial.constraints.items() if value > 0]
@@ -129,11 +133,13 @@ def _mark(trial: FrozenTrial, x: float, y: float, chosen: int | None) -> Mark:
 
 def _warnings(found: Validation) -> str:
     """Reasons to trust the comparison less."""
-    said = [f"The chosen configuration breaks {text} here, which it kept in the search." for text in found.broken]
-    if not found.broken:
-        said += [f"The defaults break {text}, which the chosen configuration keeps." for text in found.broken_defaults]
+    here = "The chosen configuration breaks {} here, which it kept in the search."
+    there = "The defaults break {}, which the chosen configuration keeps."
+    said = [here.format(text) for text in found.broken]
+    said = said or [there.format(text) for text in found.broken_defaults]
     if found.seen:
-        said.append(f"{found.seen} of the {found.instances} instances are the search's own, with other seeds of the solver.")
+        seen = f"{found.seen} of the {found.instances} instances are the search's own"
+        said.append(f"{seen}, with other seeds of the solver.")
     if found.failed > found.failed_defaults:
         said.append(f"{found.failed} cells failed, {found.failed_defaults} of the defaults.")
     return "".join(f'<p class="bad">{escape(each)}</p>' for each in said)
@@ -142,10 +148,11 @@ def _warnings(found: Validation) -> str:
 def _comparisons(comparisons: Sequence[TunedComparison]) -> str:
     rows = []
     for each in comparisons:
-        natural = each.natural
-        interval = f"{100 * natural.low:+.2f} % to {100 * natural.high:+.2f} %" if natural.known else "unknown"
+        natural, interval = each.natural, "unknown"
+        if natural.known:
+            interval = f"{_change(natural.low)} to {_change(natural.high)}"
         class_ = {"better": "good", "worse": "bad", "level": ""}[each.verdict]
-        change = f'<span class="{class_}">{100 * natural.value:+.2f} %</span>'
+        change = f'<span class="{class_}">{_change(natural.value)}</span>'
         cells = (_number(each.defaults), _number(each.tuned), change, interval)
         rows.append(row(escape(each.goal), cells))
     return table(("goal", "defaults", "tuned", "change", "95 % interval"), rows, "trials")
@@ -157,9 +164,13 @@ def _table(known: Trials, done: Sequence[FrozenTrial], chosen: int | None) -> st
     rows = []
     for trial in done:
         state = "chosen" if trial.number == chosen else trial.state.name.lower()
-        cells = (state, *(f"{100 * value:+.2f} %" for value in trial.values), *(_shown(trial.params[name]) for name in names))
-        rows.append(row(str(trial.number), [escape(cell) for cell in cells]))
-    return table(("trial", "state", *goals, *names), rows, "trials")
+        values, params = map(_change, trial.values), (_shown(trial.params[name]) for name in names)
+        rows.append((str(trial.number), state, *values, *params))
+    return text_table(("trial", "state", *goals, *names), rows, "trials")
+
+
+def _change(share: float) -> str:
+    return f"{100 * share:+.2f} %"
 
 
 def _shown(value: Any) -> str:

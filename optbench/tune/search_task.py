@@ -60,7 +60,8 @@ class SearchTask:
     @property
     def hash(self) -> str:
         """Of all that decides what a trial's values mean; the number of trials is not among it."""
-        section = {**asdict(self.section), "trials": None, "storage": None, "validation": None, "solver": None, "budget": None}
+        left_out = ("trials", "storage", "validation", "solver", "budget")
+        section = asdict(self.section) | dict.fromkeys(left_out)
         content = {
             "section": section,
             "solver": self.entry.content,
@@ -78,24 +79,29 @@ class SearchTask:
 
     def solver_entry(self, configuration: Configuration) -> SolverEntry:
         """The solver with a configuration's parameters, as a column of a study."""
-        varied = {axis.field: configuration[axis.name] for axis in self.section.space if axis.of == "solver"}
+        varied = self.varied("solver", configuration)
         return replace(self.entry, params={**self.entry.params, **varied})
+
+    def varied(self, of: str, configuration: Configuration) -> dict[str, Any]:
+        """A configuration's parameters of the ``solver`` or the ``problem``."""
+        axes = [axis for axis in self.section.space if axis.of == of]
+        return {axis.field: configuration[axis.name] for axis in axes}
 
     def target(self, target: str, configuration: Configuration) -> str:
         """The problem with a configuration's parameters."""
-        varied = {axis.field: _spec_value(configuration[axis.name]) for axis in self.section.space if axis.of == "problem"}
+        varied = self.varied("problem", configuration)
         if not varied or problem_named_by(target) is None:
             return target
         name, params = specs.parse(target)
-        return spec_text(name, {**params, **varied})
+        return spec_text(name, {**params, **{key: _spec_value(value) for key, value in varied.items()}})
 
     def study_of(self, configuration: Configuration, points: tuple[SearchPoint, ...]) -> Study:
         """A study of one solver: what the runner makes instances and cells of."""
         targets = tuple(dict.fromkeys(self.target(point.target, configuration) for point in points))
         seeds = tuple(dict.fromkeys(point.seed for point in points))
-        return replace(
-            self.study, problems=targets, solvers=(self.solver_entry(configuration),), seeds=seeds, repetitions=1, tune=None
-        )
+        solvers = (self.solver_entry(configuration),)
+        alone = replace(self.study, repetitions=1, tune=None)
+        return replace(alone, problems=targets, solvers=solvers, seeds=seeds)
 
 
 def task_of(study: Study) -> SearchTask:
@@ -103,10 +109,13 @@ def task_of(study: Study) -> SearchTask:
     section = section_of(study)
     (entry,) = entries_of(section.solver, section.budget)
     folder = Path() if study.path is None else study.path.parent
-    targets = study.problems if section.problems is None else read_targets(list(section.problems), folder.absolute())
+    targets = study.problems
+    if section.problems is not None:
+        targets = read_targets(list(section.problems), folder.absolute())
     points = [SearchPoint(target, seed) for target in targets for seed in section.seeds]
     order = np.random.default_rng(section.seed).permutation(len(points))
-    code = canonical([code_hash("solver", entry.name), contents_of(entry.params), *source_keys(targets, (0,)).values()])
+    sources = source_keys(targets, (0,)).values()
+    code = canonical([code_hash("solver", entry.name), contents_of(entry.params), *sources])
     in_order = tuple(points[k] for k in order)
     return SearchTask(study, section, entry, targets, in_order, _defaults(section, entry, targets), code)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optbench.study.canonical import digest
 from optbench.track.runs import TrackedRun
@@ -41,7 +40,8 @@ def _short(known: Trials) -> str:
 
 def _parent(known: Trials, done: list[FrozenTrial], found: Validation | None, status: RunStatus) -> TrackedRun:
     task = known.task
-    metrics: dict[str, float] = {"trials": float(len(done)), "pruned": float(sum(each.state.name == "PRUNED" for each in done))}
+    pruned = sum(each.state.name == "PRUNED" for each in done)
+    metrics = {"trials": float(len(done)), "pruned": float(pruned)}
     tags = _tags(known) | {"optbench.kind": "tune", "optbench.status": STATES[status]}
     if found is not None and found.chosen is not None:
         tags["optbench.best_trial"] = str(found.chosen.number)
@@ -49,19 +49,23 @@ def _parent(known: Trials, done: list[FrozenTrial], found: Validation | None, st
             change = each.natural
             values = {"defaults": each.defaults, "tuned": each.tuned, "change": change.value}
             values |= {"change_low": change.low, "change_high": change.high} if change.known else {}
-            metrics |= {_name(f"validation/{each.goal}/{key}"): value for key, value in values.items() if value is not None}
-    spans = [_span_ms(trial) for trial in done]
+            for key, value in values.items():
+                if value is not None:
+                    metrics[_name(f"validation/{each.goal}/{key}")] = value
+    spans, section = [_span_ms(trial) for trial in done], task.section
+    params = {"sampler": section.sampler, "pruner": section.pruner, "seeds": str(list(section.seeds))}
+    content = [FILES_VERSION, [trial.number for trial in done], sorted(metrics.items())]
     return TrackedRun(
         f"{_short(known)}-tune",
         f"tune | {task.study.name}",
         tags={**tags, "mlflow.note.content": task.study.question},
-        params={"sampler": task.section.sampler, "pruner": task.section.pruner, "seeds": str(list(task.section.seeds))},
+        params=params,
         metrics=metrics,
         began_ms=min((began for began, _ in spans), default=0),
         ended_ms=max((ended for _, ended in spans), default=0),
         status=status,
         artifacts=None if status == "RUNNING" else partial(_files, known, found),
-        files_version=digest([FILES_VERSION, [trial.number for trial in done], sorted(metrics.items())])[:16],
+        files_version=digest(content)[:16],
     )
 
 
@@ -76,7 +80,8 @@ def _trial(known: Trials, trial: FrozenTrial) -> TrackedRun:
     cells: list[str] = trial.user_attrs.get(CELLS, [])
     metrics |= {"cells": float(len(cells)), "failed": float(trial.user_attrs.get(FAILED, 0))}
     metrics["total_s"] = float(trial.user_attrs.get(TOTAL_S, 0.0))
-    own = {"optbench.kind": "trial", "optbench.trial": str(trial.number), "optbench.status": trial.state.name.lower()}
+    status = trial.state.name.lower()
+    own = {"optbench.kind": "trial", "optbench.trial": str(trial.number), "optbench.status": status}
     return TrackedRun(
         f"{_short(known)}-trial-{trial.number}",
         f"{task.entry.name} | trial {trial.number}",
@@ -126,8 +131,10 @@ def _files(known: Trials, found: Validation | None, folder: Path) -> None:
         stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         for k, drawn in enumerate(standalone(chart), start=1):
             (folder / f"{stem}-{k}.svg").write_text(drawn, encoding="utf-8")
-    shares: Mapping[str, Any] = {goal.expression: importance(known, k)[0] for k, goal in enumerate(known.task.section.goals)}
-    lines = [f"{goal}\t{name}\t{share:.6f}\n" for goal, each in shares.items() for name, share in each.items()]
-    (folder / "importance.tsv").write_text("goal\tparameter\tshare\n" + "".join(lines), encoding="utf-8")
+    lines = ["goal\tparameter\tshare\n"]
+    for k, goal in enumerate(known.task.section.goals):
+        for name, share in importance(known, k)[0].items():
+            lines.append(f"{goal.expression}\t{name}\t{share:.6f}\n")
+    (folder / "importance.tsv").write_text("".join(lines), encoding="utf-8")
     if found is not None and found.path is not None and found.path.is_file():
         (folder / "tuned.toml").write_bytes(found.path.read_bytes())

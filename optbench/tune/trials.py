@@ -92,7 +92,8 @@ class Trials:
     def keep_reference(self, values: Mapping[str, Mapping[str, float | None]]) -> None:
         with exclusive_lock(self.folder / "claims"):
             if self.reference() is None:
-                self.study.set_user_attr(REFERENCE, {goal: dict(each) for goal, each in values.items()})
+                named = {goal: dict(each) for goal, each in values.items()}
+                self.study.set_user_attr(REFERENCE, named)
 
     def best(self) -> FrozenTrial | None:
         """Of the complete trials that keep the constraints the one with the lowest value, the first of equals."""

@@ -13,7 +13,7 @@ from optbench.files import write_whole
 from optbench.plugins.specs import name_of
 from optbench.store.records import code_version
 from optbench.tune.scoring import Records, changes_of, compared, excess, paired_means, values_of
-from optbench.tune.search_task import Configuration, SearchTask
+from optbench.tune.search_task import SearchTask
 from optbench.tune.storage import shown
 from optbench.tune.toml_writer import render
 from optbench.tune.trial_evaluation import Evaluator
@@ -42,7 +42,9 @@ class TunedComparison:
     def natural(self) -> stats.Estimate:
         """The change as people mean it: above 0 where the metric has grown, also where that is good."""
         change = self.change
-        return replace(change, value=-change.value, low=-change.high, high=-change.low) if self.maximize else change
+        if not self.maximize:
+            return change
+        return replace(change, value=-change.value, low=-change.high, high=-change.low)
 
     @property
     def verdict(self) -> Verdict:
@@ -132,8 +134,9 @@ def _failed(records: Records) -> int:
 
 
 def _wall_s(records: Records) -> float | None:
-    found = [record.wall_s for record in records.values() if record is not None and record.wall_s is not None]
-    return sum(found) / len(found) if found else None
+    times = [record.wall_s for record in records.values() if record is not None]
+    known = [wall_s for wall_s in times if wall_s is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _write(found: Validation, known: Trials) -> None:
@@ -151,8 +154,8 @@ def _write(found: Validation, known: Trials) -> None:
 def document(trial: FrozenTrial, found: Validation, known: Trials) -> dict[str, Any]:
     """A parameter file: what ``params=FILE`` reads, and where it comes from."""
     task = known.task
-    varied = {axis.field: trial.params[axis.name] for axis in task.section.space if axis.of == "problem"}
-    out: dict[str, Any] = {"solver": task.entry.name, "params": dict(task.solver_entry(trial.params).params)}
+    varied, params = task.varied("problem", trial.params), task.solver_entry(trial.params).params
+    out: dict[str, Any] = {"solver": task.entry.name, "params": dict(params)}
     if varied:
         families = set(map(name_of, task.targets))
         out |= {"problem_name": families.pop()} if len(families) == 1 else {}
@@ -163,6 +166,7 @@ def document(trial: FrozenTrial, found: Validation, known: Trials) -> dict[str, 
 def _provenance(trial: FrozenTrial, found: Validation, known: Trials) -> dict[str, Any]:
     task = known.task
     states = [each.state.name for each in known.all()]
+    goals = [("maximize" if g.maximize else "minimize") + f" {g.expression}" for g in task.section.goals]
     out: dict[str, Any] = {
         "study": task.study.name,
         "search": task.name,
@@ -172,12 +176,12 @@ def _provenance(trial: FrozenTrial, found: Validation, known: Trials) -> dict[st
         "problems": list(task.targets),
         "seeds": list(task.section.seeds),
         "validation_seeds": sorted({point.seed for point in task.validation}),
-        "goals": [f"{'maximize' if goal.maximize else 'minimize'} {goal.expression}" for goal in task.section.goals],
+        "goals": goals,
         "constraints": list(task.section.constraints),
         "validation_constraints_broken": list(found.broken),
         "validation_instances_seen": found.seen,
         "tuned_on_change": list(trial.values),
-        "defaults": _known(task.defaults),
+        "defaults": {name: value for name, value in task.defaults.items() if value is not None},
         "storage": shown(known.url),
         "optbench": __version__,
         "code_version": code_version(),
@@ -196,7 +200,3 @@ def _provenance(trial: FrozenTrial, found: Validation, known: Trials) -> dict[st
                 "verdict": each.verdict,
             }
     return out
-
-
-def _known(configuration: Configuration) -> dict[str, Any]:
-    return {name: value for name, value in configuration.items() if value is not None}

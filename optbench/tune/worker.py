@@ -7,12 +7,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from optbench.errors import OptbenchError
 from optbench.store.records import Record
@@ -22,9 +21,6 @@ from optbench.tune.search_task import SearchPoint, SearchTask
 from optbench.tune.storage import reachable
 from optbench.tune.trial_evaluation import Evaluator, Stopped, evaluating
 from optbench.tune.trials import ALIVE_EVERY_S, CELLS, FAILED, TOTAL_S, VALUES, TrialClaim, Trials
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Between looks for a trial that somebody else may leave behind.
 WAIT_S = 0.5
@@ -97,7 +93,7 @@ class _Trial:
         import optuna
 
         task, trial, began = self.orders.task, self.claim.trial, time.monotonic()
-        with self._alive():
+        with repeating(lambda: self.trials.alive(trial), ALIVE_EVERY_S):
             records, pruned = self._evaluate()
         self._note(records, began)
         if pruned:
@@ -138,19 +134,22 @@ class _Trial:
         trial.set_user_attr(TOTAL_S, round(time.monotonic() - began, 3))
         trial.set_user_attr(VALUES, means_of(self.orders.task, records))
 
-    @contextmanager
-    def _alive(self) -> Iterator[None]:
-        """Signs of life while at work, for workers elsewhere."""
-        done = threading.Event()
 
-        def beat() -> None:
-            while not done.wait(ALIVE_EVERY_S):
-                self.trials.alive(self.claim.trial)
+@contextmanager
+def repeating(
+    action: Callable[[], None], every_s: float, leave_s: float | None = None
+) -> Iterator[None]:
+    """Do something every so many seconds meanwhile, in a thread that has ``leave_s`` to end."""
+    done = threading.Event()
 
-        thread = threading.Thread(target=beat, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
+    def repeat() -> None:
+        while not done.wait(every_s):
+            action()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(leave_s)

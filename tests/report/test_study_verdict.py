@@ -121,7 +121,8 @@ def test_a_rule_that_does_as_well_as_a_method_is_said(tmp_path: Path) -> None:
 
 def test_a_rule_that_beats_a_learner_is_said(tmp_path: Path) -> None:
     given = objectives(cpsat=[100] * 5, fcfs=[125] * 5, lp_guided=[200] * 5)
-    report = replace(reported(tmp_path, given, seeds=range(5)), learned=frozenset({"lp_guided"}))
+    report = reported(tmp_path, given, seeds=range(5))
+    report = replace(report, kinds={**report.kinds, "lp_guided": "learned"})
     assert verdict(report)[-1] == "The simple rule fcfs does better than the learned method lp_guided."
 
 

@@ -214,16 +214,17 @@ def choice_of(cluster: LoggedCluster, options: AuditOptions, record: AuditRecord
 def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:
     """What the figures rest on, in words."""
     kept = {"clock": "its clock", "count": "its number of GPUs", "placement": "its type of GPU"}
-    changed = [what for name, what in kept.items() if name in options.free]
+    changed = ", ".join(what for name, what in kept.items() if name in options.free)
+    chosen = f"give a run other values for {changed}" if changed else "change no run"
+    resting = " and may sleep otherwise" if "idle" in options.free else ", and would with any scheduler"
     most = int(log.gpus.max())
     profiles = ", ".join(f"{kind} = {p.name}" for kind, p in zip(log.types, log.profiles, strict=True))
     words = [
         log.window.words,
         f"Energy is that of the GPUs by profiles ({profiles}) and their law of clocks for {log.work} work; it is not measured.",
         "A unit of work is the same work on every type: a run of T seconds on n GPUs did T / T(n, f) units by its type's law.",
-        f"A scheduler may give a run other values for {', '.join(changed)}." if changed else "A scheduler may change no run.",
-        "GPUs that are not busy idle on record"
-        + (" and may sleep otherwise." if "idle" in options.free else ", and would with any scheduler."),
+        f"A scheduler may {chosen}.",
+        f"GPUs that are not busy idle on record{resting}.",
         "They are paid for until the last run ends; a run is released when Slurm called it eligible.",
     ]
     if "count" in options.free:

@@ -219,22 +219,24 @@ def kept_runs(
         if what == OUTSIDE:
             findings.add("assumed", what, count=len(out))
             continue
-        hours = sum(length[k] * sum(count for _, count in held.shapes[k]) for k in out.tolist()) / HOUR_S
-        findings.add("dropped", f"{what}, left out of the audit: {hours:,.1f} GPU-hours", count=len(out))
+        gpus = [sum(count for _, count in held.shapes[k]) for k in out.tolist()]
+        hours = sum(length[k] * n for k, n in zip(out.tolist(), gpus)) / HOUR_S
+        words = f"{what}, left out of the audit: {hours:,.1f} GPU-hours"
+        findings.add("dropped", words, count=len(out))
         left_out.append(LeftOut(what, len(out), hours))
     return np.flatnonzero([not each for each in why]), left_out
 
 
 def shares_of(fleet: Fleet, types: tuple[str, ...], kept: Ints) -> tuple[Ints, Ints, Ints]:
     """(run, node, GPUs) of the kept runs whose nodes are known, in order of runs."""
-    number = np.full(max((int(fleet.shares[kind][0].max(initial=0)) for kind in types), default=0) + 1, -1, dtype=np.int64)
-    inside = kept[kept < len(number)]
-    number[inside] = np.flatnonzero(kept < len(number))
-    parts = [np.concatenate([np.asarray(fleet.shares[kind][c], dtype=np.int64) for kind in types]) for c in range(3)]
-    run = number[parts[0]] if len(parts[0]) else parts[0]
-    mine = np.flatnonzero((run >= 0) & (parts[2] > 0))
+    shares = [np.asarray(fleet.shares[kind], dtype=np.int64) for kind in types]
+    row, node, gpus = np.concatenate(shares, axis=1)
+    number = np.full(max(kept.max(initial=0), row.max(initial=0)) + 1, -1, dtype=np.int64)
+    number[kept] = np.arange(len(kept))
+    run = number[row]
+    mine = np.flatnonzero((run >= 0) & (gpus > 0))
     order = mine[np.argsort(run[mine], kind="stable")]
-    return run[order], parts[1][order], parts[2][order]
+    return run[order], node[order], gpus[order]
 
 
 def recorded_clocks(types: tuple[str, ...], profiles: Mapping[str, Profile], options: AuditOptions, findings: Findings) -> Floats:
@@ -251,6 +253,7 @@ def recorded_clocks(types: tuple[str, ...], profiles: Mapping[str, Profile], opt
             allowed = ", ".join(f"{level:g}" for level in levels)
             raise ParameterError(f"clock of {kind!r} is {clock:g}; levels of profile {profiles[kind].name}: {allowed}")
         if kind.lower() not in given:
-            findings.add("assumed", f"type {kind!r} ran at its top clock (say --clock {kind}=F if it did not)")
+            top = f"type {kind!r} ran at its top clock"
+            findings.add("assumed", f"{top} (say --clock {kind}=F if it did not)")
         out.append(clock)
     return np.asarray(out, dtype=float)

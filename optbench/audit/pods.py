@@ -91,10 +91,9 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
     profiles = {kind: given[kind.lower()] for kind in types}
     left_out: dict[str, tuple[int, float]] = {}
     held, sojourn_s, first, last, last_release = held_by(path, types, widest, findings, left_out)
-    if not held:
-        raise FileFormatError(f"{shown(path)}: no pod that held a GPU and has ended")
-    groups = tuple(PodGroup(gpus, share, on, pods, work) for (gpus, share, on), (pods, work) in sorted(held.items()))
-    findings.add("warnings", "pods do not say on which node they ran: energies are intervals over all types that a pod may use")
+    groups = tuple(PodGroup(*what, *sums) for what, sums in sorted(held.items()))
+    nodeless = "pods do not say on which node they ran"
+    findings.add("warnings", f"{nodeless}: energies are intervals over all types that a pod may use")
     findings.add("warnings", "the trace has no power: energies are those of the profiles given")
     figures: dict[str, int | float | str] = {
         "pods": sum(group.pods for group in groups), "gpus": ", ".join(f"{models[kind]} {kind}" for kind in types),
@@ -118,7 +117,8 @@ def coverage_of(
     pods = sum(group.pods for group in groups)
     endless = sum(each.count for each in findings.report("pods", {}).dropped if each.what == ENDLESS)
     if endless:
-        out.append(LeftOut("pods without an end, each counted as a mean pod", endless, endless * hours / pods))
+        why = "pods without an end, each counted as a mean pod"
+        out.append(LeftOut(why, endless, endless * hours / pods))
     return Coverage(hours + sum(each.gpu_hours for each in out), tuple(out))
 
 
@@ -153,7 +153,8 @@ def held_by(
             leave_out("starts before it is created", name, hours)
             continue
         listed = {word for word in pods.models[row].split("|") if word}
-        on = tuple(t for t, kind in enumerate(types) if widest[kind] >= gpus and (not listed or kind in listed))
+        usable = {kind for kind in listed or types if widest.get(kind, 0) >= gpus}
+        on = tuple(t for t, kind in enumerate(types) if kind in usable)
         if not on:
             leave_out("no listed model can hold it", name, hours)
             continue
@@ -163,4 +164,6 @@ def held_by(
         sojourn_s += end - release
         releases.append(release)
         ends.append(end)
-    return held, sojourn_s, min(releases, default=0.0), max(ends, default=0.0), max(releases, default=0.0)
+    if not held:
+        raise FileFormatError(f"{shown(path)}: no pod that held a GPU and has ended")
+    return held, sojourn_s, min(releases), max(ends), max(releases)

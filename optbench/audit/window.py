@@ -74,19 +74,15 @@ def words_of(
     span = f"The audit covers {stamp(opens)} to {stamp(closes)}"
     if since is not None and until is not None:
         return f"{span}, as given."
-    why = []
-    if since is None:
-        why.append("from the first end of a job" if complete else "from the first job")
-    if until is None:
-        why.append(
-            "up to the last time that a job became eligible" if complete else "up to the last end"
+    first, last = "from the first job", "up to the last end"
+    reason = "too few runs lie within the time in which the log is known to list every job"
+    if complete:
+        first, last = "from the first end of a job", "up to the last time that a job became eligible"
+        reason = (
+            "outside of it the log may miss jobs (sacct lists those that ended after its -S and "
+            "were eligible before its -E)"
         )
-    reason = (
-        "outside of it the log may miss jobs (sacct lists those that ended after its -S and were "
-        "eligible before its -E)"
-        if complete
-        else "too few runs lie within the time in which the log is known to list every job"
-    )
+    why = [words for given, words in ((since, first), (until, last)) if given is None]
     return f"{span}, {' '.join(why)}: {reason}; --since and --until set it."
 
 

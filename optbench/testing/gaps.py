@@ -148,7 +148,8 @@ def assert_gap(
     if confidence is not None and not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, or None: every cell")
     limit_s = TIME_LIMIT_S if time_limit_s is None and work_limit is None else time_limit_s
-    gate = _Gate(subject, dict(params or {}), limit_s, work_limit, threads)
+    limits = {"time_limit_s": limit_s, "work_limit": work_limit}
+    gate = _Gate(subject, dict(params or {}), limits, threads)
     pairs = _pairs(_targets(over), _seeds(seeds))
     units = len({instance.hash for _, instance, _ in pairs})
     if confidence is not None and max(units, len(pairs) if units == 1 else 0) < 2:
@@ -168,8 +169,7 @@ class _Gate:
 
     solver: str | Solver
     params: dict[str, Any]
-    time_limit_s: float | None
-    work_limit: float | None
+    limits: dict[str, Any]
     threads: int
 
     @property
@@ -177,42 +177,27 @@ class _Gate:
         return self.solver if isinstance(self.solver, str) else type(self.solver).__name__
 
     def cell(self, target: Target, instance: Instance, seed: int) -> GapCell:
-        command = self._command(target, instance, seed)
+        options = {**self.limits, "seed": seed, "threads": self.threads}
+        command = self._command(target, instance, options)
         try:
-            result = api.solve(
-                instance,
-                self.solver,
-                time_limit_s=self.time_limit_s,
-                work_limit=self.work_limit,
-                seed=seed,
-                threads=self.threads,
-                **self.params,
-            )
+            result = api.solve(instance, self.solver, **options, **self.params)
         except ContradictionError as error:
             return GapCell(instance, seed, None, f"contradiction: {error}", command)
         if result.termination == "interrupted":  # ob.solve would return its incumbent, but a test must end.
             raise KeyboardInterrupt
-        message = result.info.get("traceback") or result.message or "; ".join(result.violations[:3]) or None
+        broken = "; ".join(result.violations[:3])
+        message = result.info.get("traceback") or result.message or broken or None
         return GapCell(instance, seed, result, message, command)
 
-    def _command(self, target: Target, instance: Instance, seed: int) -> str:
+    def _command(self, target: Target, instance: Instance, options: dict[str, Any]) -> str:
         """The shell command that repeats the cell; a failure writes instances without spec or file."""
         where = str(target) if isinstance(target, (str, Path)) else str(_file(instance))
         where = str(Path(where).resolve()) if Path(where).is_file() else where
         if not isinstance(self.solver, str):
-            limits = {"time_limit_s": self.time_limit_s, "work_limit": self.work_limit, "seed": seed, "threads": self.threads}
-            words = ", ".join(f"{name}={value!r}" for name, value in limits.items())
+            words = ", ".join(f"{name}={value!r}" for name, value in options.items())
             return f"ob.solve({where!r}, {self.solver!r}, {words})"
         name, given = specs.parse(self.solver)
-        return solve_command(
-            where,
-            name,
-            given | self.params,
-            seed=seed,
-            time_limit_s=self.time_limit_s,
-            work_limit=self.work_limit,
-            threads=self.threads,
-        )
+        return solve_command(where, name, given | self.params, **options)
 
 
 def _assert_result(result: Result, at_most: float) -> None:

@@ -30,23 +30,20 @@ class PolicyConformance(SolverConformance):
         name, policy = self.load()
         assert isinstance(policy, Policy), f"{name} is no policy: inherit SolverConformance"
         found = self.differences()
+        unused = "declares clairvoyant = True, but no decision depends on the future"
         if policy.clairvoyant:
-            assert found, (
-                f"{name} declares clairvoyant = True, but no decision depends on the future; remove the declaration"
-            )
+            assert found, f"{name} {unused}; remove the declaration"
         else:
-            assert not found, (
-                f"{name} reads the future: {found[0]}; or say clairvoyant = True in its class"
-            )
+            say = "or say clairvoyant = True in its class"
+            assert not found, f"{name} reads the future: {found[0]}; {say}"
 
     def differences(self) -> list[str]:
         """Decisions that change before the streams differ: at most one line per stream and change."""
         name, policy = self.load() if self.quick is None else load_solver(self.quick)
         assert isinstance(policy, Policy)
         streams, found = [stream for stream in STREAMS if _runs(policy, name, stream)], []
-        assert streams, (
-            f"{name} can run on no stream of arriving work: {[stream.name for stream in STREAMS]}"
-        )
+        names = [stream.name for stream in STREAMS]
+        assert streams, f"{name} can run on no stream of arriving work: {names}"
         for stream in streams:
             mine = _decided(policy, stream.instance)
             for change in FUTURES:
@@ -74,12 +71,8 @@ def _decided(policy: Policy, instance: Any) -> list[tuple[float, int, int]]:
     if schedule is None:
         pytest.fail(f"{instance.name}: some jobs never ran")
     order = np.lexsort((schedule.task, schedule.start))
-    columns = (
-        schedule.start[order].tolist(),
-        schedule.task[order].tolist(),
-        schedule.mode[order].tolist(),
-    )
-    return list(zip(*columns, strict=True))
+    columns = (schedule.start, schedule.task, schedule.mode)
+    return list(zip(*(column[order].tolist() for column in columns), strict=True))
 
 
 def _first_difference(

@@ -58,7 +58,8 @@ def frontier(
     """The certified least energy by mean time in the system, the record, and the policies."""
     far_s, far_j = VIEW * record[0], VIEW * record[1]
     marks = [("record", *record, False)]
-    marks += [(name, min(s, far_s), min(j, far_j), s > far_s or j > far_j) for name, s, j in policies]
+    for name, s, j in policies:
+        marks.append((name, min(s, far_s), min(j, far_j), s > far_s or j > far_j))
     times, energies = [s for _, s, _, _ in marks], [j for _, _, j, _ in marks]
     right = 1.05 * max([*times, *(s for s, _ in curve if s <= far_s)])
     seen = [(s, j) for s, j in curve if s <= right]

@@ -18,7 +18,19 @@ from optbench.audit.findings import (
     saving_of,
 )
 from optbench.audit.window import stamp
-from optbench.html.page import bullets, footer, header, machine_facts, note, page, row, scroll, section, table, text_table
+from optbench.html.page import (
+    bullets,
+    footer,
+    header,
+    machine_facts,
+    note,
+    page,
+    row,
+    scroll,
+    section,
+    table,
+    text_table,
+)
 from optbench.html.quantities import amount
 
 Cells = Sequence[str]
@@ -72,7 +84,8 @@ def facts(done: Audit) -> tuple[str, ...]:
 def cards(done: Audit) -> str:
     mean, coverage = mean_time(done.record.sojourn_s), done.log.coverage
     saving, found = saving_of(done), advice_of(done)
-    used, limit = "used by the record, which verifies", "no scheduler uses less at the same mean time"
+    used = "used by the record, which verifies"
+    limit = f"no scheduler uses less at the same mean time in the system ({mean})"
     covered, told = ("not known", "from when to when the log lists every run"), ""
     if coverage.share < ENOUGH:
         used = "used by the runs that are covered; their record verifies"
@@ -83,7 +96,7 @@ def cards(done: Audit) -> str:
         covered = (f"{100 * saving:.1f} %", f"at most to be saved; {coverage.words}")
     shown = [
         (amount(done.record.energy_j, "J"), used),
-        (amount(done.least.energy_j, "J"), f"certified: {limit} in the system ({mean})"),
+        (amount(done.least.energy_j, "J"), f"certified: {limit}"),
         covered,
     ]
     if found.take is not None and found.saving is not None:
@@ -173,14 +186,18 @@ def clocks(rows: Sequence[Clock], gpu_w: Mapping[str, float]) -> str:
     body: Rows = []
     for (name, gpus), found in out.items():
         now = next((f"{each.clock:g}" for each in found if each.now), "")
-        limits = (f" up to {each.to_w:,.0f} W" if each.to_w < float("inf") else "" for each in found)
-        steps = ", then ".join(f"{each.clock:g}{limit}" for each, limit in zip(found, limits))
+        steps = ", then ".join(map(step, found))
         body.append((f"{name}, {gpus} GPU{'s' * (gpus > 1)} per run", now, steps))
     dear = ", ".join(f"{value:.0f} W per {name}" for name, value in gpu_w.items() if value >= 1.0)
     scarce = " Where GPUs are scarce, add what a second of them is worth to others in the optimum"
     meaning = CLOCKS_NOTE + (f"{scarce}: {dear}." if dear else "")
     heads = ("GPUs", "clock to take", "by the price of a second in the system")
     return "<h3>Clock thresholds</h3>" + text_table(heads, body, "plain") + note(meaning)
+
+
+def step(each: Clock) -> str:
+    limit = f" up to {each.to_w:,.0f} W" if each.to_w < float("inf") else ""
+    return f"{each.clock:g}{limit}"
 
 
 def uses(done: Audit) -> str:

@@ -216,7 +216,8 @@ def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:
     kept = {"clock": "its clock", "count": "its number of GPUs", "placement": "its type of GPU"}
     changed = ", ".join(what for name, what in kept.items() if name in options.free)
     chosen = f"give a run other values for {changed}" if changed else "change no run"
-    resting = " and may sleep otherwise" if "idle" in options.free else ", and would with any scheduler"
+    sleeps = "idle" in options.free
+    resting = " and may sleep otherwise" if sleeps else ", and would with any scheduler"
     most = int(log.gpus.max())
     profiles = ", ".join(f"{kind} = {p.name}" for kind, p in zip(log.types, log.profiles, strict=True))
     words = [

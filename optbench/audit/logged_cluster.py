@@ -10,6 +10,7 @@ record itself is always paid with idle ones (``awake``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,8 +63,8 @@ def ways_of(log: Log) -> Ways:
 
 def cluster_of(log: Log, keep: frozenset[str]) -> LoggedCluster:
     ways = ways_of(log)
-    at = {key: w for w, key in enumerate(zip(*(c.tolist() for c in (ways.kind, ways.gpus, ways.clock))))}
-    held = zip(*(column.tolist() for column in (log.kind, log.gpus, log.clock[log.kind])))
+    at = {key: w for w, key in enumerate(keys_of(ways.kind, ways.gpus, ways.clock))}
+    held = keys_of(log.kind, log.gpus, log.clock[log.kind])
     mine = np.asarray([at[key] for key in held], dtype=np.int64)
     units = (log.end - log.start) / ways.time_s[mine]
     label = log.kind * ("placement" in keep) * (MAX_GPUS + 1) + log.gpus * ("count" in keep)
@@ -88,6 +89,10 @@ def cluster_of(log: Log, keep: frozenset[str]) -> LoggedCluster:
     sleepy = sleepy_cluster(log, kind, units, modes, gated="idle" not in keep)
     awake = replace(sleepy, pools=replace(sleepy.pools, gated=np.zeros(len(log.types), dtype=bool)))
     return LoggedCluster(log, ways, units, sleepy, awake, recorded(sleepy, mode, log.start))
+
+
+def keys_of(kind: Ints, gpus: Ints, clock: Floats) -> Iterator[tuple[int, int, float]]:
+    return zip(kind.tolist(), gpus.tolist(), clock.tolist(), strict=True)
 
 
 def kind_name(log: Log, keep: frozenset[str], t: int, n: int) -> str:

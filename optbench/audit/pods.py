@@ -93,7 +93,8 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
     held, sojourn_s, first, last, last_release = held_by(path, types, widest, findings, left_out)
     groups = tuple(PodGroup(*what, *sums) for what, sums in sorted(held.items()))
     nodeless = "pods do not say on which node they ran"
-    findings.add("warnings", f"{nodeless}: energies are intervals over all types that a pod may use")
+    intervals = "energies are intervals over all types that a pod may use"
+    findings.add("warnings", f"{nodeless}: {intervals}")
     findings.add("warnings", "the trace has no power: energies are those of the profiles given")
     figures: dict[str, int | float | str] = {
         "pods": sum(group.pods for group in groups), "gpus": ", ".join(f"{models[kind]} {kind}" for kind in types),

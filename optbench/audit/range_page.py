@@ -19,13 +19,14 @@ def said(done: Ranges) -> list[str]:
     low, high = 1 - done.at_low_j / done.recorded_low_j, 1 - done.at_high_j / done.recorded_high_j
     saving = f"no saving of the cluster can be told: {coverage.why_not()}"
     if coverage.enough:
-        ends = f"{100 * low:.1f} % can be saved where the record used least, {100 * high:.1f} % where it used most"
-        saving = f"at most {ends}; {coverage.words}"
-    least, mean = amount(done.least_j, "J"), mean_time(done.sojourn_s)
+        saving = (
+            f"at most {100 * low:.1f} % can be saved where the record used least, "
+            f"{100 * high:.1f} % where it used most; {coverage.words}"
+        )
+    least = f"no scheduler uses less than {amount(done.least_j, 'J')} at the same mean time"
     return [
         f"the record used {recorded(done)}, by where the pods ran",
-        f"wherever they ran, no scheduler uses less than {least} at the same mean time in the system "
-        f"({mean})",
+        f"wherever they ran, {least} in the system ({mean_time(done.sojourn_s)})",
         saving,
     ]
 

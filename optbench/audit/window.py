@@ -77,7 +77,8 @@ def words_of(
     first, last = "from the first job", "up to the last end"
     reason = "too few runs lie within the time in which the log is known to list every job"
     if complete:
-        first, last = "from the first end of a job", "up to the last time that a job became eligible"
+        first = "from the first end of a job"
+        last = "up to the last time that a job became eligible"
         reason = (
             "outside of it the log may miss jobs (sacct lists those that ended after its -S and "
             "were eligible before its -E)"

@@ -81,7 +81,8 @@ def pareto(
         raise ParameterError(f"time_limit_s is {time_limit_s!r}; it must be positive")
     declared = declare(load_target(target, seed), {x, y}, horizon_s, asleep)
     name, method = load_solver(solver, params)
-    work = _Search(declared, method, x, y, points, time_limit_s, seed, threads, on_progress, stop or threading.Event())
+    stop = stop or threading.Event()
+    work = _Search(declared, method, x, y, points, time_limit_s, seed, threads, on_progress, stop)
     return replace(work.front(), solver=name)
 
 
@@ -139,7 +140,7 @@ class _Search:
             self._divide(*step)
 
     def _widest(self) -> tuple[FrontPoint, FrontPoint] | None:
-        """The neighbours farthest apart between which there may be another point, if there are any."""
+        """The neighbours farthest apart between which there may be a point; None where none are."""
         steps = pairwise(sorted(self.found, key=lambda p: p.x))
         open_steps = [
             (p, q) for p, q in steps if (p.x, q.x) not in self.tried and not self._is_settled(p, q)

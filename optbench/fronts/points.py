@@ -114,6 +114,6 @@ class Front:
             "format": "optbench-front",
             "version": 1,
             **{name: getattr(self, name) for name in FRONT_KEYS},
-            "points": [{name: getattr(point, name) for name in POINT_KEYS} for point in self.points],
+            "points": [{name: getattr(p, name) for name in POINT_KEYS} for p in self.points],
             "floor": [{"x": x, "y": y} for x, y in self.floor],
         }

@@ -81,7 +81,8 @@ def draw(
                 most = f"at most {held[p, g].max():.3g} devices"
                 words = [names[g], f"{instance.pools.names[p]}  ·  {most}"]
                 fill = colours.colour(colours.TASKS, g)
-                out.append(svg.tag("g", svg.title(words) + svg.path(shape, fill=fill), class_="band"))
+                area = svg.path(shape, fill=fill)
+                out.append(svg.tag("g", svg.title(words) + area, class_="band"))
                 level = above
     return "".join(out)
 

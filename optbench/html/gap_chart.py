@@ -35,8 +35,8 @@ def _figure(result: Result, why: Explanation) -> str:
     if why.unavoidable > NOTHING * abs(found.objective):
         words += f", of which {plain(why.unavoidable)} is in every schedule"
     below = _legend(why) + _decisions(why) + _values(why)
-    bars = _bars(why)
-    return figure(words, bars, below) if bars else f"<figure><figcaption>{words}</figcaption>{below}</figure>"
+    without_bars = f"<figure><figcaption>{words}</figcaption>{below}</figure>"
+    return figure(words, _bars(why), below) or without_bars
 
 
 def _part(found: Anatomy, name: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
@@ -38,26 +38,31 @@ def interval(estimate: Estimate | None) -> str:
 
 def with_interval(estimate: Estimate | None) -> str:
     """``1.4 % (0 to 2.6 %)``."""
-    if estimate is None:
-        return NONE
-    around = interval(estimate)
-    return f"{percent(estimate.value)} ({around})" if around else percent(estimate.value)
+    return _written(estimate, _hundred, " %", " %")
 
 
 def figures(estimate: Estimate | None) -> str:
     """A mean of any unit, four digits: ``9.071 (9.05 to 9.09)``."""
-    if estimate is None:
-        return NONE
-    ends = [plain(float(f"{value:.4g}")) for value in (estimate.value, estimate.low, estimate.high)]
-    return f"{ends[0]} ({ends[1]} to {ends[2]})" if estimate.known else ends[0]
+    return _written(estimate, four_digits)
 
 
 def points(estimate: Estimate | None) -> str:
     """A difference of percentages: ``20.6 points (11.6 to 31.5)``."""
+    return _written(estimate, _hundred, " points")
+
+
+def _written(
+    estimate: Estimate | None, write: Callable[[float], str], unit: str = "", end_unit: str = ""
+) -> str:
+    """A value with its unit, followed by its interval where that is known."""
     if estimate is None:
         return NONE
-    around = f" ({_hundred(estimate.low)} to {_hundred(estimate.high)})" if estimate.known else ""
-    return f"{_hundred(estimate.value)} points{around}"
+    ends = f" ({write(estimate.low)} to {write(estimate.high)}{end_unit})" if estimate.known else ""
+    return f"{write(estimate.value)}{unit}{ends}"
+
+
+def four_digits(value: float) -> str:
+    return plain(float(f"{value:.4g}"))
 
 
 def number(value: Value | None) -> str:

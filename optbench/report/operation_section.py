@@ -34,7 +34,9 @@ FRONTIER = (
     "The dots are the certified least of anybody with a solver's units and its time; the line between is only drawn."
 )
 POWER = f"Means over 1/{BINS} of the time watched each, an hour of a week."
-TIMES = "Share of all arrivals done within a time; a curve that ends below 100 % has left work undone."
+TIMES = (
+    "Share of all arrivals done within a time; a curve that ends below 100 % has left work undone."
+)
 ROUTES = "Of what came in at an ingress (row) and began, per cent at each pool (column)."
 
 
@@ -92,7 +94,7 @@ def _frontier(report: StudyReport, rows: dict[str, list[Row]]) -> str:
         names = ("sojourn_censored_s", "j_per_unit", "floor_frontier_j_per_unit")
         means = [over_instances(each, _value(name)) for name in names]
         sojourn_s, reached, floor = (None if mean is None else mean.value for mean in means)
-        if sojourn_s and sojourn_s > 0 and reached is not None:
+        if reached is not None and sojourn_s is not None and sojourn_s > 0:
             points.append(charts.FrontierPoint(label, sojourn_s, reached, floor))
     words, undone = FRONTIER, f"more than {percent(1 - MOST_DONE)} of the work undone"
     if left:
@@ -165,10 +167,11 @@ def _pictures(report: StudyReport, rows: dict[str, list[Row]]) -> str:
     try:
         instance = report.store.instance(first.instance_hash)
         for label in drawn:
-            keys = [each.cell.key for each in rows[label] if each.cell.instance_hash == first.instance_hash]
-            for key in keys[:1]:
-                schedule = read_schedule(report.store.cell(key) / "schedule.json", instance)
-                found.append((label, operation(instance, schedule)))
+            cells = [each.cell for each in rows[label]]
+            same = [cell for cell in cells if cell.instance_hash == first.instance_hash]
+            if same:
+                path = report.store.cell(same[0].key) / "schedule.json"
+                found.append((label, operation(instance, read_schedule(path, instance))))
     except (OptbenchError, OSError):  # a store that was cleaned up; the tables stand without it
         return ""
     assert instance.stream is not None

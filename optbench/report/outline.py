@@ -45,8 +45,11 @@ def outline(report: StudyReport) -> dict[str, Any]:
 
 
 def _summary(each: Summary) -> dict[str, Any]:
-    values = {KEYS.get(name, name): getattr(each, name) for name in SUMMARY}
-    return {key: _estimate(value) if isinstance(value, Estimate) else value for key, value in values.items()}
+    out = {}
+    for name in SUMMARY:
+        value = getattr(each, name)
+        out[KEYS.get(name, name)] = _estimate(value) if isinstance(value, Estimate) else value
+    return out
 
 
 def _estimate(found: Estimate) -> dict[str, Any]:

@@ -125,7 +125,8 @@ def _machines(report: StudyReport) -> str:
             f"{value}" if key in ("host", "system") else f"{key} {value}"
             for key, value in fixed(record.machine).items()
         ]
-        words += [f"sandbox {key} {value}" for key, value in record.machine.get("sandbox", {}).items()]
+        confined = record.machine.get("sandbox", {})
+        words += [f"sandbox {key} {value}" for key, value in confined.items()]
         found.setdefault((", ".join(words), record.code_version), []).append(record.began_at)
     if not found:
         return ""

@@ -10,8 +10,7 @@ from optbench.evaluate.gates import GateResult
 from optbench.evaluate.summaries import Summary
 from optbench.html.marks import key
 from optbench.html.page import gap_bar, hint, row, section, table
-from optbench.html.quantities import plain
-from optbench.report.formatting import NONE, figures, percent, seconds, with_interval
+from optbench.report.formatting import NONE, figures, four_digits, percent, seconds, with_interval
 from optbench.report.study_report import StudyReport
 from optbench.study.declared import BEST
 
@@ -21,7 +20,8 @@ SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 
 def who(report: StudyReport, label: str, place: str = "") -> str:
     """The head of a solver's row: its mark and its name."""
-    return f'<span class="who">{place}{key(report.number[label])}<span>{escape(label)}</span></span>'
+    name = f"{key(report.number[label])}<span>{escape(label)}</span>"
+    return f'<span class="who">{place}{name}</span>'
 
 
 def ranking(report: StudyReport) -> str:
@@ -131,4 +131,4 @@ def _verdict(verdict: str) -> str:
 
 def figure(value: float | bool | None) -> str:
     """A figure with four digits."""
-    return NONE if value is None else plain(float(f"{float(value):.4g}")) if value else "0"
+    return NONE if value is None else four_digits(float(value) or 0.0)

@@ -27,7 +27,8 @@ def gaps(report: StudyReport) -> str:
     x = axes.gaps(LEFT, svg.WIDTH - LEFT - FIGURES, name="study gap, mean of each instance")
     height = ROW * len(report.ranked)
     nameless = Axis(TOP + height, -height, 0.0, 1.0)
-    rows = [_gap_row(report, each, x, TOP + ROW * (j + 0.5)) for j, each in enumerate(report.ranked)]
+    middles = (TOP + ROW * (j + 0.5) for j in range(len(report.ranked)))
+    rows = [_gap_row(report, each, x, y) for each, y in zip(report.ranked, middles)]
     return axes.chart(x, nameless, rows, "gaps by solver")
 
 

@@ -122,8 +122,8 @@ def kind_of(solver: str) -> str:
 
 def caveats(report: StudyReport) -> list[Caveat]:
     """Warnings about the figures, the gravest first."""
-    grave = (*_contradictions(report), *_unmade(report))
-    return [Caveat(words, grave=True) for words in grave] + [Caveat(words) for words in _doubts(report)]
+    wrong, doubts = (*_contradictions(report), *_unmade(report)), _doubts(report)
+    return [*(Caveat(words, grave=True) for words in wrong), *map(Caveat, doubts)]
 
 
 def _contradictions(report: StudyReport) -> Iterator[str]:
@@ -177,8 +177,8 @@ def _incomplete(report: StudyReport) -> Iterator[str]:
         none = "there is no instance that all solvers have run"
         yield f"{none}: their figures are over different instances"
     elif any(each.ran > each.compared for each in solvers):
-        where = counted(len(report.costs.columns), "pair")
-        yield f"solvers are compared on {where} of instance and seed alone, which all of them have run"
+        where = f"{counted(len(report.costs.columns), 'pair')} of instance and seed alone"
+        yield f"solvers are compared on {where}, which all of them have run"
 
 
 def _several(what: str, names: Sequence[str]) -> Iterator[str]:

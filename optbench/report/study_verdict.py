@@ -26,7 +26,8 @@ def verdict(report: StudyReport) -> list[str]:
     if all(row.study_gap is None for row in report.table.rows):
         return [_unbounded(report), *failures]
     if len(ranked) > 1 and not report.costs.columns:
-        return ["The solvers have run on different instances: nothing can be compared yet.", *failures]
+        apart = "The solvers have run on different instances: nothing can be compared yet."
+        return [apart, *failures]
     proofs = [*_proven(report), *_trusted(report)]
     return [_best(report), *_behind(report), *proofs, *failures, *_rules(report)]
 
@@ -91,7 +92,8 @@ def _behind(report: StudyReport) -> Iterator[str]:
         what = "gaps" if report.score is None else "values"
         yield f"{_named([first, *same])} have the same {what}."
     if any(each.behind is not None and each.behind.known for each in level):
-        yield f"The differences may be chance: behind {first.label} are {_distances(report, level)}."
+        behind = f"behind {first.label} are {_distances(report, level)}"
+        yield f"The differences may be chance: {behind}."
     if worse:
         last = ""
         if len(worse) > MOST_NAMED:

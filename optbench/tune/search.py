@@ -107,7 +107,7 @@ def run_tune(
             orders = WorkerOrders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs)
             sending = repeating(lambda: _send_finished(orders), SEND_EVERY_S, LEAVE_S)
             with sending if track else nullcontext():
-                deaths = _run_workers(orders, known, jobs, stop, on_progress or _nobody)
+                deaths = _run_workers(orders, known, jobs, stop, on_progress)
             found = _validated(known, store, jobs, stop, total)
         except Stopped:
             deaths, found = 0, None
@@ -133,7 +133,7 @@ def _send(known: Trials, found: Validation) -> str:
 
 
 def _send_finished(orders: WorkerOrders) -> None:
-    """Send finished trials while the search goes on; what fails is said at its end, if it does then."""
+    """Send finished trials while the search goes on; a failure is said at its end alone."""
     from optbench.tune.tracked import send
 
     with suppress(TrackingError, StorageError), reachable(orders.url):
@@ -161,7 +161,13 @@ def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) ->
     return {goal: {points[name]: value for name, value in each.items()} for goal, each in kept.items()}
 
 
-def _run_workers(orders: WorkerOrders, known: Trials, jobs: int, stop: threading.Event, tell: OnProgress) -> int:
+def _run_workers(
+    orders: WorkerOrders,
+    known: Trials,
+    jobs: int,
+    stop: threading.Event,
+    tell: OnProgress | None,
+) -> int:
     """Workers until all trials are done; returns how many died."""
     context = multiprocessing.get_context("spawn")
     began, before, deaths, in_a_row = time.monotonic(), len(known.finished(orders.total)), 0, 0
@@ -172,7 +178,8 @@ def _run_workers(orders: WorkerOrders, known: Trials, jobs: int, stop: threading
             now = _progress(known, orders.total, time.monotonic() - began, before)
             if now.done > done:
                 done, in_a_row = now.done, 0
-            tell(now)
+            if tell is not None:
+                tell(now)
             if now.done >= orders.total or stop.is_set():
                 return deaths
             fallen = [worker for worker in workers if not worker[0].is_alive() and worker[0].exitcode != 0]
@@ -227,7 +234,3 @@ def _validated(known: Trials, store: Store, jobs: int, stop: threading.Event, to
         return None
     with exclusive_lock(known.folder / "validation"), evaluating(known.task, store, jobs, stop) as evaluator:
         return validate(known, evaluator)
-
-
-def _nobody(progress: TuneProgress) -> None:
-    """Nobody wants to know."""

@@ -103,7 +103,8 @@ def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | N
         on_front = mark.look != "best" and trial.number in front
         marks.append(replace(mark, look="on-front") if on_front else mark)
     first, second = (f"{goal.loss} of {goal.expression}" for goal in goals[:2])
-    x = search_charts.Quantity(f"{first}, against {second}; below 0 is better", percent=True, cut=True)
+    title = f"{first}, against {second}; below 0 is better"
+    x = search_charts.Quantity(title, percent=True, cut=True)
     y = search_charts.Quantity(goals[1].expression, percent=True, cut=True)
     return search_charts.scatter(marks, x, y, WIDE)
 

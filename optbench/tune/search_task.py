@@ -93,7 +93,8 @@ class SearchTask:
         if not varied or problem_named_by(target) is None:
             return target
         name, params = specs.parse(target)
-        return spec_text(name, {**params, **{key: _spec_value(value) for key, value in varied.items()}})
+        texts = {key: _spec_value(value) for key, value in varied.items()}
+        return spec_text(name, {**params, **texts})
 
     def study_of(self, configuration: Configuration, points: tuple[SearchPoint, ...]) -> Study:
         """A study of one solver: what the runner makes instances and cells of."""

@@ -53,7 +53,8 @@ def _parent(known: Trials, done: list[FrozenTrial], found: Validation | None, st
                 if value is not None:
                     metrics[_name(f"validation/{each.goal}/{key}")] = value
     spans, section = [_span_ms(trial) for trial in done], task.section
-    params = {"sampler": section.sampler, "pruner": section.pruner, "seeds": str(list(section.seeds))}
+    seeds = str(list(section.seeds))
+    params = {"sampler": section.sampler, "pruner": section.pruner, "seeds": seeds}
     content = [FILES_VERSION, [trial.number for trial in done], sorted(metrics.items())]
     return TrackedRun(
         f"{_short(known)}-tune",

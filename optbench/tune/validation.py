@@ -166,7 +166,9 @@ def document(trial: FrozenTrial, found: Validation, known: Trials) -> dict[str, 
 def _provenance(trial: FrozenTrial, found: Validation, known: Trials) -> dict[str, Any]:
     task = known.task
     states = [each.state.name for each in known.all()]
-    goals = [("maximize" if g.maximize else "minimize") + f" {g.expression}" for g in task.section.goals]
+    goals = []
+    for goal in task.section.goals:
+        goals.append(f"{'maximize' if goal.maximize else 'minimize'} {goal.expression}")
     out: dict[str, Any] = {
         "study": task.study.name,
         "search": task.name,

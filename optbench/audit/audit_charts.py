@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from optbench.audit.findings import mean_time
+from optbench.audit.findings import to_the_second
 from optbench.html import axes, colours, svg
 from optbench.html.axes import Axis
 from optbench.html.bar_rows import Bar, bar_row
@@ -66,14 +66,14 @@ def frontier(
     high, low = max([*energies, *(j for _, j in seen)]), min([*energies, *(j for _, j in curve)])
     low, high = low - 0.12 * (high - low), high + 0.08 * (high - low)
     width, name = svg.WIDTH - LEFT - RIGHT, "mean time in the system"
-    x = axes.linear(LEFT, width, 0.0, right, 8, mean_time, name)
+    x = axes.linear(LEFT, width, 0.0, right, 8, to_the_second, name)
     y = axes.linear(TOP + HEIGHT, -HEIGHT, low, high, write=lambda j: amount(j, "J"))
     parts, labels = _least(seen, x, y), PointLabels(TOP, y.start)
     for _, s, j, _ in marks:
         labels.reserve(x.at(s), y.at(j))
     for k, (name, s, j, beyond) in enumerate(marks):
         colour, across, up = colours.solver(k), x.at(s), y.at(j)
-        where = ["beyond the edge of the picture"] if beyond else [amount(j, "J"), mean_time(s)]
+        where = ["beyond the edge of the picture"] if beyond else [amount(j, "J"), to_the_second(s)]
         radius = 6.0 if k == 0 else 5.0
         parts.append(svg.circle(across, up, radius, [name, *where], fill=colour))
         parts.append(labels.add(across, up, name + (" →" if beyond else ""), colour))

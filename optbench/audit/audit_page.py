@@ -13,9 +13,9 @@ from optbench.audit.findings import (
     FindingRow,
     advice_of,
     headline,
-    mean_time,
     rows_of,
     saving_of,
+    to_the_second,
 )
 from optbench.audit.window import stamp
 from optbench.html.page import (
@@ -82,7 +82,7 @@ def facts(done: Audit) -> tuple[str, ...]:
 
 
 def cards(done: Audit) -> str:
-    mean, coverage = mean_time(done.record.sojourn_s), done.log.coverage
+    mean, coverage = to_the_second(done.record.sojourn_s), done.log.coverage
     saving, found = saving_of(done), advice_of(done)
     used = "used by the record, which verifies"
     limit = f"no scheduler uses less at the same mean time in the system ({mean})"
@@ -135,7 +135,7 @@ def frontier(done: Audit) -> str:
 def policies(done: Audit) -> str:
     record, least = done.record, amount(done.least.energy_j, "J")
     heads = ("policy", "energy", "of the record", "mean time", "95 %", "least at its time", "gap", "")
-    times = (mean_time(record.sojourn_s), mean_time(record.p95_s))
+    times = (to_the_second(record.sojourn_s), to_the_second(record.p95_s))
     cells = (amount(record.energy_j, "J"), "100 %", *times, least, f"{100 * done.saving:.1f} %", "")
     return table(heads, [row("record", cells), *map(policy_row, rows_of(done))], "plain")
 
@@ -146,7 +146,7 @@ def policy_row(found: FindingRow) -> str:
     head = escape(made.policy) + (f"<small>{escape(params)}</small>" if params else "")
     cells: Cells = ("",) * 6
     if made.error is None:
-        tail, least = mean_time(made.p95_s), amount(made.least_j, "J")
+        tail, least = to_the_second(made.p95_s), amount(made.least_j, "J")
         cells = (found.energy, found.share, found.mean, tail, least, found.gap)
     shown = list(map(escape, (*cells, found.note)))
     return row(head, shown, class_="take" if found.taken else "")
@@ -161,8 +161,8 @@ def choice(found: Choice | None, done: Audit) -> str:
     words += (
         f"<p><b>{escape(whole.label)}</b> was chosen among {done.tried:,} on the first half of the runs. On the second half, "
         f"which it was not chosen on, it draws {amount(later.inside_j, 'J')} ({change_of(found.later_saving)} than the "
-        f"record) at a mean time in the system of {mean_time(later.sojourn_s)} (the record: "
-        f"{mean_time(found.later_recorded_s)}).</p>"
+        f"record) at a mean time in the system of {to_the_second(later.sojourn_s)} (the record: "
+        f"{to_the_second(found.later_recorded_s)}).</p>"
     )
     if advised.take is None:
         return words + uses(done)
@@ -210,11 +210,11 @@ def uses(done: Audit) -> str:
 
 
 def prices(done: Audit) -> str:
-    found, mean = done.prices, "more of mean time in the system"
+    found, longer = done.prices, "more of mean time in the system"
     rows: Rows = [(f"one more {name}", change(value)) for name, value in found.gpu_j.items()]
-    rows.append((f"a second {mean}", f"at most {amount(found.second_j, 'J')} less"))
+    rows.append((f"a second {longer}", f"at most {amount(found.second_j, 'J')} less"))
     if found.watt_s is not None:
-        rows.append(("a watt less of mean power", f"at least {found.watt_s:.3g} s {mean}"))
+        rows.append(("a watt less of mean power", f"at least {found.watt_s:.3g} s {longer}"))
     if "idle" in done.options.free:
         rows.append(("idle GPUs that may sleep", change(done.awake_j - done.least.energy_j)))
     return text_table(("what", "least energy"), rows, "plain") + note(PRICES_NOTE)
@@ -230,7 +230,7 @@ def change(less_j: float) -> str:
 def record(done: Audit) -> str:
     r, log = done.record, done.log
     checked = f"{r.nodes_checked:,} runs on {len(log.nodes):,} nodes"
-    times = f"{mean_time(r.sojourn_s)}, {mean_time(r.service_s)}"
+    times = f"{to_the_second(r.sojourn_s)}, {to_the_second(r.service_s)}"
     rows: Rows = [
         ("verified by type of GPU", f"{log.num_runs:,} runs"),
         ("verified node by node", checked if r.nodes_checked else "no: the log names no nodes"),

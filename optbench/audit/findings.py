@@ -82,12 +82,12 @@ def row_of(made: PlayedPolicy, done: Audit) -> FindingRow:
         notes.append(f"{100 * more:.1f} % slower" if more < 1 else f"{1 + more:,.1f} times as slow")
     share = share_of(made, done)
     gap = "" if made.gap is None else f"{100 * made.gap:.1f} %"
-    energy, mean = amount(made.energy_j, "J"), mean_time(made.sojourn_s)
+    energy, mean = amount(made.energy_j, "J"), to_the_second(made.sojourn_s)
     return FindingRow(made, energy, share, mean, gap, "; ".join(notes), taken)
 
 
-def mean_time(seconds: float) -> str:
-    """A mean of times, whose fractions of a second say nothing."""
+def to_the_second(seconds: float) -> str:
+    """A clock time; fractions of a second say nothing of a mean."""
     return clock(round(seconds))
 
 

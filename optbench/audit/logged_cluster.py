@@ -86,7 +86,7 @@ def cluster_of(log: Log, keep: frozenset[str]) -> LoggedCluster:
     place = np.full((len(keys), len(ways.kind)), -1, dtype=np.int64)
     place[np.repeat(np.arange(len(keys)), np.diff(ptr)), way] = np.arange(len(way))
     mode = place[kind, mine]
-    sleepy = sleepy_cluster(log, kind, units, modes, gated="idle" not in keep)
+    sleepy = cluster_instance(log, kind, units, modes, gated="idle" not in keep)
     awake = replace(sleepy, pools=replace(sleepy.pools, gated=np.zeros(len(log.types), dtype=bool)))
     return LoggedCluster(log, ways, units, sleepy, awake, recorded(sleepy, mode, log.start))
 
@@ -109,8 +109,8 @@ def modes_of(ways: Ways, way: Ints, ptr: Ints, names: tuple[str, ...]) -> Modes:
     )  # fmt: skip
 
 
-def sleepy_cluster(log: Log, kind: Ints, units: Floats, modes: Modes, gated: bool) -> Instance:
-    """A pool per type, in which any run may wait."""
+def cluster_instance(log: Log, kind: Ints, units: Floats, modes: Modes, gated: bool) -> Instance:
+    """A pool for all GPUs of a type; ``gated`` ones sleep when they are not busy."""
     types = np.arange(len(log.types))
     pools = pools_of(log, types, log.types, np.zeros_like(types), log.counts)
     memory_gb = np.asarray([p.memory_gb for p in log.profiles])

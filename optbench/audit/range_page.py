@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optbench.audit.findings import mean_time
+from optbench.audit.findings import to_the_second
 from optbench.audit.ranges import Ranges
 from optbench.html import colours, svg
 from optbench.html.axes import Axis
@@ -26,7 +26,7 @@ def said(done: Ranges) -> list[str]:
     least = f"no scheduler uses less than {amount(done.least_j, 'J')} at the same mean time"
     return [
         f"the record used {recorded(done)}, by where the pods ran",
-        f"wherever they ran, {least} in the system ({mean_time(done.sojourn_s)})",
+        f"wherever they ran, {least} in the system ({to_the_second(done.sojourn_s)})",
         saving,
     ]
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import numpy as np
 
@@ -23,23 +22,13 @@ DEADLINE_ROOM = 1.3
 LIBRARIES = ("ortools", "highspy", "pyomo", "numpy")
 
 
-def write(
-    path: str | Path,
+def render(
     instance: Instance,
     results: Sequence[Result],
     title: str | None = None,
     explained: Sequence[Explanation | None] = (),
-) -> Path:
-    """Write the page of these results of one instance; ``explained`` has one entry per result."""
-    path = Path(path)
-    path.write_text(render(instance, results, title, explained), encoding="utf-8")
-    return path
-
-
-def render(
-    instance: Instance, results: Sequence[Result], title: str | None = None, explained: Sequence[Explanation | None] = ()
 ) -> str:
-    """The page as text."""
+    """The page of these results of one instance; ``explained`` has one entry per result."""
     shown = title or instance.name
     body = [
         header(shown, *_facts(instance)),

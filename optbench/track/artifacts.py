@@ -46,11 +46,12 @@ def cell_files(record: Record, store: Store, folder: Path) -> None:
 
 
 def _draw(record: Record, instance: Instance, folder: Path) -> None:
-    from optbench.html.schedule_page import write
+    from optbench.html.schedule_page import render
     from optbench.model.files.schedule_json import read_schedule
 
     schedule = read_schedule(folder / "schedule.json", instance)
-    write(folder / "gantt.html", instance, [as_result(record, schedule, folder)], title=record.cell.title)
+    page = render(instance, [as_result(record, schedule, folder)], record.cell.title)
+    (folder / "gantt.html").write_text(page, encoding="utf-8")
     if record.metrics.get("energy_j", 0.0) > 0:
         power_file(instance, schedule, folder / "power.csv")
 

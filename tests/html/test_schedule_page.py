@@ -238,10 +238,10 @@ def test_a_missed_due_date_is_marked() -> None:
     assert 'class="flag soft missed"' in schedule_page.render(instance, [result_of(instance, shifted)])
 
 
-def test_write_makes_the_file(tmp_path: Path) -> None:
+def test_a_page_is_a_whole_document() -> None:
     instance = cluster()
-    path = schedule_page.write(tmp_path / "out.html", instance, [result_of(instance, serial(instance))])
-    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    html = schedule_page.render(instance, [result_of(instance, serial(instance))])
+    assert html.startswith("<!doctype html>")
 
 
 def test_groups_follow_the_slash_then_the_stem_of_the_names() -> None:
@@ -292,7 +292,9 @@ def test_a_tooltip_says_where_when_and_how_much() -> None:
 
 def test_the_script_runs_in_a_browser(tmp_path: Path) -> None:
     instance = cluster()
-    path = schedule_page.write(tmp_path / "p.html", instance, [result_of(instance, serial(instance, k), f"s{k}") for k in (0, 3)])
+    results = [result_of(instance, serial(instance, k), f"s{k}") for k in (0, 3)]
+    path = tmp_path / "p.html"
+    path.write_text(schedule_page.render(instance, results), encoding="utf-8")
     dom = dom_of(path, tmp_path / "profile")
     # Only the script sets these: the pressed tab, the hidden second panel, tooltips moved out of <title>.
     assert 'data-panel="0" aria-pressed="true"' in dom and 'data-panel="1" aria-pressed="false"' in dom

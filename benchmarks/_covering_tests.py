@@ -10,7 +10,7 @@ MODEL_TESTS = (
 )  # fmt: skip
 # Files whose first test file has another name than theirs.
 MODEL_FILES = {
-    "verify": "verify_each_constraint", "checks": "verify_each_constraint", "task_progress": "progress", "power_peaks": "caps",
+    "verify": "verify_each_constraint", "checks": "verify_each_constraint", "task_progress": "progress",
 }  # fmt: skip
 MODEL_FILES |= {
     name: name

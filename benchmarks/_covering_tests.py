@@ -16,7 +16,6 @@ MODEL_FILES |= {
     name: name
     for name in (
         "metrics", "caps", "stream_metrics", "streams", "timegrid", "repair", "measures", "content_hash", "windows",
-        "metric_scales",
     )
 }
 STREAM_TESTS = ("stream_parts", "stream_corners", "stream", "stream_windows", "stream_deadlines", "preemptive")

@@ -45,11 +45,11 @@ from optbench.model.windows import windows
 from optbench.plugins.protocol import Problem
 from optbench.power.profiles import ALIASES, profile
 
-from ._files import require
 from ._gpu_caps import with_caps
 from ._gpu_nodes import Cluster
 from ._gpu_time import within_time
 from ._gpu_work import SIZES, Options, declare_work
+from ._parameters import require
 from ._shapes import SHAPES, Graph, data_parallel, pipeline, plain, with_preparation
 
 TYPES = (

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
@@ -21,9 +21,7 @@ from typing import Any
 from optbench.bounds.auto import METHODS, bound_kernels, lower_bounds
 from optbench.compiling.compile_meter import compiled_s
 from optbench.compiling.kernel_table import prepare
-from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
-from optbench.model.formats import format_registry
 from optbench.model.instance import Instance
 from optbench.model.measures import is_closed
 from optbench.model.repair import verified_or_repaired
@@ -34,7 +32,7 @@ from optbench.outcome import Outcome, outcome_of
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem, load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
-from optbench.plugins.run_claims import bank_run, certify_claim, infeasibility_words, labelled_bounds, origin_of, take_banked
+from optbench.plugins.run_claims import certify_claim, infeasibility_words, labelled_bounds
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -74,15 +72,24 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
         return target.instance(seed)
     text = str(target)
     if _exists(target):
-        return format_registry.load(target)
-    folder = text.partition("/")[0]
-    if not isinstance(target, Path) and "/" in text and folder in data_sets():
-        return format_registry.load(data_path(text))
+        return _in_file(Path(target))
+    if not isinstance(target, Path) and "/" in text:
+        from optbench.data import data_path, data_sets
+
+        if text.partition("/")[0] in data_sets():
+            return _in_file(data_path(text))
     name = specs.name_of(text)
     if isinstance(target, Path) or any(mark in name for mark in "./\\"):
         allowed = "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem such as gpu_dag:tasks=20"
         raise OptbenchError(f"no such file: {text!r}; {allowed}")
     return replace(load_problem(text).instance(seed), problem=text)
+
+
+def _in_file(path: Path) -> Instance:
+    """Read a file; problems, which most targets are, need none of the formats."""
+    from optbench.model.formats import format_registry
+
+    return format_registry.load(path)
 
 
 def _exists(target: str | Path) -> bool:
@@ -175,33 +182,30 @@ def load_compiled_code(solver: Solver, instance: Instance, bounding: bool) -> fl
     objective, compile those that are missing; return the seconds of compiling.
     """
     before = compiled_s()
-    levels = [each_level(instance, k) for k in range(instance.objective.num_levels)]
-    needed = [solver.kernels(level) for level in levels] + [bound_kernels(level) for level in levels if bounding]
-    prepare(frozenset().union(*needed))
+    levels = range(instance.objective.num_levels)
+    needed = [solver.kernels(each_level(instance, k)) for k in levels]
+    prepare(frozenset().union(*needed, bound_kernels(instance) if bounding else ()))
     solver.warm_up(instance)
     return compiled_s() - before
 
 
+@dataclass
 class _Solving:
     """One call of ``solve``."""
 
-    def __init__(
-        self,
-        instance: Instance,
-        name: str,
-        method: Solver,
-        budget: Budget,
-        warm_start: Schedule | None,
-        on_progress: Callable[[TrajectoryPoint], None] | None,
-        stop: threading.Event,
-        bounding: bool,
-        bank: str | Path | None,
-    ) -> None:
-        self.instance, self.name, self.method, self.budget = instance, name, method, budget
-        self.warm_start, self.on_progress, self.stop, self.bounding = warm_start, on_progress, stop, bounding
-        self.bank = bank
-        self.runs: list[Run] = []
-        self.solving_s = self.bounding_s = self.compile_s = 0.0
+    instance: Instance
+    name: str
+    method: Solver
+    budget: Budget
+    warm_start: Schedule | None
+    on_progress: Callable[[TrajectoryPoint], None] | None
+    stop: threading.Event
+    bounding: bool
+    bank: str | Path | None
+    runs: list[Run] = field(default_factory=list)
+    solving_s: float = 0.0
+    bounding_s: float = 0.0
+    compile_s: float = 0.0
 
     def result(self) -> Result:
         if self.warm_start is not None:
@@ -233,6 +237,8 @@ class _Solving:
         if start is not None:
             run.report(start)
         if self.bank is not None:
+            from optbench.plugins.run_bank import take_banked
+
             take_banked(self.bank, run)
         try:
             schedule = self.method.solve(instance, run)
@@ -261,6 +267,8 @@ class _Solving:
         if self.stop.is_set() and run.crash is None:
             run.termination = "interrupted"
         if self.bank is not None:
+            from optbench.plugins.run_bank import bank_run, origin_of
+
             bank_run(self.bank, run, origin_of(self.method, self.name, asdict(self.budget)))
         return run
 

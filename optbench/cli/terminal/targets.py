@@ -24,11 +24,12 @@ def add_target(parser: argparse.ArgumentParser, name: str = "target", optional: 
 def instance_of(target: str, format: str | None, seed: int) -> Instance:
     """The instance that a TARGET names; stderr reports how much of a record was dropped."""
     from optbench.api import load_target
-    from optbench.model.formats import format_registry
 
     if not target.strip():
         raise UsageError("TARGET is empty; give an instance file or a problem such as jobshop:jobs=6,machines=4")
     if format is not None:
+        from optbench.model.formats import format_registry
+
         return format_registry.load(target, format)
     found = import_of_problem(target, seed)
     return load_target(target, seed) if found is None else with_remarks(found)

@@ -56,7 +56,10 @@ Codegen: Any = codegen.JITCPUCodegen
 UNLITERAL: Any = types.unliteral
 NORMALIZED: Any = sigutils.normalize_signature
 # Tables of pointers, as annotations name them: of ``kernel`` and of lp_guided's search.
-TABLES = ("Plant", "State", "Rule", "Search", "Steering", "Routes", "SiteView", "Plans", "DecisionTable", "View")
+TABLES = (
+    *("Plant", "State", "Rule", "RuleSearch", "Search", "Steering", "Routes", "SiteView", "Plans"),
+    *("DecisionTable", "View"),
+)
 # Kinds of libraries: with machine code, and without.
 WHOLE, FULL, LIGHT = "whole", "full", "light"
 WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

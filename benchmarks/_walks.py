@@ -1,9 +1,14 @@
 """Commands of optbench run and traced for `rooms.py`: modules, start-up times, and four walks.
 
 A *walk* is the order in which calls enter files for the first time. A call into another room
-*enters* that room. It enters the room *again* when it comes from a room in a higher layer
-and the room had been entered before; a return, a call within a room and a call from below (a
-callback, a policy that the kernel asks) do not count.
+*enters* that room. Two readings say when a room is entered twice:
+
+* By the stack of calls: on the way from `main` to a called function, a room is entered again if
+  calls had left it for another room. A lower room that calls back into a higher one does this; a
+  room that calls two others in turn does not. A thread and a process begin a stack of their own.
+* By time, which is stricter: a room is entered again by each call that comes from a room in a
+  higher layer after the room had been entered before; a return, a call within a room and a call
+  from below (a callback, a policy that the kernel asks) do not count.
 """
 
 from __future__ import annotations
@@ -122,6 +127,7 @@ class TracedCall:
     calling: str
     callee: str
     called: str
+    stack: str = ""  # rooms from the start of the stack; empty unless one is entered again on it
 
     def words(self) -> str:
         if not self.caller:
@@ -130,7 +136,11 @@ class TracedCall:
 
 
 def traced(name: str) -> list[TracedCall]:
-    """The calls of a walk between files, in the order of time, over all processes."""
+    """The calls of a walk between files, in the order of time, over all processes.
+
+    Each pair of files occurs once; so does each pair of a file and a room that its call enters
+    again on the stack.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         folder, hook, calls = (Path(scratch) / each for each in ("work", "hook", "calls"))
         for each in (folder, hook, calls):
@@ -148,9 +158,10 @@ def traced(name: str) -> list[TracedCall]:
             text = file.read_bytes().rstrip(b"\0").decode()
             rows += [line.split("\t") for line in text.splitlines()]
     rows.sort(key=lambda row: int(row[0]))
-    found: dict[tuple[str, str], TracedCall] = {}
-    for _, pid, caller, calling, callee, called in rows:
-        found.setdefault((caller, callee), TracedCall(int(pid), caller, calling, callee, called))
+    found: dict[tuple[str, str, bool], TracedCall] = {}
+    for _, pid, caller, calling, callee, called, stack in rows:
+        key = (caller, room_of(callee) if stack else callee, bool(stack))
+        found.setdefault(key, TracedCall(int(pid), caller, calling, callee, called, stack))
     return list(found.values())
 
 
@@ -158,14 +169,15 @@ class Walk:
     """The files that calls enter, and the rooms that are entered again."""
 
     def __init__(self, name: str, calls: list[TracedCall], layers: Layers) -> None:
-        self.name, self.calls = name, calls
+        self.name, self.calls = name, [call for call in calls if not call.stack]
+        self.again_on_stack = [call for call in calls if call.stack]
         self.height = layers.height
         self.firsts: list[TracedCall] = []
         self.again: list[TracedCall] = []  # among the first calls into a file
         self.again_ever: list[TracedCall] = []  # among all pairs of files
         files: set[str] = set()
         rooms: set[str] = set()
-        for call in calls:
+        for call in self.calls:
             again = room_of(call.callee) in rooms and self.from_above(call)
             self.again_ever += [call] if again else []
             if call.callee not in files:
@@ -188,6 +200,10 @@ class Walk:
             "rooms": len({room_of(call.callee) for call in self.firsts}),
             "rooms entered again": by_room(self.again),
             "rooms entered again, every pair of files": by_room(self.again_ever),
+            "rooms entered again on the stack": by_room(self.again_on_stack),
+            "entered again on the stack by": [
+                f"{call.words()}: {call.stack.replace('>', ' → ')}" for call in self.again_on_stack
+            ],
             "callers": dict(Counter(_rooms(call) for call in self.again).most_common()),
             "entered again by": [call.words() for call in self.again],
         }
@@ -206,8 +222,11 @@ class Walk:
             lines.append(f"    {call.callee}")
             process, current = call.pid, room
             visited.add(room)
-        summary = f"{len(self.firsts)} files; rooms entered again: {by_room(self.again) or 'none'}"
-        return "\n".join([*lines, summary])
+        lines.append("# entered again on the stack of calls")
+        lines += [f"    {call.words()}: {call.stack}" for call in self.again_on_stack]
+        stack, time_ = by_room(self.again_on_stack), by_room(self.again)
+        summary = f"{len(self.firsts)} files; rooms entered again, by the stack: {stack or 'none'}"
+        return "\n".join([*lines, f"{summary}; by time: {time_ or 'none'}"])
 
     def _reason(self, call: TracedCall) -> str:
         """Why a room stands in the list once more."""

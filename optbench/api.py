@@ -231,8 +231,19 @@ class _Solving:
         levels_left = self.instance.objective.num_levels - k
         limit = self.budget.time_limit_s
         share = None if limit is None else max(0.1, (limit - self.solving_s - self.bounding_s) / levels_left)
-        budget, progress = self.budget, self._progress(self.solving_s)
-        run = Run(instance, budget.seed, budget.threads, share, budget.work_limit, start, progress, k, self.stop)
+        budget = self.budget
+        run = Run(
+            instance,
+            budget.seed,
+            budget.threads,
+            share,
+            budget.work_limit,
+            start,
+            self.on_progress,
+            k,
+            self.stop,
+            self.solving_s,
+        )
         schedule = None
         if start is not None:
             run.report(start)
@@ -271,12 +282,6 @@ class _Solving:
 
             bank_run(self.bank, run, origin_of(self.method, self.name, asdict(self.budget)))
         return run
-
-    def _progress(self, offset_s: float) -> Callable[[TrajectoryPoint], None] | None:
-        if self.on_progress is None:
-            return None
-        report = self.on_progress
-        return lambda point: report(replace(point, t_s=point.t_s + offset_s))
 
     def _assemble(self, schedule: Schedule | None) -> Result:
         runs = self.runs
@@ -364,11 +369,11 @@ def _first(runs: list[Run]) -> float | None:
 
 
 def _trajectory(runs: list[Run]) -> tuple[TrajectoryPoint, ...]:
-    points, offset = [], 0.0
-    for run in runs:
-        points += [replace(point, t_s=round(point.t_s + offset, 6)) for point in run.trajectory]
-        offset += run.elapsed_s()
-    return tuple(points)
+    return tuple(
+        replace(point, t_s=round(point.t_s + run.earlier_s, 6))
+        for run in runs
+        for point in run.trajectory
+    )
 
 
 def peak_memory_mb() -> float:

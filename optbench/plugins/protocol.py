@@ -84,6 +84,7 @@ class Run:
     on_progress: Callable[[TrajectoryPoint], None] | None = None
     level: int = 0
     stop_requested: threading.Event = field(default_factory=threading.Event)
+    earlier_s: float = 0.0  # Seconds of solving the levels before, which points of progress count.
 
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
@@ -251,7 +252,7 @@ class Run:
         point = TrajectoryPoint(round(t_s, 6), self.objective, self.bound, self.level)
         self.trajectory.append(point)
         if self.on_progress is not None:
-            self.on_progress(point)
+            self.on_progress(replace(point, t_s=point.t_s + self.earlier_s))
 
 
 def check_supported(solver: Solver, name: str, instance: Instance) -> None:

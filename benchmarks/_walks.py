@@ -22,7 +22,8 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -50,6 +51,17 @@ WALKS = {
     "cell": (("run", "study.toml", "--no-track", "-q"),),
     "week": (("simulate", "geo_dc:days=0.2", "--policy", "default_policy"),),
     "audit": (("audit", "log.sacct", "--profile", "a100=A100-PCIe", "-q"),),
+}
+# Why a room may be entered again on a stack of calls, by the calling room and the room.
+PROGRESS = "live progress: who waits for a result is shown how far it is before there is a result"
+REASONS = {
+    ("plugins", "cli"): PROGRESS,
+    ("run", "cli"): PROGRESS,
+    ("audit", "cli"): PROGRESS,
+    ("compiling", "execute"): PROGRESS,
+    ("cli", "run"): "the line of progress reads the state of the study, which `run` keeps",
+    ("execute", "run"): "jobs are drawn from an iterator as processes become free, so that the input "
+    "of a thousand cells is not held at once",
 }
 PLAIN = "import sys; from {module} import {function}; sys.exit({function}())"
 # Keeps the names of the modules of optbench that are loaded when a command ends.
@@ -202,43 +214,68 @@ class Walk:
             "rooms entered again, every pair of files": by_room(self.again_ever),
             "rooms entered again on the stack": by_room(self.again_on_stack),
             "entered again on the stack by": [
-                f"{call.words()}: {call.stack.replace('>', ' → ')}" for call in self.again_on_stack
+                f"{call.words()}: {reason_for(call)}" for call in self.again_on_stack
             ],
             "callers": dict(Counter(_rooms(call) for call in self.again).most_common()),
             "entered again by": [call.words() for call in self.again],
         }
 
-    def text(self) -> str:
-        """The files by visit: a visit begins when a call enters a room from another one."""
-        lines = [f"# {self.name}: {'; '.join(' '.join(verb) for verb in WALKS[self.name])}"]
-        process, current = 0, ""
-        visited: set[str] = set()
+    def tree(self) -> list[Visit]:
+        """The visits of rooms, each under the visit from which a call entered the room first."""
+        roots: list[Visit] = []
+        visit_of: dict[str, Visit] = {}
         for call in self.firsts:
             room = room_of(call.callee)
-            if call.pid != process and process:
-                lines.append("-- another process")
-            if call in self.again or room != current:
-                lines.append(room + (self._reason(call) if room in visited else ""))
-            lines.append(f"    {call.callee}")
-            process, current = call.pid, room
-            visited.add(room)
+            above = visit_of.get(call.caller)
+            if above is None or above.room != room:
+                beside = roots if above is None else above.entered
+                found = next((visit for visit in beside if visit.room == room), None)
+                above = found or Visit(room, call)
+                beside += [] if found else [above]
+            above.files.append(call.callee)
+            visit_of[call.callee] = above
+        return roots
+
+    def text(self) -> str:
+        """The tree of visits, and the entries again by both readings."""
+        lines = [f"# {self.name}: {'; '.join(' '.join(verb) for verb in WALKS[self.name])}"]
+        for depth, visit in visits(self.tree()):
+            lines.append("    " * depth + f"{visit.room}, by {visit.entry.words()}")
+            lines += ["    " * depth + f"  - {file}" for file in visit.files]
         lines.append("# entered again on the stack of calls")
         lines += [f"    {call.words()}: {call.stack}" for call in self.again_on_stack]
-        stack, time_ = by_room(self.again_on_stack), by_room(self.again)
+        lines.append("# entered again by time")
+        lines += [f"    {call.words()}" for call in self.again]
+        stack, by_time = by_room(self.again_on_stack), by_room(self.again)
         summary = f"{len(self.firsts)} files; rooms entered again, by the stack: {stack or 'none'}"
-        return "\n".join([*lines, f"{summary}; by time: {time_ or 'none'}"])
+        return "\n".join([*lines, f"{summary}; by time: {by_time or 'none'}"])
 
-    def _reason(self, call: TracedCall) -> str:
-        """Why a room stands in the list once more."""
-        if call in self.again:
-            return f", AGAIN by {call.words()}"
-        if room_of(call.caller) == room_of(call.callee):
-            return " (after a return)"
-        return f" (called from below by {call.caller})"
+
+@dataclass(frozen=True)
+class Visit:
+    """A room on a path of calls: the call that entered it first, its files in the order of their
+    first calls, and the rooms that calls enter from there."""
+
+    room: str
+    entry: TracedCall
+    files: list[str] = field(default_factory=list)
+    entered: list[Visit] = field(default_factory=list)
+
+
+def visits(tree: list[Visit], depth: int = 0) -> Iterator[tuple[int, Visit]]:
+    """All visits with their depths, each before those below it."""
+    for visit in tree:
+        yield depth, visit
+        yield from visits(visit.entered, depth + 1)
 
 
 def _rooms(call: TracedCall) -> str:
     return f"{room_of(call.caller) if call.caller else 'start'} → {room_of(call.callee)}"
+
+
+def reason_for(call: TracedCall) -> str:
+    """Why a call may enter a room again on its stack."""
+    return REASONS.get((room_of(call.caller), room_of(call.callee)), "no reason is known; mend it")
 
 
 def by_room(calls: list[TracedCall]) -> dict[str, int]:

@@ -74,7 +74,7 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
     if _exists(target):
         return _in_file(Path(target))
     if not isinstance(target, Path) and "/" in text:
-        from optbench.data import data_path, data_sets
+        from optbench.data.registry import data_path, data_sets
 
         if text.partition("/")[0] in data_sets():
             return _in_file(data_path(text))

@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
-from optbench.data import data_path
+from optbench.data.registry import data_path
 from optbench.errors import FileFormatError, ParameterError
 from optbench.model.formats import format_registry
 from optbench.model.instance import Instance

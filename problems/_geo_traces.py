@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optbench.data import data_path, data_sets
+from optbench.data.registry import data_path, data_sets
 from optbench.errors import FileFormatError
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json

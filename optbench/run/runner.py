@@ -15,7 +15,6 @@ from optbench.execute.base import Executor, Job
 from optbench.execute.local import LocalExecutor
 from optbench.execute.on_demand import OnDemandExecutor
 from optbench.files import write_whole
-from optbench.run.cell_filter import select
 from optbench.run.instance_cache import make_instances
 from optbench.run.judge import judge, kept_files
 from optbench.sandbox.job_folder import remove_folder
@@ -81,6 +80,7 @@ class StudyRun:
 
 
 OnProgress = Callable[[RunProgress], None]
+Select = Callable[[Sequence[Cell]], Sequence[Cell]]
 
 
 def run_study(
@@ -89,7 +89,7 @@ def run_study(
     jobs: int = 1,
     force: bool = False,
     retry: bool = False,
-    only: Sequence[str] = (),
+    only: Select = tuple,
     store: Store | None = None,
     executor: Executor | None = None,
     on_progress: OnProgress | None = None,
@@ -98,8 +98,8 @@ def run_study(
     """Run the cells that are not in the store; with ``force`` all of them, with ``retry`` also
     those that failed.
 
-    Only the cells that match all words of ``only`` are run (``cell_filter``). A study has one
-    runner at a time; runners of other studies in the same store share finished cells.
+    Only the cells that ``only`` returns are run. A study has one runner at a time; runners of other
+    studies in the same store share finished cells.
     """
     store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _ignore_progress
     began, compile_s = time.monotonic(), list[float]()
@@ -112,7 +112,7 @@ def run_study(
         if stop.is_set():
             return StudyRun(planned, (), {}, 0, interrupted=True)
         keep_plan(planned, store)
-        wanted = select(planned.cells, only)
+        wanted = tuple(only(planned.cells))
         known = {cell.key: record for cell in wanted if (record := store.records().get(cell.key)) is not None}
         missing = tuple(cell for cell in wanted if _is_missing(known.get(cell.key), force, retry))
         done, elsewhere = len(wanted) - len(missing), set[str]()

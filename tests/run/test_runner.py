@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from optbench.execute.base import JobOutcome
+from optbench.run.cell_filter import select
 from optbench.run.runner import RunProgress, StudyRun, run_study
 from optbench.store.records import Reason
 from optbench.store.run_store import Store, StoreError, _load_instance
@@ -74,7 +75,7 @@ def test_failed_cells_are_kept_until_they_are_retried(study: Study, store: Store
 
 
 def test_a_part_of_the_cells(study: Study, store: Store) -> None:
-    part = run_study(study, store=store, executor=Inline(), only=["solver=fcfs", "seed=1"])
+    part = run_study(study, store=store, executor=Inline(), only=lambda cells: select(cells, ["solver=fcfs", "seed=1"]))
     assert [cell.title for cell in part.cells] == ["bounds | jobshop-3x3-1 | 0", "fcfs | jobshop-3x3-1 | 1"]
     rest = run_study(study, store=store, executor=Inline())
     assert (rest.ran, rest.skipped) == (4, 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal.output import emit_json
@@ -13,6 +14,7 @@ from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from optbench.run.runner import StudyRun
+    from optbench.study.cells import Cell
     from optbench.study.declared import Study
 
 DESCRIPTION = (
@@ -85,14 +87,18 @@ def _report(done: StudyRun) -> str | None:
 def _run(args: argparse.Namespace, study: Study) -> StudyRun:
     from optbench.cli.terminal.studying import StudyProgress
     from optbench.cli.terminal.work import interruptible
+    from optbench.run.cell_filter import select
     from optbench.run.runner import run_study
     from optbench.run.study_progress import StudyWatch
+
+    def only(cells: Sequence[Cell]) -> Sequence[Cell]:
+        return select(cells, args.only)
 
     with StudyProgress(study.name, StudyWatch(args.jobs), quiet=args.quiet or args.json) as progress:
 
         def work(stop: threading.Event) -> StudyRun:
             return run_study(
-                study, jobs=args.jobs, force=args.force, retry=args.retry, only=args.only, on_progress=progress, stop=stop
+                study, jobs=args.jobs, force=args.force, retry=args.retry, only=only, on_progress=progress, stop=stop
             )
 
         return interruptible(work, patience=PATIENCE)

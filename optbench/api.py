@@ -29,9 +29,9 @@ from optbench.model.result import Bound, Result, Status, Termination, Trajectory
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import Outcome, outcome_of
-from optbench.plugins import specs
-from optbench.plugins.discovery import load_problem, load_solver, names
+from optbench.plugins.discovery import load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
+from optbench.plugins.read_target import read_target
 from optbench.plugins.run_claims import certify_claim, infeasibility_words, labelled_bounds
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 
@@ -64,39 +64,9 @@ class Budget:
 
 
 def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Instance:
-    """An instance from a file of any known format, a public data set (``jobshop/ft06``), a problem spec
-    (``gpu_dag:tasks=20``), a problem, or itself."""
-    if isinstance(target, Instance):
-        return target
-    if isinstance(target, Problem):
-        return target.instance(seed)
-    text = str(target)
-    if _exists(target):
-        return _in_file(Path(target))
-    if not isinstance(target, Path) and "/" in text:
-        from optbench.data.registry import data_path, data_sets
-
-        if text.partition("/")[0] in data_sets():
-            return _in_file(data_path(text))
-    name = specs.name_of(text)
-    if isinstance(target, Path) or any(mark in name for mark in "./\\"):
-        allowed = "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem such as gpu_dag:tasks=20"
-        raise OptbenchError(f"no such file: {text!r}; {allowed}")
-    return replace(load_problem(text).instance(seed), problem=text)
-
-
-def _in_file(path: Path) -> Instance:
-    """Read a file; problems, which most targets are, need none of the formats."""
-    from optbench.model.formats import format_registry
-
-    return format_registry.load(path)
-
-
-def _exists(target: str | Path) -> bool:
-    try:
-        return Path(target).exists()
-    except (OSError, ValueError):  # It cannot be a path: it is too long, or contains a NUL.
-        return False
+    """The instance that a target names: a file of any known format, a public data set
+    (``jobshop/ft06``), a problem spec (``gpu_dag:tasks=20``), a problem, or itself."""
+    return read_target(target, seed)[0]
 
 
 def solve(

@@ -32,7 +32,6 @@ from optbench.outcome import Outcome, outcome_of
 from optbench.plugins.discovery import load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.read_target import read_target
-from optbench.plugins.run_claims import certify_claim, infeasibility_words, labelled_bounds
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -237,11 +236,11 @@ class _Solving:
         if run.proven_infeasible and run.best is not None:
             raise ContradictionError(
                 f"{self.name} called {instance.name!r} infeasible (reported by "
-                f"{infeasibility_words(run)}), but a verified schedule exists"
+                f"{run.infeasibility_words()}), but a verified schedule exists"
             )
         run.close()  # Bounding does not count as the solver's work.
         began = time.perf_counter()
-        certify_claim(run, max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))
+        run.certify_infeasibility(max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))
         if self.bounding and not run.proven_infeasible and not run.proven_unbounded:
             _add_bounds(run)
         self.bounding_s += time.perf_counter() - began
@@ -256,7 +255,7 @@ class _Solving:
     def _assemble(self, schedule: Schedule | None) -> Result:
         runs = self.runs
         verdict = verify(self.instance, schedule) if schedule is not None else None
-        bounds = tuple(b for run in runs for b in labelled_bounds(run))
+        bounds = tuple(b for run in runs for b in run.labelled_bounds())
         outcome = outcome_of(self.instance, verdict, bounds, floors=self.bounding)
         rejected = next((run.rejected[-1] for run in runs if run.rejected), None)
         return Result(
@@ -297,7 +296,7 @@ def _add_bounds(run: Run) -> None:
 
         ``wall_s`` counts the solver's time alone."""
     closed = is_closed(run.instance, run.objective, run.bound)
-    if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in labelled_bounds(run)):
+    if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in run.labelled_bounds()):
         return
     most = min(MOST_LARGE_S, MOST_BOUNDING_S * max(1.0, run.instance.num_tasks / 1000))
     seconds = max(LEAST_BOUNDING_S, min(run.time_left(), most))

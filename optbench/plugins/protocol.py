@@ -23,6 +23,9 @@ from optbench.model.verify import Verdict
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import
 
+# Prefix of the source of a bound that an earlier run proved.
+BANKED = "bank:"
+
 
 class Problem:
     """A family of instances. Subclasses are dataclasses whose fields are the parameters.
@@ -206,6 +209,17 @@ class Run:
         source = found.source if found.source.startswith(prefix) else prefix + found.source
         self._keep(replace(found, source=source))
 
+    def labelled_bounds(self) -> list[Bound]:
+        """The bounds so far, best first, each under the label that the core finds for it."""
+        from optbench.bounds.proving import labelled
+
+        found = []
+        for bound in reversed(self.bounds):
+            again = labelled(self.instance, bound)
+            banked = bound.source.startswith(BANKED) and not again.source.startswith(BANKED)
+            found.append(replace(again, source=BANKED + again.source) if banked else again)
+        return found
+
     def _keep(self, bound: Bound) -> None:
         if not np.isfinite(bound.value):
             return
@@ -225,6 +239,20 @@ class Run:
     def report_infeasible(self, source: str = "solver") -> None:
         """Report that no schedule exists; ``api.solve`` then lets the core look for a certified proof."""
         self.infeasibility = Infeasibility(source, "solver")
+
+    def certify_infeasibility(self, time_limit_s: float) -> None:
+        """Let the core look for its own proof where the solver reports that no schedule exists."""
+        if self.infeasibility is None:
+            return
+        from optbench.bounds.infeasible import certify_infeasible
+
+        claim = replace(self.infeasibility, proof="solver", certificate=None)
+        self.infeasibility = certify_infeasible(self.instance, time_limit_s) or claim
+
+    def infeasibility_words(self) -> str:
+        """Source and proof of the report that no schedule exists."""
+        found = self.infeasibility
+        return "no source" if found is None else f"{found.source} ({found.proof})"
 
     def report_unbounded(self) -> None:
         """Report that the solver has proved the objective to have no minimum."""

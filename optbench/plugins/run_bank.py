@@ -13,8 +13,7 @@ from optbench.bounds.bank.seals import versions
 from optbench.bounds.proving import remember
 from optbench.errors import ContradictionError
 from optbench.model.files.strict_json import jsonable
-from optbench.plugins.protocol import Run, Solver
-from optbench.plugins.run_claims import BANKED, infeasibility_words
+from optbench.plugins.protocol import BANKED, Run, Solver
 
 
 def origin_of(solver: Solver, name: str, budget: Mapping[str, Any]) -> Origin:
@@ -41,7 +40,7 @@ def bank_run(path: str | Path, run: Run, origin: Origin) -> None:
         best = bank.incumbent(run.instance)
         if run.proven_infeasible and best is not None:
             raise ContradictionError(
-                f"{run.instance.name}: {infeasibility_words(run)} reported that no schedule "
+                f"{run.instance.name}: {run.infeasibility_words()} reported that no schedule "
                 f"exists, but the bank holds a verified one with objective {best[0]!r}"
             )
         bank.record(

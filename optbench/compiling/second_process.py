@@ -13,13 +13,21 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from optbench.compiling.compile_meter import announcing, no_announcement
 
+if TYPE_CHECKING:
+    from optbench.compiling.kernel_table import Kernel
+
 # One kernel alone, or one core, leaves nothing for a second process.
 LEAST_KERNELS, LEAST_CORES = 2, 2
-COMMAND = "from optbench.compiling.second_process import main; main()"
+COMMAND = """\
+from optbench.compiling.kernel_table import KERNELS
+from optbench.compiling.second_process import main
+main(KERNELS)
+"""
 
 
 def share_of_this_process(names: Sequence[str]) -> Iterator[str]:
@@ -64,22 +72,20 @@ def _feed(process: subprocess.Popen[bytes], waiting: deque[str]) -> None:
             return
 
 
-def main() -> None:
+def main(kernels: Mapping[str, Kernel]) -> None:
     """Compile the kernels named on standard input; end at once when the first process ends."""
     names: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_compile_all, args=(names,), daemon=True).start()
+    threading.Thread(target=_compile_all, args=(kernels, names), daemon=True).start()
     for line in sys.stdin:
         names.put(line.strip())
     os._exit(0)
 
 
-def _compile_all(names: queue.SimpleQueue[str]) -> None:
-    from optbench.compiling.kernel_table import KERNELS
-
+def _compile_all(kernels: Mapping[str, Kernel], names: queue.SimpleQueue[str]) -> None:
     try:
         with announcing(no_announcement):
             while True:
-                KERNELS[names.get()].compile_missing()
+                kernels[names.get()].compile_missing()
                 os.write(1, b"\n")
     finally:
         os._exit(1)

@@ -12,7 +12,7 @@ import numpy as np
 from optbench.model.instance import Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.sim.primal.chance import RANDOM, TaskGraph, seeded
-from optbench.sim.primal.shop_graph import NONE, Rows, Scratch, Sequences
+from optbench.sim.primal.shop_graph import NONE, RowChoices, Scratch, Sequences
 from optbench.sim.primal.tabu import BEST, BIG, LOCAL, TARGET, TENURE, search
 
 # Features of a shop: any other changes when a task can run or what is minimised.
@@ -64,7 +64,7 @@ class ShopSearch:
         predecessors = adjacency(edges.target, edges.source, n)
         self.shop = TaskGraph(*predecessors, *adjacency(edges.source, edges.target, n), release)
         machine = instance.modes.primary[pairs.mode]
-        self.rows = Rows(pairs.ptr, machine, pairs.duration.astype(np.int64))
+        self.rows = RowChoices(pairs.ptr, machine, pairs.duration.astype(np.int64))
         self.state = np.zeros(10, dtype=np.int64)
         self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = BIG, -BIG, seeded(self.seed), BIG, LEAST_TENURE
         self.tabu = np.zeros((n, n), dtype=np.int64)

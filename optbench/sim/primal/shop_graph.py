@@ -15,7 +15,7 @@ from optbench.sim.primal.chance import pick
 NONE = -1
 
 
-class Rows(NamedTuple):
+class RowChoices(NamedTuple):
     """The rows that each task chooses among, as compressed rows."""
 
     ptr: Ints

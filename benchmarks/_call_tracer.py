@@ -9,7 +9,7 @@ One line per first call from a file to another: nanoseconds, process, calling fi
 called file and function, separated by tabs. A seventh word is given where the call enters a room
 that the stack of calls had left for another one: the rooms of the stack, from its start. Such a
 line is written once for each calling file and room. What runs while a module is imported does not
-count; a thread has a stack of its own.
+count. A thread continues the stack of the call that started it.
 Kernels that numba has compiled are invisible: a call into one ends in the Python file before it.
 """
 
@@ -26,6 +26,8 @@ FOLDER, ROOT = "OPTBENCH_TRACE_FOLDER", "OPTBENCH_TRACE_ROOT"
 TOPS = ("optbench", "problems", "solvers")
 PLUGINS = TOPS[1:]
 MAX_BYTES = 1 << 21
+# Attribute of a thread: the rooms of the stack that started it.
+STARTED_BY = "_optbench_rooms"
 # Flag of code objects that are functions; the bodies of modules and classes lack it (CO_OPTIMIZED).
 IS_FUNCTION = 1
 
@@ -91,16 +93,20 @@ class CallTracer:
         room = room_of(path)
         if (caller, room) in self.entered_again:
             return
-        rooms: list[str] = []
-        at = back
-        while at is not None:
-            file = self.path(at.f_code.co_filename)
-            if file and (not rooms or rooms[-1] != room_of(file)):
-                rooms.append(room_of(file))
-            at = at.f_back
+        rooms = self.rooms_from(back)
         if room in rooms:
             self.entered_again.add((caller, room))
             self.write(frame, back, caller, path, ">".join([*reversed(rooms), room]))
+
+    def rooms_from(self, at: FrameType | None) -> list[str]:
+        """The rooms of a stack, its end first, with those of the stack that started the thread."""
+        files = []
+        while at is not None:
+            files.append(self.path(at.f_code.co_filename))
+            at = at.f_back
+        begun = vars(threading.current_thread()).get(STARTED_BY, ())
+        rooms = [*(room_of(file) for file in files if file), *begun]
+        return [room for k, room in enumerate(rooms) if k == 0 or room != rooms[k - 1]]
 
     def write(
         self, frame: FrameType, back: FrameType | None, caller: str, path: str, stack: str = ""
@@ -123,6 +129,13 @@ def room_of(path: str) -> str:
 def install(folder: str, root: str) -> None:
     """Trace this process, its threads and its forks."""
     tracer = CallTracer(folder, root)
+    start = threading.Thread.start
+
+    def start_with_rooms(thread: threading.Thread) -> None:
+        setattr(thread, STARTED_BY, tracer.rooms_from(sys._getframe(1)))
+        start(thread)
+
+    threading.Thread.start = start_with_rooms  # type: ignore[assignment,method-assign]
     os.register_at_fork(after_in_child=tracer.open_file)
     threading.setprofile(tracer)
     sys.setprofile(tracer)

@@ -5,7 +5,8 @@ A *walk* is the order in which calls enter files for the first time. A call into
 
 * By the stack of calls: on the way from `main` to a called function, a room is entered again if
   calls had left it for another room. A lower room that calls back into a higher one does this; a
-  room that calls two others in turn does not. A thread and a process begin a stack of their own.
+  room that calls two others in turn does not. A thread continues the stack of the call that
+  started it; a new process begins a stack.
 * By time, which is stricter: a room is entered again by each call that comes from a room in a
   higher layer after the room had been entered before; a return, a call within a room and a call
   from below (a callback, a policy that the kernel asks) do not count.

@@ -14,6 +14,9 @@ from benchmarks._source_figures import Layers, Source, cycles, diagram, room_of
 from benchmarks._walks import TracedCall, Walk, reason_for, visits
 
 ROOT = Path(__file__).parents[1]
+SOLVE_AND_TELL = (
+    "from optbench.sim import kernel\ndef solve(tell):\n    kernel.step()\n    tell()\n"
+)
 LAYERS = 'LAYERS = (("optbench.cli",), ("optbench.plugins",), ("optbench.sim", "optbench.model"))\n'
 
 
@@ -136,20 +139,22 @@ def test_a_room_that_calls_had_left_is_entered_again_on_the_stack(tmp_path: Path
     root = tree(
         tmp_path,
         cli__main=(
-            "from optbench.plugins import play\nfrom optbench.sim import kernel\n"
+            "from threading import Thread\n"
+            "from optbench.plugins import play, wait\nfrom optbench.sim import kernel\n"
             "def show(): pass\n"
-            "def main():\n    kernel.step()\n    play.solve(show)\n    play.solve(show)\n"
+            "def main():\n    kernel.step()\n    play.solve(show)\n"
+            "    thread = Thread(target=wait.solve, args=(show,))\n"
+            "    thread.start()\n    thread.join()\n"
         ),
-        # It calls sim, as cli did before, which is no entry again, and cli's show, which is one.
-        plugins__play=(
-            "from optbench.sim import kernel\ndef solve(tell):\n    kernel.step()\n    tell()\n"
-        ),
+        # They call sim, as cli did before, which is no entry again, and cli's show, which is one.
+        plugins__play=SOLVE_AND_TELL,
+        plugins__wait=SOLVE_AND_TELL,  # in a thread
         sim__kernel="def step(): pass\n",
     )
     (lines,) = traced_lines(root)
     again = [line.split("\t")[2:] for line in lines if line.split("\t")[6]]
-    callback = ["optbench/plugins/play.py", "solve", "optbench/cli/main.py", "show"]
-    assert again == [[*callback, "cli>plugins>cli"]]
+    show = ["solve", "optbench/cli/main.py", "show", "cli>plugins>cli"]
+    assert again == [[f"optbench/plugins/{name}.py", *show] for name in ("play", "wait")]
 
 
 def test_calls_are_traced_through_forks_and_not_while_modules_are_imported(tmp_path: Path) -> None:

@@ -48,10 +48,9 @@ def _list(walk: Walk, explained: set[str]) -> str:
             words = "" if path in explained else f": {summary(ROOT / path)}"
             lines.append(f"{indent}  - `{path}`{words}")
             explained.add(path)
-    pairs = len(walk.again_on_stack)
-    again = f"{pairs} calls from a file into a room that their path had left" if pairs else "none"
+    again = len(walk.again_on_stack) or "none"
     heading = [
-        f"{len(walk.firsts)} files. Rooms entered again on a path of calls: {again}.",
+        f"{len(walk.firsts)} files. Entries into a room that the path of calls had left: {again}.",
         *(f"`{call.words()}`: {reason_for(call)}." for call in walk.again_on_stack),
         f"By time, the stricter reading: {len(walk.again)} entries again.",
     ]

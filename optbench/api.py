@@ -296,7 +296,9 @@ def _add_bounds(run: Run) -> None:
 
         ``wall_s`` counts the solver's time alone."""
     closed = is_closed(run.instance, run.objective, run.bound)
-    if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in run.labelled_bounds()):
+    if closed or run.stop_requested.is_set():
+        return
+    if any(bound.proof != "solver" for bound in run.labelled_bounds()):
         return
     most = min(MOST_LARGE_S, MOST_BOUNDING_S * max(1.0, run.instance.num_tasks / 1000))
     seconds = max(LEAST_BOUNDING_S, min(run.time_left(), most))

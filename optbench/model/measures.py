@@ -1,4 +1,4 @@
-"""Measures of a result, one definition each, and the tolerance below which a difference is rounding.
+"""Measures of a result, one definition each, and the tolerance of differences by rounding.
 
 The verifier adds terms that are not negative, so that a value is right to RELATIVE_TOLERANCE of
 itself. Models and bounds subtract the idle energy of busy devices: their values are right to a few

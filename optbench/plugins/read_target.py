@@ -1,4 +1,4 @@
-"""From a target, an instance: a file, a public data set, a problem spec, a problem, or an instance."""
+"""From a target to an instance: a file, a public data set, a problem spec, or a problem."""
 
 from __future__ import annotations
 

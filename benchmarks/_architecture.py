@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from benchmarks._source_figures import room_of
-from benchmarks._walks import ROOT, Walk
+from benchmarks._walks import ROOT, Walk, reason_for, visits
 
 PAGE = ROOT / "docs" / "architecture.md"
 SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)\.(?:\s|$)")
@@ -41,21 +40,21 @@ def walk_lists(walks: Iterable[Walk]) -> dict[str, str]:
 
 def _list(walk: Walk, explained: set[str]) -> str:
     lines: list[str] = []
-    room = ""
-    visited: set[str] = set()
-    for call in walk.firsts:
-        path, here = call.callee, room_of(call.callee)
-        if here != room or call in walk.again:
-            again = f", entered again by `{call.caller}`" if call in walk.again else ""
-            back = " (back)" if here in visited and not again else ""
-            lines.append(f"- **{here}**{back}{again}")
-        words = "" if path in explained else f": {summary(ROOT / path)}"
-        lines.append(f"  - `{path}`{words}")
-        explained.add(path)
-        visited.add(here)
-        room = here
-    entries = f"{len(walk.again)} entries into a room that had been entered before"
-    return "\n".join([f"{len(walk.firsts)} files, {entries}.", "", *lines])
+    for depth, visit in visits(walk.tree()):
+        indent = "  " * depth
+        entry = f", entered by `{visit.entry.caller}`" if depth else ""
+        lines.append(f"{indent}- **{visit.room}**{entry}")
+        for path in visit.files:
+            words = "" if path in explained else f": {summary(ROOT / path)}"
+            lines.append(f"{indent}  - `{path}`{words}")
+            explained.add(path)
+    again = len(walk.again_on_stack) or "none"
+    heading = [
+        f"{len(walk.firsts)} files. Entries into a room that the path of calls had left: {again}.",
+        *(f"`{call.words()}`: {reason_for(call)}." for call in walk.again_on_stack),
+        f"By time, the stricter reading: {len(walk.again)} entries again.",
+    ]
+    return "\n".join([*(f"{line}\n" for line in heading), *lines])
 
 
 def summary(path: Path) -> str:

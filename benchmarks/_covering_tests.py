@@ -10,13 +10,12 @@ MODEL_TESTS = (
 )  # fmt: skip
 # Files whose first test file has another name than theirs.
 MODEL_FILES = {
-    "verify": "verify_each_constraint", "checks": "verify_each_constraint", "task_progress": "progress", "power_peaks": "caps",
+    "verify": "verify_each_constraint", "checks": "verify_each_constraint", "task_progress": "progress",
 }  # fmt: skip
 MODEL_FILES |= {
     name: name
     for name in (
         "metrics", "caps", "stream_metrics", "streams", "timegrid", "repair", "measures", "content_hash", "windows",
-        "metric_scales",
     )
 }
 STREAM_TESTS = ("stream_parts", "stream_corners", "stream", "stream_windows", "stream_deadlines", "preemptive")

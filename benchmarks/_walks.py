@@ -1,9 +1,15 @@
 """Commands of optbench run and traced for `rooms.py`: modules, start-up times, and four walks.
 
 A *walk* is the order in which calls enter files for the first time. A call into another room
-*enters* that room. It enters the room *again* when it comes from a room in a higher layer
-and the room had been entered before; a return, a call within a room and a call from below (a
-callback, a policy that the kernel asks) do not count.
+*enters* that room. Two readings say when a room is entered twice:
+
+* By the stack of calls: on the way from `main` to a called function, a room is entered again if
+  calls had left it for another room. A lower room that calls back into a higher one does this; a
+  room that calls two others in turn does not. A thread continues the stack of the call that
+  started it; a new process begins a stack.
+* By time, which is stricter: a room is entered again by each call that comes from a room in a
+  higher layer after the room had been entered before; a return, a call within a room and a call
+  from below (a callback, a policy that the kernel asks) do not count.
 """
 
 from __future__ import annotations
@@ -17,7 +23,8 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -45,6 +52,21 @@ WALKS = {
     "cell": (("run", "study.toml", "--no-track", "-q"),),
     "week": (("simulate", "geo_dc:days=0.2", "--policy", "default_policy"),),
     "audit": (("audit", "log.sacct", "--profile", "a100=A100-PCIe", "-q"),),
+}
+# Why a room may be entered again on a stack of calls, by the calling room and the room.
+PROGRESS = "live progress: who waits for a result is shown how far it is before there is a result"
+REASONS = {
+    ("plugins", "cli"): PROGRESS,
+    ("run", "cli"): PROGRESS,
+    ("audit", "cli"): PROGRESS,
+    ("compiling", "execute"): PROGRESS,
+    ("cli", "run"): "within live progress: `run` keeps the state of the study that the line shows, "
+    "and the filter of cells",
+    ("execute", "run"): "jobs are drawn from an iterator as processes become free, so that the input "
+    "of a thousand cells is not held at once; what was compiled is passed on as it happens",
+    ("evaluate", "report"): "which value of a row is averaged is given as a function, like a key of "
+    "`sorted`",
+    ("report", "evaluate"): "within such a function, an attribute of a row is computed",
 }
 PLAIN = "import sys; from {module} import {function}; sys.exit({function}())"
 # Keeps the names of the modules of optbench that are loaded when a command ends.
@@ -122,6 +144,7 @@ class TracedCall:
     calling: str
     callee: str
     called: str
+    stack: str = ""  # rooms from the start of the stack; empty unless one is entered again on it
 
     def words(self) -> str:
         if not self.caller:
@@ -130,7 +153,11 @@ class TracedCall:
 
 
 def traced(name: str) -> list[TracedCall]:
-    """The calls of a walk between files, in the order of time, over all processes."""
+    """The calls of a walk between files, in the order of time, over all processes.
+
+    Each pair of files occurs once; so does each pair of a file and a room that its call enters
+    again on the stack.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         folder, hook, calls = (Path(scratch) / each for each in ("work", "hook", "calls"))
         for each in (folder, hook, calls):
@@ -148,9 +175,10 @@ def traced(name: str) -> list[TracedCall]:
             text = file.read_bytes().rstrip(b"\0").decode()
             rows += [line.split("\t") for line in text.splitlines()]
     rows.sort(key=lambda row: int(row[0]))
-    found: dict[tuple[str, str], TracedCall] = {}
-    for _, pid, caller, calling, callee, called in rows:
-        found.setdefault((caller, callee), TracedCall(int(pid), caller, calling, callee, called))
+    found: dict[tuple[str, str, bool], TracedCall] = {}
+    for _, pid, caller, calling, callee, called, stack in rows:
+        key = (caller, room_of(callee) if stack else callee, bool(stack))
+        found.setdefault(key, TracedCall(int(pid), caller, calling, callee, called, stack))
     return list(found.values())
 
 
@@ -158,14 +186,15 @@ class Walk:
     """The files that calls enter, and the rooms that are entered again."""
 
     def __init__(self, name: str, calls: list[TracedCall], layers: Layers) -> None:
-        self.name, self.calls = name, calls
+        self.name, self.calls = name, [call for call in calls if not call.stack]
+        self.again_on_stack = [call for call in calls if call.stack]
         self.height = layers.height
         self.firsts: list[TracedCall] = []
         self.again: list[TracedCall] = []  # among the first calls into a file
         self.again_ever: list[TracedCall] = []  # among all pairs of files
         files: set[str] = set()
         rooms: set[str] = set()
-        for call in calls:
+        for call in self.calls:
             again = room_of(call.callee) in rooms and self.from_above(call)
             self.again_ever += [call] if again else []
             if call.callee not in files:
@@ -188,38 +217,70 @@ class Walk:
             "rooms": len({room_of(call.callee) for call in self.firsts}),
             "rooms entered again": by_room(self.again),
             "rooms entered again, every pair of files": by_room(self.again_ever),
+            "rooms entered again on the stack": by_room(self.again_on_stack),
+            "entered again on the stack by": [
+                f"{call.words()}: {reason_for(call)}" for call in self.again_on_stack
+            ],
             "callers": dict(Counter(_rooms(call) for call in self.again).most_common()),
             "entered again by": [call.words() for call in self.again],
         }
 
-    def text(self) -> str:
-        """The files by visit: a visit begins when a call enters a room from another one."""
-        lines = [f"# {self.name}: {'; '.join(' '.join(verb) for verb in WALKS[self.name])}"]
-        process, current = 0, ""
-        visited: set[str] = set()
+    def tree(self) -> list[Visit]:
+        """The visits of rooms, each under the visit from which a call entered the room first."""
+        roots: list[Visit] = []
+        visit_of: dict[str, Visit] = {}
         for call in self.firsts:
             room = room_of(call.callee)
-            if call.pid != process and process:
-                lines.append("-- another process")
-            if call in self.again or room != current:
-                lines.append(room + (self._reason(call) if room in visited else ""))
-            lines.append(f"    {call.callee}")
-            process, current = call.pid, room
-            visited.add(room)
-        summary = f"{len(self.firsts)} files; rooms entered again: {by_room(self.again) or 'none'}"
-        return "\n".join([*lines, summary])
+            above = visit_of.get(call.caller)
+            if above is None or above.room != room:
+                beside = roots if above is None else above.entered
+                found = next((visit for visit in beside if visit.room == room), None)
+                above = found or Visit(room, call)
+                beside += [] if found else [above]
+            above.files.append(call.callee)
+            visit_of[call.callee] = above
+        return roots
 
-    def _reason(self, call: TracedCall) -> str:
-        """Why a room stands in the list once more."""
-        if call in self.again:
-            return f", AGAIN by {call.words()}"
-        if room_of(call.caller) == room_of(call.callee):
-            return " (after a return)"
-        return f" (called from below by {call.caller})"
+    def text(self) -> str:
+        """The tree of visits, and the entries again by both readings."""
+        lines = [f"# {self.name}: {'; '.join(' '.join(verb) for verb in WALKS[self.name])}"]
+        for depth, visit in visits(self.tree()):
+            lines.append("    " * depth + f"{visit.room}, by {visit.entry.words()}")
+            lines += ["    " * depth + f"  - {file}" for file in visit.files]
+        lines.append("# entered again on the stack of calls")
+        lines += [f"    {call.words()}: {call.stack}" for call in self.again_on_stack]
+        lines.append("# entered again by time")
+        lines += [f"    {call.words()}" for call in self.again]
+        stack, by_time = by_room(self.again_on_stack), by_room(self.again)
+        summary = f"{len(self.firsts)} files; rooms entered again, by the stack: {stack or 'none'}"
+        return "\n".join([*lines, f"{summary}; by time: {by_time or 'none'}"])
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A room on a path of calls: the call that entered it first, its files in the order of their
+    first calls, and the rooms that calls enter from there."""
+
+    room: str
+    entry: TracedCall
+    files: list[str] = field(default_factory=list)
+    entered: list[Visit] = field(default_factory=list)
+
+
+def visits(tree: list[Visit], depth: int = 0) -> Iterator[tuple[int, Visit]]:
+    """All visits with their depths, each before those below it."""
+    for visit in tree:
+        yield depth, visit
+        yield from visits(visit.entered, depth + 1)
 
 
 def _rooms(call: TracedCall) -> str:
     return f"{room_of(call.caller) if call.caller else 'start'} → {room_of(call.callee)}"
+
+
+def reason_for(call: TracedCall) -> str:
+    """Why a call may enter a room again on its stack."""
+    return REASONS.get((room_of(call.caller), room_of(call.callee)), "no reason is known; mend it")
 
 
 def by_room(calls: list[TracedCall]) -> dict[str, int]:

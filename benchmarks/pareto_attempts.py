@@ -46,7 +46,8 @@ def _itself(instance: Instance) -> Any:
 def variant(attempt: str, stack: ExitStack) -> None:
     """Take away everything that came after an attempt."""
     level = list(ATTEMPTS).index(attempt)
-    draft, view = import_module("optbench.views.cpsat.draft"), import_module("optbench.views.cpsat.view")
+    draft = import_module("optbench.views.cpsat.draft")
+    view = import_module("optbench.views.cpsat.cpsat_view")
     search = import_module("optbench.plugins.solvers._cpsat_search")
     if level < 1:
         stack.enter_context(patch.object(view, "add_loads", _no_loads))

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
@@ -21,9 +21,7 @@ from typing import Any
 from optbench.bounds.auto import METHODS, bound_kernels, lower_bounds
 from optbench.compiling.compile_meter import compiled_s
 from optbench.compiling.kernel_table import prepare
-from optbench.data import data_path, data_sets
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
-from optbench.model.formats import format_registry
 from optbench.model.instance import Instance
 from optbench.model.measures import is_closed
 from optbench.model.repair import verified_or_repaired
@@ -31,10 +29,9 @@ from optbench.model.result import Bound, Result, Status, Termination, Trajectory
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import Outcome, outcome_of
-from optbench.plugins import specs
-from optbench.plugins.discovery import load_problem, load_solver, names
+from optbench.plugins.discovery import load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
-from optbench.plugins.run_claims import bank_run, certify_claim, infeasibility_words, labelled_bounds, origin_of, take_banked
+from optbench.plugins.read_target import read_target
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -66,30 +63,9 @@ class Budget:
 
 
 def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Instance:
-    """An instance from a file of any known format, a public data set (``jobshop/ft06``), a problem spec
-    (``gpu_dag:tasks=20``), a problem, or itself."""
-    if isinstance(target, Instance):
-        return target
-    if isinstance(target, Problem):
-        return target.instance(seed)
-    text = str(target)
-    if _exists(target):
-        return format_registry.load(target)
-    folder = text.partition("/")[0]
-    if not isinstance(target, Path) and "/" in text and folder in data_sets():
-        return format_registry.load(data_path(text))
-    name = specs.name_of(text)
-    if isinstance(target, Path) or any(mark in name for mark in "./\\"):
-        allowed = "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem such as gpu_dag:tasks=20"
-        raise OptbenchError(f"no such file: {text!r}; {allowed}")
-    return replace(load_problem(text).instance(seed), problem=text)
-
-
-def _exists(target: str | Path) -> bool:
-    try:
-        return Path(target).exists()
-    except (OSError, ValueError):  # It cannot be a path: it is too long, or contains a NUL.
-        return False
+    """The instance that a target names: a file of any known format, a public data set
+    (``jobshop/ft06``), a problem spec (``gpu_dag:tasks=20``), a problem, or itself."""
+    return read_target(target, seed)[0]
 
 
 def solve(
@@ -175,33 +151,30 @@ def load_compiled_code(solver: Solver, instance: Instance, bounding: bool) -> fl
     objective, compile those that are missing; return the seconds of compiling.
     """
     before = compiled_s()
-    levels = [each_level(instance, k) for k in range(instance.objective.num_levels)]
-    needed = [solver.kernels(level) for level in levels] + [bound_kernels(level) for level in levels if bounding]
-    prepare(frozenset().union(*needed))
+    levels = range(instance.objective.num_levels)
+    needed = [solver.kernels(each_level(instance, k)) for k in levels]
+    prepare(frozenset().union(*needed, bound_kernels(instance) if bounding else ()))
     solver.warm_up(instance)
     return compiled_s() - before
 
 
+@dataclass
 class _Solving:
     """One call of ``solve``."""
 
-    def __init__(
-        self,
-        instance: Instance,
-        name: str,
-        method: Solver,
-        budget: Budget,
-        warm_start: Schedule | None,
-        on_progress: Callable[[TrajectoryPoint], None] | None,
-        stop: threading.Event,
-        bounding: bool,
-        bank: str | Path | None,
-    ) -> None:
-        self.instance, self.name, self.method, self.budget = instance, name, method, budget
-        self.warm_start, self.on_progress, self.stop, self.bounding = warm_start, on_progress, stop, bounding
-        self.bank = bank
-        self.runs: list[Run] = []
-        self.solving_s = self.bounding_s = self.compile_s = 0.0
+    instance: Instance
+    name: str
+    method: Solver
+    budget: Budget
+    warm_start: Schedule | None
+    on_progress: Callable[[TrajectoryPoint], None] | None
+    stop: threading.Event
+    bounding: bool
+    bank: str | Path | None
+    runs: list[Run] = field(default_factory=list)
+    solving_s: float = 0.0
+    bounding_s: float = 0.0
+    compile_s: float = 0.0
 
     def result(self) -> Result:
         if self.warm_start is not None:
@@ -227,12 +200,25 @@ class _Solving:
         levels_left = self.instance.objective.num_levels - k
         limit = self.budget.time_limit_s
         share = None if limit is None else max(0.1, (limit - self.solving_s - self.bounding_s) / levels_left)
-        budget, progress = self.budget, self._progress(self.solving_s)
-        run = Run(instance, budget.seed, budget.threads, share, budget.work_limit, start, progress, k, self.stop)
+        budget = self.budget
+        run = Run(
+            instance,
+            budget.seed,
+            budget.threads,
+            share,
+            budget.work_limit,
+            start,
+            self.on_progress,
+            k,
+            self.stop,
+            self.solving_s,
+        )
         schedule = None
         if start is not None:
             run.report(start)
         if self.bank is not None:
+            from optbench.plugins.run_bank import take_banked
+
             take_banked(self.bank, run)
         try:
             schedule = self.method.solve(instance, run)
@@ -250,30 +236,26 @@ class _Solving:
         if run.proven_infeasible and run.best is not None:
             raise ContradictionError(
                 f"{self.name} called {instance.name!r} infeasible (reported by "
-                f"{infeasibility_words(run)}), but a verified schedule exists"
+                f"{run.infeasibility_words()}), but a verified schedule exists"
             )
         run.close()  # Bounding does not count as the solver's work.
         began = time.perf_counter()
-        certify_claim(run, max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))
+        run.certify_infeasibility(max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))
         if self.bounding and not run.proven_infeasible and not run.proven_unbounded:
             _add_bounds(run)
         self.bounding_s += time.perf_counter() - began
         if self.stop.is_set() and run.crash is None:
             run.termination = "interrupted"
         if self.bank is not None:
+            from optbench.plugins.run_bank import bank_run, origin_of
+
             bank_run(self.bank, run, origin_of(self.method, self.name, asdict(self.budget)))
         return run
-
-    def _progress(self, offset_s: float) -> Callable[[TrajectoryPoint], None] | None:
-        if self.on_progress is None:
-            return None
-        report = self.on_progress
-        return lambda point: report(replace(point, t_s=point.t_s + offset_s))
 
     def _assemble(self, schedule: Schedule | None) -> Result:
         runs = self.runs
         verdict = verify(self.instance, schedule) if schedule is not None else None
-        bounds = tuple(b for run in runs for b in labelled_bounds(run))
+        bounds = tuple(b for run in runs for b in run.labelled_bounds())
         outcome = outcome_of(self.instance, verdict, bounds, floors=self.bounding)
         rejected = next((run.rejected[-1] for run in runs if run.rejected), None)
         return Result(
@@ -314,7 +296,9 @@ def _add_bounds(run: Run) -> None:
 
         ``wall_s`` counts the solver's time alone."""
     closed = is_closed(run.instance, run.objective, run.bound)
-    if closed or run.stop_requested.is_set() or any(b.proof != "solver" for b in labelled_bounds(run)):
+    if closed or run.stop_requested.is_set():
+        return
+    if any(bound.proof != "solver" for bound in run.labelled_bounds()):
         return
     most = min(MOST_LARGE_S, MOST_BOUNDING_S * max(1.0, run.instance.num_tasks / 1000))
     seconds = max(LEAST_BOUNDING_S, min(run.time_left(), most))
@@ -356,11 +340,11 @@ def _first(runs: list[Run]) -> float | None:
 
 
 def _trajectory(runs: list[Run]) -> tuple[TrajectoryPoint, ...]:
-    points, offset = [], 0.0
-    for run in runs:
-        points += [replace(point, t_s=round(point.t_s + offset, 6)) for point in run.trajectory]
-        offset += run.elapsed_s()
-    return tuple(points)
+    return tuple(
+        replace(point, t_s=round(point.t_s + run.earlier_s, 6))
+        for run in runs
+        for point in run.trajectory
+    )
 
 
 def peak_memory_mb() -> float:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from optbench.bounds.streams.stream_bound import path_metrics
 from optbench.model.instance import Instance
 from optbench.model.measures import Value, check_bound, gap, is_closed
 from optbench.model.result import Bound
@@ -63,7 +62,9 @@ def outcome_of(instance: Instance, verdict: Verdict | None, bounds: Sequence[Bou
     lows = tuple(None if bound is None else bound.value for bound in best)
     gaps = tuple(gap(value, low) for value, low in zip(objectives, lows, strict=True)) if objectives else ()
     metrics = {} if verdict is None else verdict.metrics
-    if floors and verdict is not None and verdict.feasible:
+    if floors and instance.stream is not None and verdict is not None and verdict.feasible:
+        from optbench.bounds.streams.stream_bound import path_metrics
+
         metrics = metrics | path_metrics(instance, metrics)
     return Outcome(instance, objectives, lows, gaps, metrics)
 

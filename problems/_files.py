@@ -1,4 +1,4 @@
-"""Helpers that the problem families share: reading instances from files and checking parameters."""
+"""Reading of instances from files, which several problem families share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
-from optbench.data import data_path, data_sets
+from optbench.data.registry import data_path
 from optbench.errors import FileFormatError, ParameterError
 from optbench.model.formats import format_registry
 from optbench.model.instance import Instance
@@ -27,24 +27,6 @@ def from_file(problem: Problem, family: str, file: str) -> Instance:
     if instance.problem != family:
         raise FileFormatError(f"{file}: holds a {instance.problem} instance, not a {family}; use {instance.problem}:file={file}")
     return instance
-
-
-def local_file(file: str) -> Path:
-    """The path as given if it exists, else the file of that name in a public data set."""
-    path = Path(file)
-    return data_path(file) if file.partition("/")[0] in data_sets() and not path.exists() else path
-
-
-def require(ok: bool, family: str, name: str, value: object, allowed: str) -> None:
-    """Raise a ParameterError that names the parameter, its value and what is allowed."""
-    if not ok:
-        raise ParameterError(f"problem {family!r}: {name} is {value!r}; it must be {allowed}")
-
-
-def require_range(family: str, low: int, high: int) -> None:
-    """Check the range from which durations are drawn: 1 <= low <= high."""
-    require(low >= 1, family, "low", low, "at least 1")
-    require(high >= low, family, "high", high, f"at least low, which is {low}")
 
 
 def _default(entry: Field[Any]) -> Any:

@@ -11,8 +11,8 @@ from optbench.errors import nearest
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.units import SECONDS_PER
 
-from ._files import require
 from ._geo_arrivals import Burst
+from ._parameters import require
 
 FORM = re.compile(r"([\w.-]+)@(\d+(?:\.\d+)?)(s|m|h|d)\+(\d+(?:\.\d+)?)(s|m|h|d)")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")

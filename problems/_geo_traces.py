@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optbench.data import data_path
+from optbench.data.registry import data_path, data_sets
 from optbench.errors import FileFormatError
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json
@@ -51,6 +51,12 @@ class TraceRecord:
         site = self.reference
         kind = f" ({site.gpu_type})" if site.gpu_type else ""
         return f"a GPU is one of {site.name}{kind} at its top clock: 1 GPU-second is {1 / self.unit_s:.4g} units"
+
+
+def local_file(file: str) -> Path:
+    """The path as given if it exists, else the file of that name in a public data set."""
+    path = Path(file)
+    return data_path(file) if file.partition("/")[0] in data_sets() and not path.exists() else path
 
 
 def read_record(path: Path, record: TraceRecord, findings: Findings) -> tuple[Arrivals, str, int]:

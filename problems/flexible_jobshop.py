@@ -16,7 +16,8 @@ from optbench.model.instance import Instance
 from optbench.model.validate import validate
 from optbench.plugins.protocol import Problem
 
-from ._files import from_file, require, require_range
+from ._files import from_file
+from ._parameters import require, require_range
 
 
 @dataclass(frozen=True)

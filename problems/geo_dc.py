@@ -19,24 +19,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from optbench.errors import FileFormatError
 from optbench.model.builder import Model, Pool
-from optbench.model.formats.imported import Findings, Import
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, outages_in_seconds, with_stream
 from optbench.plugins.protocol import Problem
 from optbench.units import DAY_S, HOUR_S
 
-from ._files import local_file, require
 from ._geo_arrivals import Arrivals, Sizes, draw_arrivals, peak_rate_factor
 from ._geo_outages import bursts_of, outages_of
 from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
-from ._geo_traces import TraceRecord, empty_window_message, read_record, select_window, summary
+from ._parameters import require
+
+if TYPE_CHECKING:
+    from optbench.model.formats.imported import Import
 
 NAME = "geo_dc"
 DRAIN_HOURS = 25
@@ -126,6 +127,17 @@ class GeoDc(Problem):
     def imported(self, seed: int = 0) -> Import | None:
         if self.arrivals is None:
             return None
+        from optbench.model.formats.imported import Findings, Import
+
+        from ._geo_traces import (
+            TraceRecord,
+            empty_window_message,
+            local_file,
+            read_record,
+            select_window,
+            summary,
+        )
+
         (net, whole), findings = self._networks(), Findings()
         names = tuple(site.name for site in whole.sites)
         require(self.reference in (None, *names), NAME, "reference", self.reference, f"a site: {', '.join(names)}")

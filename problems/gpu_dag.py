@@ -45,11 +45,11 @@ from optbench.model.windows import windows
 from optbench.plugins.protocol import Problem
 from optbench.power.profiles import ALIASES, profile
 
-from ._files import require
 from ._gpu_caps import with_caps
 from ._gpu_nodes import Cluster
 from ._gpu_time import within_time
 from ._gpu_work import SIZES, Options, declare_work
+from ._parameters import require
 from ._shapes import SHAPES, Graph, data_parallel, pipeline, plain, with_preparation
 
 TYPES = (
@@ -140,7 +140,8 @@ class GpuDag(Problem):
             few = self.pooled and self.nodes == 1
             small = instance if few else self._without_deadlines(seed, replace(cluster, pooled=True), first_only=True)[0]
             instance = self._with_deadlines(instance, graph, small)
-        instance = with_caps(instance, self.power_cap, self.node_cap)
+        if self.power_cap is not None or self.node_cap is not None:
+            instance = with_caps(instance, self.power_cap, self.node_cap)
         return instance if self.within is None else within_time(instance, self.within)
 
     def _without_deadlines(self, seed: int, cluster: Cluster, *, first_only: bool = False) -> tuple[Instance, Graph]:

@@ -21,7 +21,8 @@ from optbench.model.instance import Bools, Instance, Ints
 from optbench.model.validate import validate
 from optbench.plugins.protocol import Problem
 
-from ._files import from_file, require, require_range
+from ._files import from_file
+from ._parameters import require, require_range
 
 # The largest number of activities without predecessors, and of those without successors, as in
 # the sets j30 to j120.

@@ -11,8 +11,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from optbench.model.instance import Instance
-from optbench.model.measures import is_closed
-from optbench.model.metric_scales import level_tolerance
+from optbench.model.measures import is_closed, level_tolerance
 from optbench.model.objective import Objective
 from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build

@@ -11,9 +11,12 @@ import pytest
 
 from benchmarks._architecture import rewritten, summary
 from benchmarks._source_figures import Layers, Source, cycles, diagram, room_of
-from benchmarks._walks import TracedCall, Walk
+from benchmarks._walks import TracedCall, Walk, reason_for, visits
 
 ROOT = Path(__file__).parents[1]
+SOLVE_AND_TELL = (
+    "from optbench.sim import kernel\ndef solve(tell):\n    kernel.step()\n    tell()\n"
+)
 LAYERS = 'LAYERS = (("optbench.cli",), ("optbench.plugins",), ("optbench.sim", "optbench.model"))\n'
 
 
@@ -97,6 +100,63 @@ def test_a_room_is_entered_again_from_above_alone(tmp_path: Path) -> None:
     assert room_of("optbench/api.py") == "api" and room_of("solvers/heft.py") == "solvers"
 
 
+def traced_lines(root: Path) -> list[list[str]]:
+    """The lines that each process of `main` writes, those of the first process first."""
+    (root / "calls").mkdir()
+    tracer = (ROOT / "benchmarks" / "_call_tracer.py").read_text()
+    (root / "sitecustomize.py").write_text(tracer)
+    tracing = {"OPTBENCH_TRACE_FOLDER": str(root / "calls"), "OPTBENCH_TRACE_ROOT": str(root)}
+    subprocess.run(
+        [sys.executable, "-c", "from optbench.cli.main import main; main()"],
+        env={**os.environ, **tracing, "PYTHONPATH": str(root)}, cwd=root, check=True,
+    )  # fmt: skip
+    files = sorted((root / "calls").iterdir())
+    return [file.read_bytes().rstrip(b"\0").decode().splitlines() for file in files]
+
+
+def test_a_walk_is_a_tree_of_rooms_by_their_first_calls(tmp_path: Path) -> None:
+    def call(caller: str, callee: str, stack: str = "") -> TracedCall:
+        start = f"optbench/{caller}.py" if caller else ""
+        return TracedCall(1, start, "f", f"optbench/{callee}.py", "g", stack)
+
+    calls = [
+        call("", "cli/main"),
+        call("cli/main", "plugins/find"),
+        call("plugins/find", "model/a"),  # model below plugins
+        call("cli/main", "cli/line"),  # still the visit of cli
+        call("plugins/find", "model/b"),  # the same visit of model
+        call("cli/line", "model/c"),  # model below cli, a path of its own
+        call("model/c", "cli/main", "cli>model>cli"),  # a callback
+    ]
+    walk = Walk("solve", calls, Layers(tree(tmp_path)))
+    found = [(depth, visit.room, len(visit.files)) for depth, visit in visits(walk.tree())]
+    assert found == [(0, "cli", 2), (1, "plugins", 1), (2, "model", 2), (1, "model", 1)]
+    assert walk.again_on_stack == calls[6:]
+    assert reason_for(calls[6]) == "no reason is known; mend it"
+
+
+def test_a_room_that_calls_had_left_is_entered_again_on_the_stack(tmp_path: Path) -> None:
+    root = tree(
+        tmp_path,
+        cli__main=(
+            "from threading import Thread\n"
+            "from optbench.plugins import play, wait\nfrom optbench.sim import kernel\n"
+            "def show(): pass\n"
+            "def main():\n    kernel.step()\n    play.solve(show)\n"
+            "    thread = Thread(target=wait.solve, args=(show,))\n"
+            "    thread.start()\n    thread.join()\n"
+        ),
+        # They call sim, as cli did before, which is no entry again, and cli's show, which is one.
+        plugins__play=SOLVE_AND_TELL,
+        plugins__wait=SOLVE_AND_TELL,  # in a thread
+        sim__kernel="def step(): pass\n",
+    )
+    (lines,) = traced_lines(root)
+    again = [line.split("\t")[2:] for line in lines if line.split("\t")[6]]
+    show = ["solve", "optbench/cli/main.py", "show", "cli>plugins>cli"]
+    assert again == [[f"optbench/plugins/{name}.py", *show] for name in ("play", "wait")]
+
+
 def test_calls_are_traced_through_forks_and_not_while_modules_are_imported(tmp_path: Path) -> None:
     root = tree(
         tmp_path,
@@ -111,16 +171,7 @@ def test_calls_are_traced_through_forks_and_not_while_modules_are_imported(tmp_p
         sim__table="def row(): pass\n",
         model__late="def work(): pass\n",
     )
-    (root / "calls").mkdir()
-    tracer = (ROOT / "benchmarks" / "_call_tracer.py").read_text()
-    (root / "sitecustomize.py").write_text(tracer)
-    tracing = {"OPTBENCH_TRACE_FOLDER": str(root / "calls"), "OPTBENCH_TRACE_ROOT": str(root)}
-    subprocess.run(
-        [sys.executable, "-c", "from optbench.cli.main import main; main()"],
-        env={**os.environ, **tracing, "PYTHONPATH": str(root)}, cwd=root, check=True,
-    )  # fmt: skip
-    files = sorted((root / "calls").iterdir())
-    texts = [file.read_bytes().rstrip(b"\0").decode().splitlines() for file in files]
+    texts = traced_lines(root)
     # The parent enters main and kernel, its child late; row is called during an import alone.
     entered = [[line.split("\t")[4] for line in lines] for lines in texts]
     parent = ["optbench/cli/main.py", "optbench/sim/kernel.py"]

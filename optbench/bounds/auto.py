@@ -9,7 +9,6 @@ from optbench.bounds.combinatorial.combinatorial_bound import DESTRUCTIVE, combi
 from optbench.bounds.combinatorial.destructive import LEAST_S, is_deducible
 from optbench.bounds.fluid.fluid_bound import MAX_PAIRS, fluid_bound
 from optbench.bounds.proving import num_pairs, remember
-from optbench.bounds.streams.stream_bound import stream_bounds
 from optbench.compiling.kernel_table import BOUNDING
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance
@@ -48,12 +47,13 @@ def _found(instance: Instance, method: str, time_limit_s: float, upper: float) -
         return combinatorial_bounds(instance)
     began = time.perf_counter()
     if _is_alone(instance, method):
-        return stream_bounds(instance, time_limit_s) if method in ("auto", "stream") else []
+        return _stream_bounds(instance, time_limit_s) if method in ("auto", "stream") else []
     found = combinatorial_bounds(instance) if method != "fluid" else []
     if method in ("auto", "fluid"):
         proof = fluid_bound(instance, time_limit_s)
         found += [proof.bound] if proof is not None else []
-        found += stream_bounds(instance, time_limit_s - (time.perf_counter() - began)) if instance.stream is not None else []
+        if instance.stream is not None:
+            found += _stream_bounds(instance, time_limit_s - (time.perf_counter() - began))
     left = time_limit_s - (time.perf_counter() - began)
     if left > LEAST_S and _deduces(instance, method):
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
@@ -61,13 +61,21 @@ def _found(instance: Instance, method: str, time_limit_s: float, upper: float) -
     return found
 
 
+def _stream_bounds(instance: Instance, time_limit_s: float) -> list[Bound]:
+    """Return the bounds of arriving work; most instances have none and never import them."""
+    from optbench.bounds.streams.stream_bound import stream_bounds
+
+    return stream_bounds(instance, time_limit_s)
+
+
 def bound_kernels(instance: Instance, method: str = "auto") -> frozenset[str]:
     """Return the kernels for bounding this instance, on any level of its objective."""
-    levels = range(instance.objective.num_levels)
-    if not is_deducible(instance) or _is_alone(instance, method):
+    if _is_alone(instance, method):
         return frozenset()
+    levels = range(instance.objective.num_levels)
     each = (instance.with_objective(instance.objective.level(k)) for k in levels)
-    return BOUNDING if any(_deduces(level, method) for level in each) else frozenset()
+    deduces = any(_deduces(level, method) for level in each) and is_deducible(instance)
+    return BOUNDING if deduces else frozenset()
 
 
 def _is_alone(instance: Instance, method: str) -> bool:

@@ -28,7 +28,6 @@ from optbench.bounds.lp.certificates import (
     CertificateError,
     parse_certificate,
 )
-from optbench.bounds.streams.stream_bound import recheck_stream, usual_slot_s
 from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Infeasibility
@@ -147,12 +146,17 @@ def _refuse_costly(instance: Instance, data: Mapping[str, Any]) -> None:
     if method == COMBINATORIAL and data.get("makespan") is not None:
         raise CertificateError("a destructive bound takes long to prove again")
     slot_s = data.get("slot_s")
-    if (
-        method == STREAM
-        and slot_s is not None
-        and (instance.stream is None or slot_s != usual_slot_s(instance))
-    ):
+    if method == STREAM and slot_s is not None and slot_s != _usual_slot_s(instance):
         raise CertificateError("the slots are not those that the core uses")
+
+
+def _usual_slot_s(instance: Instance) -> float | None:
+    """Return the length of the slots that the core uses; None for an instance without a stream."""
+    if instance.stream is None:
+        return None
+    from optbench.bounds.streams.stream_bound import usual_slot_s
+
+    return usual_slot_s(instance)
 
 
 def _proved(instance: Instance, data: Mapping[str, Any]) -> Bound | Infeasibility | None:
@@ -168,6 +172,8 @@ def _proved(instance: Instance, data: Mapping[str, Any]) -> Bound | Infeasibilit
     if method == FLUID:
         return recheck_fluid(instance, data)
     if method == STREAM:
+        from optbench.bounds.streams.stream_bound import recheck_stream
+
         return recheck_stream(instance, data)
     if method == REFUTATION:
         return refutation(instance)

@@ -36,7 +36,7 @@ class Verb:
 
 VERBS: dict[str, Verb] = {
     "solve": Verb("solve", "solve one instance; every result is verified and bounded"),
-    "verify": Verb("verify", "check a schedule: every constraint by name, every metric recomputed"),
+    "verify": Verb("verify_schedule", "check a schedule: every constraint by name, every metric recomputed"),
     "bound": Verb("bound", "certified lower bounds: value, source and proof"),
     "simulate": Verb("simulate", "run a policy online in the event kernel"),
     "audit": Verb("audit", "from a cluster's log: the energy that could be saved, certified, and the policy to use"),

@@ -33,12 +33,24 @@ FLOATS, SINGLES = "float64[::1]", "float32[::1]"
 
 
 @dataclass(frozen=True)
+class NamedColumns:
+    """The type of an argument that is a NamedTuple of arrays: its class and the arrays' types."""
+
+    module: str
+    name: str
+    columns: tuple[str, ...]
+
+
+Argument = str | NamedColumns
+
+
+@dataclass(frozen=True)
 class CompiledEntry:
     """One function, its module and its argument types; it is imported when it is needed."""
 
     module: str
     name: str
-    arguments: tuple[str, ...]
+    arguments: tuple[Argument, ...]
 
     @property
     def function(self) -> Any:
@@ -79,7 +91,7 @@ class Kernel:
                 entry.load()
 
 
-def _entry(module: str, name: str, *arguments: str) -> CompiledEntry:
+def _entry(module: str, name: str, *arguments: Argument) -> CompiledEntry:
     return CompiledEntry(module, name, arguments)
 
 
@@ -90,7 +102,12 @@ def _tuple(*each: str) -> str:
 PARTS = "optbench.sim.kernel"
 PROPAGATE = "optbench.bounds.combinatorial.propagate"
 LP_SEARCH = "optbench.plugins.solvers._lp_search"
-GRAPH = _tuple(*[ROW] * 5)
+PRIMAL = "optbench.sim.primal"
+GRAPH = NamedColumns(f"{PRIMAL}.chance", "TaskGraph", (ROW,) * 5)
+SHOP_ROWS = NamedColumns(f"{PRIMAL}.shop_graph", "RowChoices", (ROW,) * 3)
+SEQUENCES = NamedColumns(f"{PRIMAL}.shop_graph", "Sequences", (ROW,) * 5)
+SCRATCH = NamedColumns(f"{PRIMAL}.shop_graph", "Scratch", (ROW,) * 7)
+DEMANDS = NamedColumns(f"{PRIMAL}.genetic", "Demands", (ROW, ROWS, ROW))
 DEDUCTION_TABLES = (_tuple(*[ROW] * 2), _tuple(*[ROW] * 3), _tuple(*[ROW] * 7))
 
 KERNELS = {
@@ -192,8 +209,8 @@ KERNELS = {
         "tabu search for shops",
         (
             _entry(
-                "optbench.sim.primal.tabu", "search", GRAPH, _tuple(*[ROW] * 3), GRAPH, ROW, _tuple(*[ROW] * 6), ROW,
-                GRAPH, ROW, _tuple(*[ROW] * 7), ROWS, ROWS, ROW, "int64", "int64",
+                f"{PRIMAL}.tabu", "search", GRAPH, SHOP_ROWS, SEQUENCES, ROW, SEQUENCES, ROW, ROW,
+                SEQUENCES, ROW, SCRATCH, ROWS, ROWS, ROW, "int64", "int64",
             ),
         ),
         ("optbench.sim.primal",),
@@ -202,7 +219,7 @@ KERNELS = {
         "genetic search for projects",
         (
             _entry(
-                "optbench.sim.primal.genetic", "evolve", GRAPH, _tuple(ROW, ROWS, ROW), ROW, ROW, ROWS, ROWS, *[ROW] * 5,
+                f"{PRIMAL}.genetic", "evolve", GRAPH, DEMANDS, ROW, ROW, ROWS, ROWS, *[ROW] * 5,
                 "int64", "int64",
             ),
         ),
@@ -305,9 +322,17 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 @remembered
-def _types(arguments: tuple[str, ...]) -> tuple[Any, ...]:
+def _types(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
     """Return numba's types for names as in its documentation."""
-    from numba.core import sigutils
+    from numba.core import sigutils, types
 
     normalized: Any = sigutils.normalize_signature
-    return tuple(normalized(f"({each},)")[0][0] for each in arguments)
+    named: Any = types.BaseTuple
+    found = []
+    for each in arguments:
+        if isinstance(each, NamedColumns):
+            kind = getattr(importlib.import_module(each.module), each.name)
+            found.append(named.from_types(_types(each.columns), kind))
+        else:
+            found.append(normalized(f"({each},)")[0][0])
+    return tuple(found)

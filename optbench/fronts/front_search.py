@@ -31,7 +31,7 @@ from optbench.fronts.front_floor import Step, floor_steps, undecided_area
 from optbench.fronts.points import Front, FrontPoint, FrontProgress
 from optbench.fronts.resting_power import Declared, declare
 from optbench.model.instance import Instance
-from optbench.model.metric_scales import metric_tolerance
+from optbench.model.measures import metric_tolerance
 from optbench.model.objective import MAKESPANS, METRICS, Objective
 from optbench.model.result import OPTIMAL_GAP, Result, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule

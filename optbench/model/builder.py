@@ -28,8 +28,7 @@ from optbench.model.declarations import (
 )
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective
-from optbench.power.overdraw import warn_of_overdraw
-from optbench.power.profiles import Profile, profile
+from optbench.power.profiles import Profile, profile, warn_of_overdraw
 
 
 class Model:

@@ -1,23 +1,31 @@
-"""The arithmetic of power caps: the idle power of a place, and the power that a running mode adds.
+"""The arithmetic of power caps: the idle power of a place, the power that a running mode adds, and
+the highest sum of simultaneous powers.
 
     base_q   = Σ_{r under q} rest_r count_r
-    net_qk   = power_k [primary_k under q] − Σ_{r under q} rest_r n_kr        own power less the idle power of its devices
+    net_qk   = power_k [primary_k under q] − Σ_{r under q} rest_r n_kr        own power less
+                                                        the idle power of its devices
 
-so that the power at q is base_q plus net_qk of everything that runs. The verifier adds the declared numbers up as fractions;
-``net_power_w`` and ``resting_power_w`` are rounded once (``fsum``): integer models scale them exactly, and a difference in the
-last place would cost them a factor of the scale.
+so that the power at q is base_q plus net_qk of everything that runs. The verifier adds the declared
+numbers up as fractions, and finds the peak by a sweep in integers on a binary grid.
+``net_power_w`` and ``resting_power_w`` are rounded once (``fsum``): integer models scale them
+exactly, and a difference in the last place would cost them a factor of the scale.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.power_peaks import rounded
+
+# Sums of this many bits fit into int64 with room for a sign; wider ones are added as Python
+# integers.
+INT64_BITS = 62
 
 
 def exact_resting_w(instance: Instance, place: int) -> Fraction:
@@ -62,3 +70,39 @@ def _sums(ptr: Ints, values: Any) -> Any:
     for row in np.flatnonzero((size > 2) & (out != 0)).tolist():
         out[row] = math.fsum(values[ptr[row] : ptr[row + 1]].tolist())
     return out
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The highest power, correctly rounded, and the first time at which it is drawn."""
+
+    watts: float
+    at: float
+
+
+def exact_peak(start: Ints, end: Ints, which: Ints, added_w: Sequence[Fraction], base_w: Fraction) -> Peak:
+    """The highest of base + Σ added of segments [start, end), of which segment s adds ``added_w[which[s]]``."""
+    if len(start) == 0:
+        return Peak(rounded(base_w), 0.0)
+    # Floats are whole multiples of powers of two; all numbers here are multiples of the finest one.
+    grid = math.lcm(*(watts.denominator for watts in added_w))
+    whole = [int(watts * grid) for watts in added_w]
+    largest = max(abs(number) for number in whole) * len(start)
+    dtype: Any = np.int64 if largest.bit_length() < INT64_BITS else object
+    change = np.array(whole, dtype=dtype)[which]
+    t = np.concatenate((start, end))
+    order = np.argsort(t, kind="stable")
+    t, level = t[order], np.cumsum(np.concatenate((change, -change))[order])
+    last = np.flatnonzero(np.concatenate((t[1:] != t[:-1], [True])))
+    top = int(last[np.argmax(level[last])])
+    if int(level[top]) <= 0:
+        return Peak(rounded(base_w), 0.0)
+    return Peak(rounded(base_w + Fraction(int(level[top]), grid)), float(t[top]))
+
+
+def rounded(number: Fraction) -> float:
+    """The nearest float; inf if it is too large."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.caps import exact_added_w, exact_resting_w
+from optbench.model.caps import Peak, exact_added_w, exact_peak, exact_resting_w
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.power_peaks import Peak, exact_peak
 from optbench.model.schedule import Schedule
 from optbench.model.stream_metrics import stream_metrics
 from optbench.model.task_progress import TaskProgress, progress, segment_energy_j

@@ -91,7 +91,7 @@ def with_stream(
         ingress_names or tuple(f"in{g}" for g in range(len(latency))),
     )  # fmt: skip
     made = replace(instance, stream=stream)
-    check_stream(made)
+    check_stream(made, stream)
     return made
 
 
@@ -103,11 +103,8 @@ def without_latencies(stream: Stream, task: Ints) -> Stream:
     )
 
 
-def check_stream(instance: Instance) -> None:
+def check_stream(instance: Instance, stream: Stream) -> None:
     """Check a stream; a ModelError names the invalid value."""
-    stream = instance.stream
-    if stream is None:
-        return
     n, pools, names = instance.num_tasks, instance.pools.names, stream.ingress_names
     if stream.latency_s.shape != (len(names), len(pools)):
         shape, expected = stream.latency_s.shape, (len(names), len(pools))

@@ -32,7 +32,8 @@ def validate(instance: Instance) -> Instance:
     _check_links(instance)
     _check_limits(instance)
     _check_tariffs(instance)
-    check_stream(instance)
+    if instance.stream is not None:
+        check_stream(instance, instance.stream)
     return instance
 
 

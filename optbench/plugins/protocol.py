@@ -23,6 +23,9 @@ from optbench.model.verify import Verdict
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import
 
+# Prefix of the source of a bound that an earlier run proved.
+BANKED = "bank:"
+
 
 class Problem:
     """A family of instances. Subclasses are dataclasses whose fields are the parameters.
@@ -84,6 +87,7 @@ class Run:
     on_progress: Callable[[TrajectoryPoint], None] | None = None
     level: int = 0
     stop_requested: threading.Event = field(default_factory=threading.Event)
+    earlier_s: float = 0.0  # Seconds of solving the levels before, which points of progress count.
 
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
@@ -205,6 +209,17 @@ class Run:
         source = found.source if found.source.startswith(prefix) else prefix + found.source
         self._keep(replace(found, source=source))
 
+    def labelled_bounds(self) -> list[Bound]:
+        """The bounds so far, best first, each under the label that the core finds for it."""
+        from optbench.bounds.proving import labelled
+
+        found = []
+        for bound in reversed(self.bounds):
+            again = labelled(self.instance, bound)
+            banked = bound.source.startswith(BANKED) and not again.source.startswith(BANKED)
+            found.append(replace(again, source=BANKED + again.source) if banked else again)
+        return found
+
     def _keep(self, bound: Bound) -> None:
         if not np.isfinite(bound.value):
             return
@@ -224,6 +239,20 @@ class Run:
     def report_infeasible(self, source: str = "solver") -> None:
         """Report that no schedule exists; ``api.solve`` then lets the core look for a certified proof."""
         self.infeasibility = Infeasibility(source, "solver")
+
+    def certify_infeasibility(self, time_limit_s: float) -> None:
+        """Let the core look for its own proof where the solver reports that no schedule exists."""
+        if self.infeasibility is None:
+            return
+        from optbench.bounds.infeasible import certify_infeasible
+
+        claim = replace(self.infeasibility, proof="solver", certificate=None)
+        self.infeasibility = certify_infeasible(self.instance, time_limit_s) or claim
+
+    def infeasibility_words(self) -> str:
+        """Source and proof of the report that no schedule exists."""
+        found = self.infeasibility
+        return "no source" if found is None else f"{found.source} ({found.proof})"
 
     def report_unbounded(self) -> None:
         """Report that the solver has proved the objective to have no minimum."""
@@ -251,7 +280,7 @@ class Run:
         point = TrajectoryPoint(round(t_s, 6), self.objective, self.bound, self.level)
         self.trajectory.append(point)
         if self.on_progress is not None:
-            self.on_progress(point)
+            self.on_progress(replace(point, t_s=point.t_s + self.earlier_s))
 
 
 def check_supported(solver: Solver, name: str, instance: Instance) -> None:

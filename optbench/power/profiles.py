@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from importlib import resources
@@ -19,11 +20,13 @@ from typing import Any
 
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
 from optbench.power.dvfs import Law
-from optbench.power.overdraw import Overdraw, board_power, warn_of_overdraw
 from optbench.typed_values import check_keys, number
 
 # Each device has one file; a short name stands for the variant that our studies use.
 ALIASES = {"A100": "A100-PCIe", "H100": "H100-SXM", "V100": "V100-PCIe"}
+
+# Excess from rounding coefficients that were fitted to the board power is ignored.
+ROUNDING = 1e-6
 
 _NUMBERS = ("idle_w", "sleep_w", "tdp_w", "memory_gb")
 _REQUIRED = ("name", *_NUMBERS, "clocks", "laws", "sources")
@@ -31,6 +34,29 @@ _REQUIRED = ("name", *_NUMBERS, "clocks", "laws", "sources")
 _OPTIONAL = ("peak_tflops", "bandwidth_gb_s")
 _COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is MISSING)
 _MORE_COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is not MISSING)
+
+
+class BoardPowerWarning(UserWarning):
+    """The law of a profile exceeds the board power."""
+
+
+@dataclass(frozen=True)
+class Overdraw:
+    """A kind of work whose power exceeds ``board_w`` from ``from_clock`` on.
+
+    Its highest power is ``watts``, at ``clock``."""
+
+    profile: str
+    kind: str
+    clock: float
+    watts: float
+    board_w: float
+    from_clock: float
+
+    def __str__(self) -> str:
+        since = "" if self.from_clock == self.clock else f" (exceeded from clock {self.from_clock:g} on)"
+        draws = f"{self.kind} draws {self.watts:.4g} W at clock {self.clock:g}"
+        return f"profile {self.profile!r}: {draws}, the board has {self.board_w:g} W{since}"
 
 
 @dataclass(frozen=True)
@@ -184,3 +210,23 @@ def _number(value: Any, where: str) -> float:
 
 def _shipped() -> Any:
     return resources.files("optbench.power") / "data"
+
+
+def board_power(profile: Profile) -> tuple[Overdraw, ...]:
+    """Kinds of work whose law exceeds the board power at some clock of the profile."""
+    found = []
+    for kind in profile.kinds:
+        watts = {clock: profile.power_w(kind, 1, clock) for clock in profile.clocks}
+        over = [clock for clock in profile.clocks if watts[clock] > profile.tdp_w * (1 + ROUNDING)]
+        if over:
+            worst = max(over, key=lambda clock: watts[clock])
+            found.append(Overdraw(profile.name, kind, worst, watts[worst], profile.tdp_w, over[0]))
+    return tuple(found)
+
+
+def warn_of_overdraw(profile: Profile, where: str, stacklevel: int = 3) -> None:
+    """Issue a BoardPowerWarning for each kind of work that exceeds the board power.
+
+    ``where`` names the place at which the profile is used."""
+    for flag in board_power(profile):
+        warnings.warn(f"{where}: {flag}", BoardPowerWarning, stacklevel=stacklevel)

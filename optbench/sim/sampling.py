@@ -81,7 +81,7 @@ def reversed_instance(instance: Instance) -> Instance:
     return replace(instance, edges=turned, tariffs=None, horizon=None, tasks=released, stream=stream)
 
 
-def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
+def search_of(instance: Instance, known: Windows, seed: int) -> kernel.RuleSearch:
     """Return an empty search with weights centred on the longest remaining path."""
     n, objective = instance.num_tasks, np.zeros(len(METRICS))
     for metric, weight in instance.objective.levels[0]:
@@ -103,7 +103,7 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.Search:
     centre[0] = -1.0
     energy = instance.pairs.energy_j
     single = not len(instance.limits.cap_w) and bool((np.diff(instance.modes.req_ptr) == 1).all())
-    return kernel.Search(
+    return kernel.RuleSearch(
         word=np.array([np.random.default_rng(seed).integers(2**62)], dtype=np.int64), tally=tally, value=value,
         objective=objective, limit=np.array([narrowed(limits.get(metric, math.inf)) for metric in METRICS]),
         feature=np.ascontiguousarray(features).ravel(), centre=centre, drawn=np.zeros(len(features)),

@@ -15,6 +15,7 @@ from optbench.bounds import auto as module
 from optbench.bounds.auto import bound_kernels, lower_bounds, makespan_of
 from optbench.bounds.combinatorial.combinatorial_bound import combinatorial_bounds
 from optbench.bounds.proving import num_pairs
+from optbench.bounds.streams import stream_bound
 from optbench.compiling.kernel_table import BOUNDING
 from optbench.errors import UnknownNameError
 from optbench.model.instance import Instance
@@ -93,7 +94,7 @@ class Watched:
 
         monkeypatch.setattr(module, "combinatorial_bounds", combinatorial)
         monkeypatch.setattr(module, "fluid_bound", fluid_bound)
-        monkeypatch.setattr(module, "stream_bounds", stream)
+        monkeypatch.setattr(stream_bound, "stream_bounds", stream)
 
     def sources(self, instance: Instance, *args: Any) -> list[str]:
         self.calls.clear()

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from optbench.model.builder import Model
-from optbench.model.caps import net_power_w, resting_power_w
+from optbench.model.caps import Peak, net_power_w, resting_power_w
 from optbench.model.instance import Instance
 from optbench.model.metrics import peak_power
-from optbench.model.power_peaks import Peak
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 

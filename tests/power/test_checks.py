@@ -11,8 +11,7 @@ import pytest
 
 from optbench.model.builder import Model
 from optbench.power.dvfs import Law
-from optbench.power.overdraw import BoardPowerWarning, board_power
-from optbench.power.profiles import Profile, profile, profile_names
+from optbench.power.profiles import BoardPowerWarning, Profile, board_power, profile, profile_names
 
 
 def site_profile(row: dict[str, object]) -> Profile:

@@ -15,7 +15,7 @@ from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial import destructive
 from optbench.bounds.proving import prove
 from optbench.model.instance import Instance
-from optbench.model.metric_scales import level_tolerance
+from optbench.model.measures import level_tolerance
 from optbench.plugins.protocol import Run
 from optbench.views.cpsat import build
 from optbench.views.cpsat.scaling import exact_scale, to_int

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from optbench.cli.terminal.parser import UsageError
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import Import, ImportReport
+    from optbench.model.formats.imported import ImportReport
     from optbench.model.instance import Instance
 
 TARGET_HELP = "an instance file of any known format, or a problem: NAME:key=value,... or NAME[key=value,...]"
@@ -23,33 +23,23 @@ def add_target(parser: argparse.ArgumentParser, name: str = "target", optional: 
 
 def instance_of(target: str, format: str | None, seed: int) -> Instance:
     """The instance that a TARGET names; stderr reports how much of a record was dropped."""
-    from optbench.api import load_target
-    from optbench.model.formats import format_registry
+    instance, report = read(target, format, seed)
+    return instance if report is None else with_remarks(instance, report)
+
+
+def read(target: str, format: str | None, seed: int) -> tuple[Instance, ImportReport | None]:
+    """The instance that a TARGET names, with a report where a problem reads a record."""
+    from optbench.plugins.read_target import read_target
 
     if not target.strip():
         raise UsageError("TARGET is empty; give an instance file or a problem such as jobshop:jobs=6,machines=4")
-    if format is not None:
-        return format_registry.load(target, format)
-    found = import_of_problem(target, seed)
-    return load_target(target, seed) if found is None else with_remarks(found)
+    return read_target(target, seed, format)
 
 
-def with_remarks(found: Import) -> Instance:
+def with_remarks(instance: Instance, report: ImportReport) -> Instance:
     """The instance; stderr reports what was dropped to make it."""
-    sys.stderr.write("".join(f"{line}\n" for line in remarks(found.report)))
-    return found.instance
-
-
-def import_of_problem(target: str, seed: int) -> Import | None:
-    """The instance of a problem that reads a record, with its report; None for any other TARGET."""
-    from dataclasses import replace
-
-    from optbench.plugins.discovery import load_problem, problem_named_by
-
-    if is_file(target) or problem_named_by(target) is None:
-        return None
-    found = load_problem(target).imported(seed)
-    return None if found is None else replace(found, instance=replace(found.instance, problem=target))
+    sys.stderr.write("".join(f"{line}\n" for line in remarks(report)))
+    return instance
 
 
 def is_file(target: str) -> bool:

@@ -102,8 +102,7 @@ def _show_details(entry: Entry) -> None:
 
 
 def _profiles(args: argparse.Namespace) -> int:
-    from optbench.power.overdraw import BoardPowerWarning
-    from optbench.power.profiles import profile, profile_names
+    from optbench.power.profiles import BoardPowerWarning, profile, profile_names
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoardPowerWarning)  # Such profiles are shown with a flag.

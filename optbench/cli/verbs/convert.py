@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.output import emit_json, escape, show
 from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
-from optbench.cli.terminal.targets import TARGET_HELP, import_of_problem, instance_of, is_file
+from optbench.cli.terminal.targets import TARGET_HELP, is_file, read
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import, ImportOptions
@@ -119,11 +119,9 @@ def import_of(args: argparse.Namespace) -> Import:
     if options is not None:
         flags = "--profile, --work, --devices-per-node, --count and --by-node"
         raise UsageError(f"{flags} need a file of recorded runs (sacct, wfformat); {args.input!r} is no file")
-    found = import_of_problem(args.input, args.seed) if args.format is None else None
-    if found is not None:
-        return found
-    instance = instance_of(args.input, args.format, args.seed)
-    return Import(instance, None, ImportReport("optbench", {"tasks": instance.num_tasks}))
+    instance, report = read(args.input, args.format, args.seed)
+    plain = ImportReport("optbench", {"tasks": instance.num_tasks})
+    return Import(instance, None, plain if report is None else report)
 
 
 def options_of(args: argparse.Namespace) -> ImportOptions | None:

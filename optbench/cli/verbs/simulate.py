@@ -94,7 +94,7 @@ def instance_with(args: argparse.Namespace) -> Instance:
         return instance_of(args.target, None, args.seed)
     made = discovery.load_problem(args.target, more)
     found = made.imported(args.seed)
-    instance = made.instance(args.seed) if found is None else with_remarks(found)
+    instance = made.instance(args.seed) if found is None else with_remarks(found.instance, found.report)
     return replace(instance, problem=spec_text(name, {**given, **more}))
 
 

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:
-    from optbench import api
+    import optbench.api as api
     from optbench.cli.terminal.progress import SolveProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s

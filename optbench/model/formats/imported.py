@@ -12,8 +12,7 @@ from optbench.model.formats.slurm.node_map import NodeMap
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.power.overdraw import BoardPowerWarning
-from optbench.power.profiles import Profile, profile
+from optbench.power.profiles import BoardPowerWarning, Profile, profile
 
 Section = Literal["dropped", "assumed", "warnings"]
 SECTIONS: tuple[Section, ...] = ("dropped", "assumed", "warnings")

@@ -62,7 +62,7 @@ LENGTH_COST, MODE_NOISE, LOAD_COST, POOL_NOISE = 3.0, 1.0, 1.0, 0.3
 WEIGHT_RANGE = 4.0
 
 
-class Search(NamedTuple):
+class RuleSearch(NamedTuple):
     """The state of a search. ``home`` is the queue of a task that may choose, ``single`` whether
     every mode takes one pool and no cap joins them; ``load`` is relative work per pool;
     ``start``, ``end`` and ``mode`` are those of the current sample.
@@ -85,11 +85,11 @@ class Search(NamedTuple):
     mode: Ints
 
 
-search_at = table_at(Search)
+search_at = table_at(RuleSearch)
 
 
 @njit(cache=True)
-def uniform(search: Search) -> float:
+def uniform(search: RuleSearch) -> float:
     """Return a pseudo-random number in [0, 1): splitmix64."""
     search.word[0] += -7046029254386353131
     z = np.uint64(search.word[0])
@@ -100,13 +100,13 @@ def uniform(search: Search) -> float:
 
 
 @njit(cache=True)
-def roughly_normal(search: Search) -> float:
+def roughly_normal(search: RuleSearch) -> float:
     """Return a roughly normal number of variance 1: the sum of three uniform numbers."""
     return 2.0 * (uniform(search) + uniform(search) + uniform(search) - 1.5)
 
 
 @njit(cache=True)
-def below(search: Search, n: int) -> int:
+def below(search: RuleSearch, n: int) -> int:
     """Return a whole number from 0 to n - 1."""
     return int(uniform(search) * n)
 
@@ -129,7 +129,7 @@ def samples(
 
 
 @njit(cache=True)
-def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, search: Search, best: Rule) -> None:
+def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, search: RuleSearch, best: Rule) -> None:
     """Draw a rule, run it, and keep it if it is no worse."""
     tally, value, n = search.tally, search.value, plant.size[TASKS]
     fresh = tally[SAMPLES] < FIRST_FRESH or value[CURRENT] == math.inf or uniform(search) < SHARE_FRESH
@@ -174,7 +174,7 @@ def copy_rule(plant: Plant, rule: Rule, to: Rule) -> None:
 
 
 @njit(cache=True)
-def cutoff(search: Search, worth: float) -> float:
+def cutoff(search: RuleSearch, worth: float) -> float:
     """Return the time by which everything must have ended for an objective no worse than this; inf
     where time alone does not decide.
     """
@@ -184,7 +184,7 @@ def cutoff(search: Search, worth: float) -> float:
 
 
 @njit(cache=True)
-def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
+def draw_choice(plant: Plant, rule: Rule, search: RuleSearch) -> None:
     """Draw how modes are chosen where there is a choice, and whether devices wait."""
     tally, weight, length = search.tally, rule.weight, search.value[MEAN_LENGTH]
     rule.option[LOOKAHEAD] = 1 if uniform(search) < 0.5 else 0
@@ -205,7 +205,7 @@ def draw_choice(plant: Plant, rule: Rule, search: Search) -> None:
 
 
 @njit(cache=True)
-def draw_fresh(plant: Plant, rule: Rule, search: Search) -> None:
+def draw_fresh(plant: Plant, rule: Rule, search: RuleSearch) -> None:
     """Draw keys from weighted features."""
     n, features = plant.size[TASKS], search.tally[FEATURES]
     spread = 1.0 if search.tally[SAMPLES] < 10 or uniform(search) < 0.3 else 0.3
@@ -222,7 +222,7 @@ def draw_fresh(plant: Plant, rule: Rule, search: Search) -> None:
 
 
 @njit(cache=True)
-def draw_near(plant: Plant, rule: Rule, search: Search) -> None:
+def draw_near(plant: Plant, rule: Rule, search: RuleSearch) -> None:
     """Disturb keys and modes of the current sample."""
     n = plant.size[TASKS]
     sigma = search.value[MEAN_LENGTH] * math.exp(LEAST_SIGMA + SIGMA_RANGE * uniform(search))
@@ -251,7 +251,7 @@ def draw_near(plant: Plant, rule: Rule, search: Search) -> None:
 
 
 @njit(cache=True)
-def disturb_path(plant: Plant, rule: Rule, search: Search, shift: float) -> None:
+def disturb_path(plant: Plant, rule: Rule, search: RuleSearch, shift: float) -> None:
     """Shift the keys along a random path of successors."""
     task = below(search, plant.size[TASKS])
     while True:
@@ -263,7 +263,7 @@ def disturb_path(plant: Plant, rule: Rule, search: Search, shift: float) -> None
 
 
 @njit(cache=True)
-def faster_of_two(plant: Plant, search: Search, task: int) -> int:
+def faster_of_two(plant: Plant, search: RuleSearch, task: int) -> int:
     """Return the faster of two random modes that fit; the current one where neither fits."""
     kind, best = plant.kind[task], NONE
     first, many = plant.kind_ptr[kind], plant.kind_ptr[kind + 1] - plant.kind_ptr[kind]
@@ -275,7 +275,7 @@ def faster_of_two(plant: Plant, search: Search, task: int) -> int:
 
 
 @njit(cache=True)
-def fix_mode(plant: Plant, rule: Rule, search: Search, task: int, mode: int) -> None:
+def fix_mode(plant: Plant, rule: Rule, search: RuleSearch, task: int, mode: int) -> None:
     """Fix the mode of a task, which joins the queue of its pool if no other pool or cap affects it.
     """
     rule.fixed[task] = mode
@@ -283,7 +283,7 @@ def fix_mode(plant: Plant, rule: Rule, search: Search, task: int, mode: int) -> 
 
 
 @njit(cache=True)
-def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: Search) -> bool:
+def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: RuleSearch) -> bool:
     """Run the keys backwards in time and replace them; False when that fails."""
     n = back.size[TASKS]
     for task in range(n):
@@ -300,7 +300,7 @@ def refine(back: Plant, state: State, rule: Rule, flip: Rule, search: Search) ->
 
 
 @njit(cache=True)
-def worth_of(plant: Plant, state: State, search: Search) -> tuple[float, float]:
+def worth_of(plant: Plant, state: State, search: RuleSearch) -> tuple[float, float]:
     """Return the violation of hard deadlines, the horizon and limits, and the objective."""
     excess, end = 0.0, state.total[MAKESPAN]
     if plant.scalar[HORIZON] < math.inf:

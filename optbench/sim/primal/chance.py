@@ -1,12 +1,27 @@
-"""Random numbers of the compiled searches: a Lehmer generator whose state is part of the search."""
+"""What the compiled searches share: the graph of tasks, and random numbers from a Lehmer generator
+whose state is part of the search.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from optbench.compiling.compiled import inner
+from optbench.model.instance import Ints
 
 # The place of the generator in a search's state array; its value is from 1 to MODULUS - 1.
 RANDOM = 0
 MODULUS = 2147483647
+
+
+class TaskGraph(NamedTuple):
+    """Predecessors and successors of each task as compressed rows, and the release times."""
+
+    pred_ptr: Ints
+    pred: Ints
+    succ_ptr: Ints
+    succ: Ints
+    release: Ints
 
 
 @inner()

@@ -9,9 +9,12 @@ which shortens most schedules. Children come from a two-point crossover of lists
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optbench.compiling.compiled import inner, njit
+from optbench.model.instance import Ints
 from optbench.sim.primal.chance import pick
 
 BIG = 1 << 60
@@ -19,6 +22,14 @@ BIG = 1 << 60
 BEST, TARGET, TRIED, SINCE = range(1, 5)
 # Children without improvement, per member of the population, after which it is created anew.
 PATIENCE = 60
+
+
+class Demands(NamedTuple):
+    """Duration and devices per pool of each row, and the devices that each pool has."""
+
+    duration: Ints
+    demand: Ints
+    room: Ints
 
 
 @inner()
@@ -41,7 +52,7 @@ def decode(ptr, before, release, rows, order, row, start, used):  # type: ignore
     """Apply the serial scheme along ``order``, each task after those in ``before``; return the
     makespan.
     """
-    duration, demand, room = rows
+    duration, demand, room = rows.duration, rows.demand, rows.room
     used[:, :] = 0
     makespan = 0
     for i in order:
@@ -65,7 +76,7 @@ def justify(graph, rows, order, row, start, used, rank, makespan):  # type: igno
     had.
     """
     n = len(order)
-    duration = rows[0]
+    duration = rows.duration
     key = np.empty(n, np.int64)
     for k in range(n):
         rank[order[k]] = k
@@ -73,13 +84,13 @@ def justify(graph, rows, order, row, start, used, rank, makespan):  # type: igno
         key[i] = -(start[i] + duration[row[i]]) * (n + 1) - rank[i]
     order[:] = np.argsort(key)
     zero = np.zeros(n, np.int64)
-    length = decode(graph[2], graph[3], zero, rows, order, row, start, used)
+    length = decode(graph.succ_ptr, graph.succ, zero, rows, order, row, start, used)
     for k in range(n):
         rank[order[k]] = k
     for i in range(n):
         key[i] = (length - start[i] - duration[row[i]]) * (n + 1) + n - rank[i]
     order[:] = np.argsort(key)
-    return decode(graph[0], graph[1], graph[4], rows, order, row, start, used)
+    return decode(graph.pred_ptr, graph.pred, graph.release, rows, order, row, start, used)
 
 
 @inner()
@@ -91,7 +102,7 @@ def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-un
     size = 0
     for i in range(n):
         row[i] = row_ptr[i] + pick(state, row_ptr[i + 1] - row_ptr[i])
-        waiting[i] = graph[0][i + 1] - graph[0][i]
+        waiting[i] = graph.pred_ptr[i + 1] - graph.pred_ptr[i]
         if waiting[i] == 0:
             ready[size] = i
             size += 1
@@ -105,8 +116,8 @@ def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-un
         size -= 1
         ready[chosen] = ready[size]
         order[k] = i
-        for e in range(graph[2][i], graph[2][i + 1]):
-            j = graph[3][e]
+        for e in range(graph.succ_ptr[i], graph.succ_ptr[i + 1]):
+            j = graph.succ[e]
             waiting[j] -= 1
             if waiting[j] == 0:
                 ready[size] = j
@@ -149,8 +160,8 @@ def mutate(graph, order, state):  # type: ignore[no-untyped-def]
         if pick(state, 20) == 0:
             i, j = order[k], order[k + 1]
             joined = False
-            for e in range(graph[2][i], graph[2][i + 1]):
-                joined |= graph[3][e] == j
+            for e in range(graph.succ_ptr[i], graph.succ_ptr[i + 1]):
+                joined |= graph.succ[e] == j
             if not joined:
                 order[k], order[k + 1] = j, i
 
@@ -173,7 +184,7 @@ def evolve(  # type: ignore[no-untyped-def]
     """
     size, n = lists.shape
     order, row, start, rank = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    used = np.zeros((horizon, len(rows[2])), np.int64)
+    used = np.zeros((horizon, len(rows.room)), np.int64)
     for _ in range(count):
         if state[BEST] <= state[TARGET]:
             return
@@ -184,7 +195,7 @@ def evolve(  # type: ignore[no-untyped-def]
             a, b = min(pick(state, size), pick(state, size)), min(pick(state, size), pick(state, size))
             cross(lists[a], lists[b], chosen[a], chosen[b], row_ptr, order, row, state)
             mutate(graph, order, state)
-        makespan = decode(graph[0], graph[1], graph[4], rows, order, row, start, used)
+        makespan = decode(graph.pred_ptr, graph.pred, graph.release, rows, order, row, start, used)
         makespan = justify(graph, rows, order, row, start, used, rank, makespan)
         if makespan < state[BEST]:
             state[BEST] = makespan

@@ -13,8 +13,8 @@ from optbench.model.instance import Instance, Ints
 from optbench.model.metrics import mode_uses
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
-from optbench.sim.primal.chance import RANDOM, seeded
-from optbench.sim.primal.genetic import BEST, BIG, TARGET, TRIED, evolve
+from optbench.sim.primal.chance import RANDOM, TaskGraph, seeded
+from optbench.sim.primal.genetic import BEST, BIG, TARGET, TRIED, Demands, evolve
 from optbench.sim.primal.shop import MAKESPANS, adjacency
 
 # Features of a project: any other changes when a task can run or what is minimised.
@@ -54,8 +54,10 @@ class ProjectSearch:
         instance, n = self.instance, self.instance.num_tasks
         edges, pairs = instance.edges, instance.pairs
         release = instance.tasks.release.astype(np.int64)
-        self.graph = (*adjacency(edges.target, edges.source, n), *adjacency(edges.source, edges.target, n), release)
-        self.rows = (pairs.duration.astype(np.int64), mode_uses(instance)[pairs.mode], instance.pools.count.astype(np.int64))
+        predecessors = adjacency(edges.target, edges.source, n)
+        self.graph = TaskGraph(*predecessors, *adjacency(edges.source, edges.target, n), release)
+        duration, room = pairs.duration.astype(np.int64), instance.pools.count.astype(np.int64)
+        self.rows = Demands(duration, mode_uses(instance)[pairs.mode], room)
         w = windows(instance)
         self.tails = (w.shortest + w.tail).astype(np.int64)
         self.horizon = end_of_time(instance)
@@ -83,7 +85,7 @@ class ProjectSearch:
         position = np.empty(self.instance.num_tasks, dtype=np.int64)
         position[self.instance.order] = np.arange(self.instance.num_tasks)
         self.lists[0], self.chosen[0] = np.lexsort((position, start)), row
-        self.fitness[0] = int((start + self.rows[0][row]).max())
+        self.fitness[0] = int((start + self.rows.duration[row]).max())
 
     def step(self, children: int) -> None:
         """Make ``children`` children."""

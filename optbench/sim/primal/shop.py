@@ -11,8 +11,9 @@ import numpy as np
 
 from optbench.model.instance import Instance, Ints
 from optbench.model.schedule import Schedule
-from optbench.sim.primal.chance import RANDOM, seeded
-from optbench.sim.primal.tabu import BEST, BIG, LOCAL, NONE, TARGET, TENURE, search
+from optbench.sim.primal.chance import RANDOM, TaskGraph, seeded
+from optbench.sim.primal.shop_graph import NONE, RowChoices, Scratch, Sequences
+from optbench.sim.primal.tabu import BEST, BIG, LOCAL, TARGET, TENURE, search
 
 # Features of a shop: any other changes when a task can run or what is minimised.
 FEATURES = frozenset({"precedence", "releases", "modes"})
@@ -60,15 +61,17 @@ class ShopSearch:
         edges, pairs = instance.edges, instance.pairs
         release = instance.tasks.release.astype(np.int64)
         self.patience = PATIENCE_WITH_CHOICES if "modes" in instance.features else PATIENCE
-        self.shop = (*adjacency(edges.target, edges.source, n), *adjacency(edges.source, edges.target, n), release)
-        self.rows = (pairs.ptr, instance.modes.primary[pairs.mode], pairs.duration.astype(np.int64))
+        predecessors = adjacency(edges.target, edges.source, n)
+        self.shop = TaskGraph(*predecessors, *adjacency(edges.source, edges.target, n), release)
+        machine = instance.modes.primary[pairs.mode]
+        self.rows = RowChoices(pairs.ptr, machine, pairs.duration.astype(np.int64))
         self.state = np.zeros(10, dtype=np.int64)
         self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = BIG, -BIG, seeded(self.seed), BIG, LEAST_TENURE
         self.tabu = np.zeros((n, n), dtype=np.int64)
         self.tabu_machine = np.zeros((n, instance.num_pools), dtype=np.int64)
-        # Tuples of columns, not tables: compiled code would create a view at every access to a row.
-        self.sol, self.best = columns(5, n), columns(6, n)
-        self.old, self.work = columns(5, n), columns(7, n)
+        self.sol, self.best, self.old = (Sequences(*columns(5, n)) for _ in range(3))
+        self.best_start = np.zeros(n, dtype=np.int64)
+        self.work = Scratch(*columns(7, n))
         self.first, self.best_first, self.old_first = columns(3, instance.num_pools)
 
     @property
@@ -82,7 +85,7 @@ class ShopSearch:
     def begin(self, row: Ints, start: Ints) -> None:
         """Start from a schedule: the row and start of every task."""
         n, pools = self.instance.num_tasks, self.instance.num_pools
-        machine, length = self.rows[1][row], self.rows[2][row]
+        machine, length = self.rows.machine[row], self.rows.length[row]
         before, after, first = np.full(n, NONE), np.full(n, NONE), np.full(pools, NONE)
         position = np.empty(n, dtype=np.int64)
         position[self.instance.order] = np.arange(n)
@@ -100,13 +103,14 @@ class ShopSearch:
     def step(self, iterations: int) -> None:
         """Search some iterations further."""
         search(
-            self.shop, self.rows, self.sol, self.first, self.best, self.best_first, self.old, self.old_first, self.work,
-            self.tabu, self.tabu_machine, self.state, iterations, self.patience,
+            self.shop, self.rows, self.sol, self.first, self.best, self.best_first, self.best_start,
+            self.old, self.old_first, self.work, self.tabu, self.tabu_machine, self.state,
+            iterations, self.patience,
         )  # fmt: skip
 
     def schedule(self) -> Schedule:
         """The best schedule found."""
-        return Schedule.of(self.instance, self.instance.pairs.mode[self.best[4]], self.best[5])
+        return Schedule.of(self.instance, self.instance.pairs.mode[self.best.row], self.best_start)
 
 
 def columns(count: int, size: int) -> tuple[Ints, ...]:

@@ -16,8 +16,18 @@ import numpy as np
 
 from optbench.compiling.compiled import inner, njit
 from optbench.sim.primal.chance import pick
+from optbench.sim.primal.shop_graph import (
+    NONE,
+    copy,
+    critical_path,
+    estimate_sequence,
+    evaluate,
+    head_by_job,
+    link,
+    tail_by_job,
+    unlink,
+)
 
-NONE = -1
 BIG = 1 << 60
 # Entries of the state.
 NOW, BEST, SINCE, TARGET, WILD, KICK, LOCAL, LOCAL_SINCE, TENURE = range(1, 10)
@@ -27,134 +37,11 @@ BEHIND, BEFORE, ELSEWHERE = range(3)
 
 
 @inner()
-def tail_by_job(shop, q, i):  # type: ignore[no-untyped-def]
-    """Longest tail among a task's successors."""
-    best = 0
-    for e in range(shop[2][i], shop[2][i + 1]):
-        if q[shop[3][e]] > best:
-            best = q[shop[3][e]]
-    return best
-
-
-@inner()
-def evaluate(shop, sol, r, q, order, degree):  # type: ignore[no-untyped-def]
-    """Compute heads, tails and makespan; -1 when the sequences contain a cycle."""
-    n = len(r)
-    size = 0
-    for i in range(n):
-        degree[i] = shop[0][i + 1] - shop[0][i] + (1 if sol[0][i] >= 0 else 0)
-        r[i] = shop[4][i]
-        if degree[i] == 0:
-            order[size] = i
-            size += 1
-    k = makespan = 0
-    while k < size:
-        i = order[k]
-        k += 1
-        end = r[i] + sol[3][i]
-        makespan = max(makespan, end)
-        for e in range(shop[2][i], shop[2][i + 1] + 1):
-            j = shop[3][e] if e < shop[2][i + 1] else sol[1][i]
-            if j < 0:
-                continue
-            r[j] = max(r[j], end)
-            degree[j] -= 1
-            if degree[j] == 0:
-                order[size] = j
-                size += 1
-    if size < n:
-        return -1
-    for k in range(n - 1, -1, -1):
-        i = order[k]
-        tail = tail_by_job(shop, q, i)
-        if sol[1][i] >= 0:
-            tail = max(tail, q[sol[1][i]])
-        q[i] = tail + sol[3][i]
-    return makespan
-
-
-@inner()
-def is_pushed(shop, sol, r, i):  # type: ignore[no-untyped-def]
-    """Whether another task ends exactly when this one starts."""
-    a = sol[0][i]
-    if a >= 0 and r[a] + sol[3][a] == r[i] and sol[3][a] > 0:
-        return True
-    for e in range(shop[0][i], shop[0][i + 1]):
-        p = shop[1][e]
-        if r[p] + sol[3][p] == r[i] and sol[3][p] > 0:
-            return True
-    return False
-
-
-@inner()
-def critical_path(shop, sol, r, q, makespan, path, state):  # type: ignore[no-untyped-def]
-    """Find a random critical path; return its number of tasks."""
-    size = seen = 0
-    node = NONE
-    for i in range(len(r)):
-        if r[i] + q[i] == makespan and not is_pushed(shop, sol, r, i):
-            seen += 1
-            if pick(state, seen) == 0:
-                node = i
-    while node >= 0:
-        path[size] = node
-        size += 1
-        end = r[node] + sol[3][node]
-        following, choices = NONE, 0
-        for e in range(shop[2][node], shop[2][node + 1] + 1):
-            j = shop[3][e] if e < shop[2][node + 1] else sol[1][node]
-            if j >= 0 and j != following and r[j] == end and r[j] + q[j] == makespan:
-                choices += 1
-                if pick(state, choices) == 0:
-                    following = j
-        node = following
-    return size
-
-
-@inner()
-def head_by_job(shop, sol, r, i):  # type: ignore[no-untyped-def]
-    """Earliest start of a task by its release and its predecessors alone."""
-    best = shop[4][i]
-    for e in range(shop[0][i], shop[0][i + 1]):
-        p = shop[1][e]
-        if r[p] + sol[3][p] > best:
-            best = r[p] + sol[3][p]
-    return best
-
-
-@inner()
-def estimate_sequence(shop, sol, r, q, seq, size, first_before, last_after, heads):  # type: ignore[no-untyped-def]
-    """Longest path through consecutive tasks of one machine in a new order, between fixed
-    neighbours.
-    """
-    length = sol[3]
-    end = 0 if first_before < 0 else r[first_before] + length[first_before]
-    for k in range(size):
-        i = seq[k]
-        head = head_by_job(shop, sol, r, i)
-        if end > head:
-            head = end
-        heads[k] = head
-        end = head + length[i]
-    tail = 0 if last_after < 0 else q[last_after]
-    worst = 0
-    for k in range(size - 1, -1, -1):
-        i = seq[k]
-        own = tail_by_job(shop, q, i)
-        if tail > own:
-            own = tail
-        tail = own + length[i]
-        if heads[k] + tail > worst:
-            worst = heads[k] + tail
-    return worst
-
-
-@inner()
 def forward_ok(shop, sol, q, u, v):  # type: ignore[no-untyped-def]
     """Whether u may go right behind v: no successor of u leads to v."""
-    for e in range(shop[2][u], shop[2][u + 1]):
-        s = shop[3][e]
-        if q[s] > q[v] or (q[s] == q[v] and sol[3][s] == 0) or s == v:
+    for e in range(shop.succ_ptr[u], shop.succ_ptr[u + 1]):
+        s = shop.succ[e]
+        if q[s] > q[v] or (q[s] == q[v] and sol.length[s] == 0) or s == v:
             return False
     return True
 
@@ -162,35 +49,12 @@ def forward_ok(shop, sol, q, u, v):  # type: ignore[no-untyped-def]
 @inner()
 def backward_ok(shop, sol, r, u, v):  # type: ignore[no-untyped-def]
     """Whether v may go right before u: no predecessor of v is reached from u."""
-    for e in range(shop[0][v], shop[0][v + 1]):
-        p = shop[1][e]
-        if r[p] + sol[3][p] > r[u] + sol[3][u] or (r[p] + sol[3][p] == r[u] + sol[3][u] and sol[3][p] == 0) or p == u:
+    for e in range(shop.pred_ptr[v], shop.pred_ptr[v + 1]):
+        p = shop.pred[e]
+        end, other = r[p] + sol.length[p], r[u] + sol.length[u]
+        if end > other or (end == other and sol.length[p] == 0) or p == u:
             return False
     return True
-
-
-@inner()
-def unlink(sol, first, i):  # type: ignore[no-untyped-def]
-    a, b = sol[0][i], sol[1][i]
-    if a >= 0:
-        sol[1][a] = b
-    else:
-        first[sol[2][i]] = b
-    if b >= 0:
-        sol[0][b] = a
-
-
-@inner()
-def link(sol, first, i, machine, a):  # type: ignore[no-untyped-def]
-    """Put task i on a machine right behind a (NONE: at the front)."""
-    b = first[machine] if a < 0 else sol[1][a]
-    sol[0][i], sol[1][i], sol[2][i] = a, b, machine
-    if a >= 0:
-        sol[1][a] = i
-    else:
-        first[machine] = i
-    if b >= 0:
-        sol[0][b] = i
 
 
 @inner()
@@ -222,12 +86,12 @@ def offer_behind(shop, sol, r, q, path, x, y, work, tabu, state, choice):  # typ
     u, v, m = path[x], path[y], y - x + 1
     if not forward_ok(shop, sol, q, u, v):
         return
-    seq, is_tabu = work[0], False
+    seq, is_tabu = work.seq, False
     for t in range(m - 1):
         seq[t] = path[x + 1 + t]
         is_tabu |= tabu[seq[t], u] > state[NOW]
     seq[m - 1] = u
-    value = estimate_sequence(shop, sol, r, q, seq, m, sol[0][u], sol[1][v], work[1])
+    value = estimate_sequence(shop, sol, r, q, seq, m, sol.before[u], sol.after[v], work.heads)
     offer(choice, state, value, is_tabu, BEHIND, u, v, NONE)
 
 
@@ -237,12 +101,12 @@ def offer_before(shop, sol, r, q, path, x, y, work, tabu, state, choice):  # typ
     u, v, m = path[x], path[y], y - x + 1
     if not backward_ok(shop, sol, r, u, v):
         return
-    seq, is_tabu = work[0], False
+    seq, is_tabu = work.seq, False
     seq[0] = v
     for t in range(m - 1):
         seq[t + 1] = path[x + t]
         is_tabu |= tabu[v, seq[t + 1]] > state[NOW]
-    value = estimate_sequence(shop, sol, r, q, seq, m, sol[0][u], sol[1][v], work[1])
+    value = estimate_sequence(shop, sol, r, q, seq, m, sol.before[u], sol.after[v], work.heads)
     offer(choice, state, value, is_tabu, BEFORE, v, u, NONE)
 
 
@@ -252,7 +116,7 @@ def offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice):  
     a = 0
     while a < size:
         b = a
-        while b + 1 < size and sol[1][path[b]] == path[b + 1]:
+        while b + 1 < size and sol.after[path[b]] == path[b + 1]:
             b += 1
         for k in range(a, b + 1):
             if k < b:
@@ -271,14 +135,14 @@ def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
     """Whether v fits between two tasks of another machine: 0 yes, 1 not yet, 2 nor further behind.
     """
     if prev >= 0:
-        for e in range(shop[2][v], shop[2][v + 1]):
-            s = shop[3][e]
-            if s == prev or r[prev] >= r[s] + sol[3][s]:
+        for e in range(shop.succ_ptr[v], shop.succ_ptr[v + 1]):
+            s = shop.succ[e]
+            if s == prev or r[prev] >= r[s] + sol.length[s]:
                 return 2
     if following >= 0:
-        for e in range(shop[0][v], shop[0][v + 1]):
-            p = shop[1][e]
-            if p == following or r[p] >= r[following] + sol[3][following]:
+        for e in range(shop.pred_ptr[v], shop.pred_ptr[v + 1]):
+            p = shop.pred[e]
+            if p == following or r[p] >= r[following] + sol.length[following]:
                 return 1
     return 0
 
@@ -287,29 +151,29 @@ def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
 def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  # type: ignore[no-untyped-def]
     """Task v in its other rows, in every gap of their machines."""
     head, tail = head_by_job(shop, sol, r, v), tail_by_job(shop, q, v)
-    for row in range(rows[0][v], rows[0][v + 1]):
-        machine = rows[1][row]
-        if machine == sol[2][v]:
+    for row in range(rows.ptr[v], rows.ptr[v + 1]):
+        machine = rows.machine[row]
+        if machine == sol.machine[v]:
             continue
         is_tabu = tabu_machine[v, machine] > state[NOW]
         prev, following = NONE, first[machine]
         # Behind the last of the tasks that end by the head of v, the estimate is no larger and the
         # gap is no less feasible.
-        while following >= 0 and r[following] + sol[3][following] <= head and sol[3][following] > 0:
-            prev, following = following, sol[1][following]
+        while following >= 0 and r[following] + sol.length[following] <= head and sol.length[following] > 0:
+            prev, following = following, sol.after[following]
         while True:
             verdict = gap_ok(shop, sol, r, v, prev, following)
             if verdict == 2:
                 break
             if verdict == 0:
-                begin = head if prev < 0 else max(head, r[prev] + sol[3][prev])
+                begin = head if prev < 0 else max(head, r[prev] + sol.length[prev])
                 rest = tail if following < 0 else max(tail, q[following])
-                offer(choice, state, begin + rows[2][row] + rest, is_tabu, ELSEWHERE, v, prev, row)
+                offer(choice, state, begin + rows.length[row] + rest, is_tabu, ELSEWHERE, v, prev, row)
                 if following >= 0 and q[following] <= tail:
                     break  # from here on the estimate only grows
             if following < 0:
                 break
-            prev, following = following, sol[1][following]
+            prev, following = following, sol.after[following]
 
 
 @inner()
@@ -319,30 +183,23 @@ def apply(rows, sol, first, choice, tabu, tabu_machine, until):  # type: ignore[
     if choice[KIND] == BEHIND:
         i = task
         while i != anchor:
-            i = sol[1][i]
+            i = sol.after[i]
             tabu[task, i] = until
         unlink(sol, first, task)
-        link(sol, first, task, sol[2][anchor], anchor)
+        link(sol, first, task, sol.machine[anchor], anchor)
     elif choice[KIND] == BEFORE:
         i = task
         while i != anchor:
-            i = sol[0][i]
+            i = sol.before[i]
             tabu[i, task] = until
         unlink(sol, first, task)
-        link(sol, first, task, sol[2][anchor], sol[0][anchor])
+        link(sol, first, task, sol.machine[anchor], sol.before[anchor])
     else:
         row = choice[ROW]
-        tabu_machine[task, sol[2][task]] = until
+        tabu_machine[task, sol.machine[task]] = until
         unlink(sol, first, task)
-        link(sol, first, task, rows[1][row], anchor)
-        sol[3][task], sol[4][task] = rows[2][row], row
-
-
-@inner()
-def copy(source, source_first, target, target_first):  # type: ignore[no-untyped-def]
-    for t in range(5):
-        target[t][:] = source[t]
-    target_first[:] = source_first
+        link(sol, first, task, rows.machine[row], anchor)
+        sol.length[task], sol.row[task] = rows.length[row], row
 
 
 @inner()
@@ -358,17 +215,18 @@ def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: igno
 
 @njit(cache=True, nogil=True)
 def search(  # type: ignore[no-untyped-def]
-    shop, rows, sol, first, best, best_first, old, old_first, work, tabu, tabu_machine, state, iterations, patience
+    shop, rows, sol, first, best, best_first, best_start, old, old_first, work, tabu, tabu_machine,
+    state, iterations, patience
 ):
-    """Run ``iterations`` iterations; improve ``best`` in place, its starts in a sixth column."""
-    r, q, order, degree, path = work[2], work[3], work[4], work[5], work[6]
+    """Run ``iterations`` iterations; improve ``best`` and its starts in place."""
+    r, q, order, degree, path = work.head, work.tail, work.order, work.degree, work.path
     choice = np.zeros(8, np.int64)
     makespan = evaluate(shop, sol, r, q, order, degree)
     for _ in range(iterations):
         if makespan < state[BEST]:
             state[BEST], state[SINCE] = makespan, state[NOW]
             copy(sol, first, best, best_first)
-            best[5][:] = r
+            best_start[:] = r
         if makespan < state[LOCAL]:
             state[LOCAL], state[LOCAL_SINCE] = makespan, state[NOW]
         if state[BEST] <= state[TARGET]:
@@ -382,7 +240,7 @@ def search(  # type: ignore[no-untyped-def]
         choice[VALUE] = BIG
         offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice)
         for k in range(size):
-            if rows[0][path[k] + 1] - rows[0][path[k]] > 1:
+            if rows.ptr[path[k] + 1] - rows.ptr[path[k]] > 1:
                 offer_rows(shop, rows, sol, first, r, q, path[k], tabu_machine, state, choice)
         state[WILD] = max(0, state[WILD] - 1)
         if choice[FOUND] == 0 and choice[REFUSED] == 0:

@@ -1,26 +1,19 @@
-"""The core's check of a run's claims: labels of bounds, infeasibility, and the bank of bounds.
-"""
+"""The bank of bounds before and after a run: what earlier runs proved, and what this one adds."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optbench.bounds.bank.bank_entries import Origin
 from optbench.bounds.bank.bound_bank import BoundBank
 from optbench.bounds.bank.seals import versions
-from optbench.bounds.infeasible import certify_infeasible
-from optbench.bounds.proving import labelled, remember
+from optbench.bounds.proving import remember
 from optbench.errors import ContradictionError
 from optbench.model.files.strict_json import jsonable
-from optbench.model.result import Bound
-from optbench.plugins.protocol import Run, Solver
-
-# Prefix of the source of a bound that an earlier run proved.
-BANKED = "bank:"
+from optbench.plugins.protocol import BANKED, Run, Solver
 
 
 def origin_of(solver: Solver, name: str, budget: Mapping[str, Any]) -> Origin:
@@ -47,7 +40,7 @@ def bank_run(path: str | Path, run: Run, origin: Origin) -> None:
         best = bank.incumbent(run.instance)
         if run.proven_infeasible and best is not None:
             raise ContradictionError(
-                f"{run.instance.name}: {infeasibility_words(run)} reported that no schedule "
+                f"{run.instance.name}: {run.infeasibility_words()} reported that no schedule "
                 f"exists, but the bank holds a verified one with objective {best[0]!r}"
             )
         bank.record(
@@ -61,27 +54,3 @@ def bank_run(path: str | Path, run: Run, origin: Origin) -> None:
             run.info["bank"] = "; ".join(
                 [*([run.info["bank"]] if "bank" in run.info else []), *bank.notices]
             )
-
-
-def infeasibility_words(run: Run) -> str:
-    """Source and proof of the report that no schedule exists."""
-    found = run.infeasibility
-    return "no source" if found is None else f"{found.source} ({found.proof})"
-
-
-def certify_claim(run: Run, time_limit_s: float) -> None:
-    """Let the core look for its own proof where a solver reports that no schedule exists."""
-    if run.infeasibility is None:
-        return
-    claim = replace(run.infeasibility, proof="solver", certificate=None)
-    run.infeasibility = certify_infeasible(run.instance, time_limit_s) or claim
-
-
-def labelled_bounds(run: Run) -> list[Bound]:
-    """The bounds of a run, best first, each under the label that the core finds for it."""
-    found = []
-    for bound in reversed(run.bounds):
-        again = labelled(run.instance, bound)
-        banked = bound.source.startswith(BANKED) and not again.source.startswith(BANKED)
-        found.append(replace(again, source=BANKED + again.source) if banked else again)
-    return found

@@ -1,0 +1,65 @@
+"""From a target to an instance: a file, a public data set, a problem spec, or a problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optbench.errors import OptbenchError
+from optbench.model.instance import Instance
+from optbench.plugins import specs
+from optbench.plugins.discovery import load_problem
+from optbench.plugins.protocol import Problem
+
+if TYPE_CHECKING:
+    from optbench.model.formats.imported import ImportReport
+
+
+def read_target(
+    target: str | Path | Instance | Problem, seed: int = 0, format: str | None = None
+) -> tuple[Instance, ImportReport | None]:
+    """The instance that a target names, with a report of what was dropped where a problem reads a
+    record.
+
+    ``format`` is that of a file whose content fits more than one."""
+    if isinstance(target, Instance):
+        return target, None
+    if isinstance(target, Problem):
+        return _made(target, seed)
+    text = str(target)
+    if format is not None or _exists(target):
+        return _in_file(Path(target), format), None
+    if not isinstance(target, Path) and "/" in text:
+        from optbench.data.registry import data_path, data_sets
+
+        if text.partition("/")[0] in data_sets():
+            return _in_file(data_path(text)), None
+    name = specs.name_of(text)
+    if isinstance(target, Path) or any(mark in name for mark in "./\\"):
+        allowed = (
+            "a TARGET is an instance file, a public instance such as jobshop/ft06, or a problem "
+            "such as gpu_dag:tasks=20"
+        )
+        raise OptbenchError(f"no such file: {text!r}; {allowed}")
+    instance, report = _made(load_problem(text), seed)
+    return replace(instance, problem=text), report
+
+
+def _made(problem: Problem, seed: int) -> tuple[Instance, ImportReport | None]:
+    found = problem.imported(seed)
+    return (problem.instance(seed), None) if found is None else (found.instance, found.report)
+
+
+def _in_file(path: Path, format: str | None = None) -> Instance:
+    """Read a file; problems, which most targets are, need none of the formats."""
+    from optbench.model.formats import format_registry
+
+    return format_registry.load(path, format)
+
+
+def _exists(target: str | Path) -> bool:
+    try:
+        return Path(target).exists()
+    except (OSError, ValueError):  # It cannot be a path: it is too long, or contains a NUL.
+        return False

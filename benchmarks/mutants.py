@@ -2,10 +2,11 @@
 
     python benchmarks/mutants.py [--sample 12] [--seed 0] [--only FILE ...] [-o docs/results/mutants.md]
 
-Every file of the verifier, the metrics, the caps, the streams and the bounds is parsed; of its changes a sample is drawn. For
-each of them a fork of this process, which has imported and compiled everything, gives the changed function its new code and
-runs the tests that are named beside the file, up to the first failure. A change that no test notices is a survivor. Survivors
-that change no behaviour are listed with the reason in ``mutants_equivalent.json`` and do not count.
+Every file of the verifier, the metrics, the caps, the streams and the bounds is parsed; of its
+changes a sample is drawn. For each of them a fork of this process, which has imported and compiled
+everything, gives the changed function its new code and runs the tests that are named beside the
+file, up to the first failure. A change that no test notices is a survivor. Survivors that change no
+behaviour are listed with the reason in ``mutants_equivalent.json`` and do not count.
 """
 
 from __future__ import annotations
@@ -39,14 +40,34 @@ TIMEOUT_S = 120
 # Exit code of a fork that could not make the change: neither killed nor survived.
 NOT_MADE = 70
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-}  # fmt: skip
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
 OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
-}  # fmt: skip
-NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "floor": "ceil", "ceil": "floor",
-         "any": "all", "all": "any", "argmin": "argmax", "argmax": "argmin"}  # fmt: skip
+}
+NAMES = {
+    "min": "max",
+    "max": "min",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "floor": "ceil",
+    "ceil": "floor",
+    "any": "all",
+    "all": "any",
+    "argmin": "argmax",
+    "argmax": "argmin",
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +85,9 @@ class Mutant:
 
 
 class Changes(ast.NodeTransformer):
-    """Walks a module in a fixed order and counts every possible change; makes the one that is asked for."""
+    """Walks a module in a fixed order and counts every possible change; makes the one that is asked
+    for.
+    """
 
     def __init__(self, file: str, wanted: int | None = None) -> None:
         self.file, self.wanted = file, wanted
@@ -85,7 +108,9 @@ class Changes(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         outer, self.path = self.path, (*self.path, node.name)
-        node.body = [self.visit(each) if isinstance(each, ast.FunctionDef) else each for each in node.body]
+        node.body = [
+            self.visit(each) if isinstance(each, ast.FunctionDef) else each for each in node.body
+        ]
         self.path = outer
         return node
 
@@ -110,20 +135,30 @@ class Changes(ast.NodeTransformer):
         self.generic_visit(node)
         for k, op in enumerate(node.ops):
             other = COMPARISONS.get(type(op))
-            if self.path and other is not None and self._note(node, f"{type(op).__name__} to {other.__name__}"):
+            if (
+                self.path
+                and other is not None
+                and self._note(node, f"{type(op).__name__} to {other.__name__}")
+            ):
                 node.ops[k] = other()
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         self.generic_visit(node)
         other = OPERATORS.get(type(node.op))
-        if self.path and other is not None and self._note(node, f"{type(node.op).__name__} to {other.__name__}"):
+        if (
+            self.path
+            and other is not None
+            and self._note(node, f"{type(node.op).__name__} to {other.__name__}")
+        ):
             node.op = other()
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)
-        if self.path and self._note(node, "and to or" if isinstance(node.op, ast.And) else "or to and"):
+        if self.path and self._note(
+            node, "and to or" if isinstance(node.op, ast.And) else "or to and"
+        ):
             node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
         return node
 
@@ -146,7 +181,11 @@ class Changes(ast.NodeTransformer):
             changed: Any = not node.value
         else:
             changed = node.value + 1 if isinstance(node.value, int) else node.value * 2 or 1.0
-        return ast.copy_location(ast.Constant(changed), node) if self._note(node, f"{node.value!r} to {changed!r}") else node
+        return (
+            ast.copy_location(ast.Constant(changed), node)
+            if self._note(node, f"{node.value!r} to {changed!r}")
+            else node
+        )
 
     def visit_Name(self, node: ast.Name) -> Any:
         if self.path and node.id in NAMES and self._note(node, f"{node.id} to {NAMES[node.id]}"):
@@ -155,7 +194,11 @@ class Changes(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
-        if self.path and node.attr in NAMES and self._note(node, f"{node.attr} to {NAMES[node.attr]}"):
+        if (
+            self.path
+            and node.attr in NAMES
+            and self._note(node, f"{node.attr} to {NAMES[node.attr]}")
+        ):
             node.attr = NAMES[node.attr]
         return node
 
@@ -215,7 +258,21 @@ def run_tests(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
                 if mutant is not None:
                     apply(mutant)
                 code = int(pytest.ExitCode.INTERNAL_ERROR)
-                code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", *tests]))
+                code = int(
+                    pytest.main(
+                        [
+                            "-x",
+                            "-q",
+                            "-p",
+                            "no:cacheprovider",
+                            "-p",
+                            "no:xdist",
+                            "-m",
+                            "not slow",
+                            *tests,
+                        ]
+                    )
+                )
             finally:
                 os._exit(code)
     ends = time.monotonic() + TIMEOUT_S
@@ -247,7 +304,9 @@ def preload() -> None:
 
 
 def equivalents() -> dict[str, str]:
-    """Survivors that change no behaviour, with the reason; by function and text of the line, which do not move."""
+    """Survivors that change no behaviour, with the reason; by function and text of the line, which
+    do not move.
+    """
     return dict(json.loads(EQUIVALENT.read_text())) if EQUIVALENT.exists() else {}
 
 
@@ -292,11 +351,17 @@ def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, default=12, help="changes drawn per file (default 12)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sample", type=int, default=12, help="changes drawn per file (default 12)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[], help="parts of file names")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mutants.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mutants.md"
+    )
     args = parser.parse_args()
     os.chdir(ROOT)
     preload()
@@ -323,26 +388,44 @@ def main() -> int:
     return 0
 
 
-def page(rows: list[tuple[str, int, list[str]]], survivors: list[Mutant], args: argparse.Namespace) -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "ortools", "highspy", "pytest"))
+def page(
+    rows: list[tuple[str, int, list[str]]], survivors: list[Mutant], args: argparse.Namespace
+) -> str:
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("numpy", "scipy", "ortools", "highspy", "pytest")
+    )
     lines = [
-        "# Mutants: what the tests notice", "",
-        f"`python benchmarks/mutants.py --sample {args.sample} --seed {args.seed}`, {platform.machine()}, Python "
-        f"{platform.python_version()}, {packages}. One operator, constant or branch changed at a time, drawn at random per file; "
-        "killed: a test that covers the file fails.", "",
-        "| file | possible changes | drawn | equivalent | killed | survived |", "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]  # fmt: skip
+        "# Mutants: what the tests notice",
+        "",
+        f"`python benchmarks/mutants.py --sample {args.sample} --seed {args.seed}`, "
+        f"{platform.machine()}, Python "
+        f"{platform.python_version()}, {packages}. One operator, constant or branch changed at a "
+        "time, drawn at random per file; "
+        "killed: a test that covers the file fails.",
+        "",
+        "| file | possible changes | drawn | equivalent | killed | survived |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
     for file, count, verdicts in rows:
         counts = [verdicts.count(each) for each in ("equivalent", "killed", "survived")]
         lines.append(f"| `{file}` | {count} | {len(verdicts)} | {' | '.join(map(str, counts))} |")
     flat = [verdict for _, _, verdicts in rows for verdict in verdicts]
     killed, survived = flat.count("killed"), flat.count("survived")
     share = 100 * killed / max(1, killed + survived)
-    lines += ["", f"Killed {killed} of {killed + survived} that change behaviour: {share:.1f} %.", ""]
+    lines += [
+        "",
+        f"Killed {killed} of {killed + survived} that change behaviour: {share:.1f} %.",
+        "",
+    ]
     if survivors:
         lines += ["## Survivors", "", *(f"- `{name_of(mutant)}`" for mutant in survivors), ""]
     if known := equivalents():
-        lines += ["## Equivalent ones", "", *(f"- `{name}`: {why}" for name, why in sorted(known.items())), ""]
+        lines += [
+            "## Equivalent ones",
+            "",
+            *(f"- `{name}`: {why}" for name, why in sorted(known.items())),
+            "",
+        ]
     return "\n".join(lines)
 
 

@@ -189,45 +189,57 @@ def described(found: Mapping[str, Any]) -> str:
 
 
 def page(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    return "\n".join([
-        "# Rooms",
-        "",
-        "Written by `python benchmarks/rooms.py`; OMP_NUM_THREADS=1.",
-        f"Before: {described(before)}. After: {described(after)}.",
-        "",
-        *main_table(before, after),
-        "",
-        "A room is a folder or module directly under `optbench/`; where pairs are counted, a",
-        "folder inside a room is a room of its own. A spec split is",
-        '`partition(":")[0].partition("[")`.',
-        "A file assembles an outcome if it calls `check_bound`, and `gap` in a comprehension.",
-        "Modules loaded: `optbench.*` in `sys.modules` at the exit of the command's process. Files",
-        "passed: files of ours with a function that is called, except while modules are imported.",
-        "",
-        "## Walks",
-        "",
-        "In the order of first calls into each file. An entry again is such a call from a room in",
-        "a higher layer into a room that had been entered before; returns, calls within a room",
-        "and calls from below do not count. The last column counts the first call between every",
-        "two files instead. `python benchmarks/rooms.py --walk NAME` prints the lists.",
-        "Before → after.",
-        "",
-        *walk_table(before, after),
-        "",
-        "Entries again, after:",
-        *again_list(after),
-        "",
-        "## Start-up",
-        "",
-        "The best of three runs, from the start of the process to its end.",
-        "",
-        *startup_table(before, after),
-        "",
-        "## Names behind the figures, after",
-        "",
-        *names_list(after),
-        "",
-    ])
+    return "\n".join(
+        [
+            "# Rooms",
+            "",
+            "Written by `python benchmarks/rooms.py`; OMP_NUM_THREADS=1.",
+            f"Before: {described(before)}. After: {described(after)}.",
+            "",
+            *main_table(before, after),
+            "",
+            "A room is a folder or module directly under `optbench/`; where pairs are counted, a",
+            "folder inside a room is a room of its own. A spec split is",
+            '`partition(":")[0].partition("[")`.',
+            "A file assembles an outcome if it calls `check_bound`, and `gap` in a comprehension.",
+            (
+                "Modules loaded: `optbench.*` in `sys.modules` at the exit of the command's "
+                "process. "
+                "Files"
+            ),
+            (
+                "passed: files of ours with a function that is called, except while modules are "
+                "imported."
+            ),
+            "",
+            "## Walks",
+            "",
+            (
+                "In the order of first calls into each file. An entry again is such a call from a "
+                "room in"
+            ),
+            "a higher layer into a room that had been entered before; returns, calls within a room",
+            "and calls from below do not count. The last column counts the first call between every",
+            "two files instead. `python benchmarks/rooms.py --walk NAME` prints the lists.",
+            "Before → after.",
+            "",
+            *walk_table(before, after),
+            "",
+            "Entries again, after:",
+            *again_list(after),
+            "",
+            "## Start-up",
+            "",
+            "The best of three runs, from the start of the process to its end.",
+            "",
+            *startup_table(before, after),
+            "",
+            "## Names behind the figures, after",
+            "",
+            *names_list(after),
+            "",
+        ]
+    )
 
 
 def renew_architecture(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

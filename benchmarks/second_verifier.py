@@ -53,7 +53,11 @@ def main() -> int:
         "--time-limit", type=float, default=10.0, help="seconds for each solver and bounding method"
     )
     parser.add_argument(
-        "--solvers", nargs="+", default=list(SOLVERS), choices=SOLVERS, help="exact solvers to compare"
+        "--solvers",
+        nargs="+",
+        default=list(SOLVERS),
+        choices=SOLVERS,
+        help="exact solvers to compare",
     )
     parser.add_argument(
         "--store", type=Path, default=Path(tempfile.gettempdir()) / "optbench_second_verifier.jsonl"
@@ -83,7 +87,11 @@ def main() -> int:
 
 def worked(left: list[int], options: argparse.Namespace, began: float) -> Iterator[Row]:
     """One row for each instance that is left, until the time is over."""
-    jobs = ((k, options.time_limit, options.solvers) for k in left if time.perf_counter() - began < options.seconds)
+    jobs = (
+        (k, options.time_limit, options.solvers)
+        for k in left
+        if time.perf_counter() - began < options.seconds
+    )
     if options.processes == 1:
         yield from map(one, jobs)
         return

@@ -1,13 +1,15 @@
-"""Two `optbench tune` commands on one study, one of them killed and started again; writes docs/results/tune.md.
+"""Two `optbench tune` commands on one study, one of them killed and started again; writes
+docs/results/tune.md.
 
     python benchmarks/tune_workers.py [--kills 6] [--seed 0] [-o docs/results/tune.md]
 
-The study gpu_dag_tune with trials in a journal, and a smaller one with trials in SQLite and in PostgreSQL (a cluster of its
-own under a temporary folder; needs PostgreSQL's programs and psycopg2). ``kill -9`` hits at random moments of one of the two
-commands either the command, or its worker, or both at once; a command that is gone is started again. In the end no trial may be
-lost or doubled, each must have all of its cells, every cell must stand in the store once, and MLflow must show one run per
-trial. For gpu_dag_tune the tuned thresholds are compared with the defaults on seeds that the search has not seen. Exit code 1
-when anything does not hold. About five minutes.
+The study gpu_dag_tune with trials in a journal, and a smaller one with trials in SQLite and in
+PostgreSQL (a cluster of its own under a temporary folder; needs PostgreSQL's programs and
+psycopg2). ``kill -9`` hits at random moments of one of the two commands either the command, or its
+worker, or both at once; a command that is gone is started again. In the end no trial may be lost or
+doubled, each must have all of its cells, every cell must stand in the store once, and MLflow must
+show one run per trial. For gpu_dag_tune the tuned thresholds are compared with the defaults on
+seeds that the search has not seen. Exit code 1 when anything does not hold. About five minutes.
 """
 
 from __future__ import annotations
@@ -89,7 +91,9 @@ class Case:
 
     def environment(self) -> dict[str, str]:
         own = {"OPTBENCH_WORKSPACE": str(self.folder), "PYTHONPATH": str(ROOT)}
-        return {key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"} | own
+        return {
+            key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"
+        } | own
 
     def records(self) -> list[dict[str, Any]]:
         path = self.folder / ".optbench" / "results.jsonl"
@@ -127,7 +131,11 @@ def run_case(case: Case, kills: int, rng: random.Random) -> None:
 
 def wait_for_worker(victim: subprocess.Popen[str], steady: subprocess.Popen[str]) -> None:
     """Until it holds a trial, so that not every kill hits a command that is still starting."""
-    while steady.poll() is None and victim.poll() is None and not any(map(holds_trial, workers_of(victim))):
+    while (
+        steady.poll() is None
+        and victim.poll() is None
+        and not any(map(holds_trial, workers_of(victim)))
+    ):
         time.sleep(0.05)
 
 
@@ -139,11 +147,17 @@ def holds_trial(pid: int) -> bool:
 
 
 def workers_of(command: subprocess.Popen[str]) -> list[int]:
-    return [pid for pid in children(command.pid) if "spawn_main" in command_of(pid)] if command.poll() is None else []
+    return (
+        [pid for pid in children(command.pid) if "spawn_main" in command_of(pid)]
+        if command.poll() is None
+        else []
+    )
 
 
 def wait_for_cells(case: Case, cells: int, steady: subprocess.Popen[str], then_s: float) -> bool:
-    """Until so many further cells are in the store, and a moment longer; whether the search still goes on."""
+    """Until so many further cells are in the store, and a moment longer; whether the search still
+    goes on.
+    """
     goal, deadline = case.count() + cells, time.monotonic() + 60
     while steady.poll() is None and case.count() < goal and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -190,28 +204,48 @@ def check(case: Case) -> None:
     from optbench.tune.storage import open_storage
 
     url = case.storage or case.told["storage"]
-    trials = optuna.load_study(storage=open_storage(url), study_name=case.told["search"]).get_trials()
+    trials = optuna.load_study(
+        storage=open_storage(url), study_name=case.told["search"]
+    ).get_trials()
     total, instances = case.told["trials"], len(trials[0].user_attrs["optbench.cells"])
     states = Counter(trial.state.name for trial in trials)
-    expect(case, [trial.number for trial in trials] == list(range(total)), f"trial numbers {[t.number for t in trials]}")
+    expect(
+        case,
+        [trial.number for trial in trials] == list(range(total)),
+        f"trial numbers {[t.number for t in trials]}",
+    )
     expect(case, set(states) <= {"COMPLETE", "PRUNED"}, f"states {dict(states)}")
     records = case.records()
     keys = Counter(record["key"] for record in records)
-    expect(case, set(keys.values()) == {1}, f"{sum(n > 1 for n in keys.values())} cells stand in the store more than once")
+    expect(
+        case,
+        set(keys.values()) == {1},
+        f"{sum(n > 1 for n in keys.values())} cells stand in the store more than once",
+    )
     by_key = {record["key"]: record for record in records}
     reference = trials[0].user_attrs["optbench.cells"]
     for trial in trials:
         cells = trial.user_attrs["optbench.cells"]
         whole = trial.state.name == "COMPLETE"
         enough = len(cells) == instances if whole else 0 < len(cells) < instances
-        expect(case, enough, f"trial {trial.number}, {trial.state.name.lower()}: {len(cells)} of {instances} cells")
+        expect(
+            case,
+            enough,
+            f"trial {trial.number}, {trial.state.name.lower()}: {len(cells)} of {instances} cells",
+        )
         missing = [key for key in cells if key not in by_key]
-        expect(case, not missing, f"trial {trial.number}: {len(missing)} cells are not in the store")
+        expect(
+            case, not missing, f"trial {trial.number}: {len(missing)} cells are not in the store"
+        )
         if not missing:
             pairs = zip(cells, reference, strict=False)
             changes = [by_key[a]["objective"] / by_key[b]["objective"] - 1 for a, b in pairs]
             again, told = sum(changes) / len(changes), trial.values[0]
-            expect(case, abs(again - told) < 1e-9, f"trial {trial.number}: value {told}, from the store {again}")
+            expect(
+                case,
+                abs(again - told) < 1e-9,
+                f"trial {trial.number}: value {told}, from the store {again}",
+            )
     used = {key for trial in trials for key in trial.user_attrs["optbench.cells"]}
     adopted = [trial for trial in trials if trial.user_attrs.get("optbench.adopted")]
     case.facts = {
@@ -233,14 +267,28 @@ def check_runs(case: Case, total: int) -> None:
     client = MlflowClient(tracking_uri=f"sqlite:///{case.folder / 'mlflow' / 'mlflow.db'}")
     (experiment,) = client.search_experiments(filter_string=f"name = 'optbench/{case.study}'")
     runs = client.search_runs([experiment.experiment_id], max_results=5000)
-    numbers = Counter(int(run.data.tags["optbench.trial"]) for run in runs if run.data.tags["optbench.kind"] == "trial")
+    numbers = Counter(
+        int(run.data.tags["optbench.trial"])
+        for run in runs
+        if run.data.tags["optbench.kind"] == "trial"
+    )
     parents = [run for run in runs if run.data.tags["optbench.kind"] == "tune"]
-    expect(case, numbers == Counter(range(total)), f"MLflow has {sum(numbers.values())} runs of {len(numbers)} trials")
+    expect(
+        case,
+        numbers == Counter(range(total)),
+        f"MLflow has {sum(numbers.values())} runs of {len(numbers)} trials",
+    )
     expect(case, len(parents) == 1, f"MLflow has {len(parents)} parents")
-    below = {run.data.tags.get("mlflow.parentRunId") for run in runs if run.data.tags["optbench.kind"] == "trial"}
+    below = {
+        run.data.tags.get("mlflow.parentRunId")
+        for run in runs
+        if run.data.tags["optbench.kind"] == "trial"
+    }
     expect(case, below == {run.info.run_id for run in parents}, "MLflow runs without the parent")
     case.facts["runs"] = len(runs)
-    case.facts["artifacts"] = sorted(each.path for run in parents for each in client.list_artifacts(run.info.run_id))
+    case.facts["artifacts"] = sorted(
+        each.path for run in parents for each in client.list_artifacts(run.info.run_id)
+    )
 
 
 def expect(case: Case, holds: bool, otherwise: str) -> None:
@@ -281,9 +329,13 @@ def postgres(folder: Path) -> Iterator[str]:
         server = subprocess.Popen(words, stdout=log, stderr=log, **who)
     try:
         deadline = time.monotonic() + 60
-        while subprocess.run([program("pg_isready"), "-h", HOST, "-p", port], stdout=subprocess.DEVNULL, check=False).returncode:
+        while subprocess.run(
+            [program("pg_isready"), "-h", HOST, "-p", port], stdout=subprocess.DEVNULL, check=False
+        ).returncode:
             if time.monotonic() > deadline:
-                raise SystemExit(f"PostgreSQL does not answer: {(folder / 'postgres.log').read_text()[-500:]}")
+                raise SystemExit(
+                    f"PostgreSQL does not answer: {(folder / 'postgres.log').read_text()[-500:]}"
+                )
             time.sleep(0.1)
         yield f"postgresql+psycopg2://bench@{HOST}:{port}/postgres"
     finally:
@@ -301,7 +353,9 @@ def program(name: str) -> str:
 
 
 def unseen(case: Case) -> dict[str, Any]:
-    """Defaults and tuned thresholds on the study's seeds, from the store, and three of them solved again by hand."""
+    """Defaults and tuned thresholds on the study's seeds, from the store, and three of them solved
+    again by hand.
+    """
     from optbench import api
 
     file = tomllib.loads((case.folder / "tuned" / f"{case.study}.toml").read_text())
@@ -314,18 +368,41 @@ def unseen(case: Case) -> dict[str, Any]:
             for name, params in (("tuned", file["params"]), ("defaults", defaults)):
                 if cell["params"] == params:
                     found.setdefault((cell["target"], cell["instance_seed"]), {})[name] = record
-    changes = {place: each["tuned"]["objective"] / each["defaults"]["objective"] - 1 for place, each in found.items()}
+    changes = {
+        place: each["tuned"]["objective"] / each["defaults"]["objective"] - 1
+        for place, each in found.items()
+    }
     for place in sorted(found)[:3]:
         by_hand = api.solve(place[0], "fixed_dvfs", seed=place[1], bound=False, **file["params"])
-        expect(case, by_hand.objective == found[place]["tuned"]["objective"], f"{place}: {by_hand.objective} by hand")
+        expect(
+            case,
+            by_hand.objective == found[place]["tuned"]["objective"],
+            f"{place}: {by_hand.objective} by hand",
+        )
     (goal,) = case.told["validation"]["goals"]
     mean = sum(changes.values()) / len(changes)
-    expect(case, abs(mean - goal["change"]) < 1e-9, f"mean change {goal['change']}, from the store {mean}")
-    expect(case, goal["high"] < 0, f"the interval {goal['low']} to {goal['high']} does not exclude 0")
-    times = {name: statistics.median(each[name]["wall_s"] for each in found.values()) for name in ("tuned", "defaults")}
+    expect(
+        case,
+        abs(mean - goal["change"]) < 1e-9,
+        f"mean change {goal['change']}, from the store {mean}",
+    )
+    expect(
+        case, goal["high"] < 0, f"the interval {goal['low']} to {goal['high']} does not exclude 0"
+    )
+    times = {
+        name: statistics.median(each[name]["wall_s"] for each in found.values())
+        for name in ("tuned", "defaults")
+    }
     better = sum(change < -1e-9 for change in changes.values())
     worse = sum(change > 1e-9 for change in changes.values())
-    return {"goal": goal, "instances": len(changes), "better": better, "worse": worse, "times": times, "file": file}
+    return {
+        "goal": goal,
+        "instances": len(changes),
+        "better": better,
+        "worse": worse,
+        "times": times,
+        "file": file,
+    }
 
 
 def main() -> int:
@@ -335,7 +412,10 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "tune.md")
     args = parser.parse_args()
     rng, began = random.Random(args.seed), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="optbench-tune-") as name, postgres(Path(name)) as database:
+    with (
+        tempfile.TemporaryDirectory(prefix="optbench-tune-") as name,
+        postgres(Path(name)) as database,
+    ):
         base = Path(name)
         cases = [
             Case("gpu_dag_tune, journal", "gpu_dag_tune", None, base / "journal"),
@@ -351,12 +431,24 @@ def main() -> int:
             while (left := left_of(case.folder)) and time.monotonic() < deadline:
                 time.sleep(0.2)
             expect(case, not left, f"processes left: {left}")
-            expect(case, sum(case.kills.values()) >= args.kills, f"only {sum(case.kills.values())} kills before the end")
+            expect(
+                case,
+                sum(case.kills.values()) >= args.kills,
+                f"only {sum(case.kills.values())} kills before the end",
+            )
             if case is cases[0]:
                 value = unseen(case)
             state = "; ".join(case.problems) or "all holds"
-            print(f"{case.name}: {dict(case.kills)} kills, {case.starts} starts, {case.facts}: {state}", flush=True)
-        args.output.write_text(render(COMMAND, cases, value, time.monotonic() - began), encoding="utf-8")
+            print(
+                (
+                    f"{case.name}: {dict(case.kills)} kills, {case.starts} starts, {case.facts}: "
+                    f"{state}"
+                ),
+                flush=True,
+            )
+        args.output.write_text(
+            render(COMMAND, cases, value, time.monotonic() - began), encoding="utf-8"
+        )
         return 1 if any(case.problems for case in cases) else 0
 
 

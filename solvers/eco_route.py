@@ -42,7 +42,8 @@ class EcoRoute(SitePolicy):
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise ParameterError(
-                f"eco_route: objective is {self.objective!r}; it must be one of {', '.join(OBJECTIVES)}"
+                f"eco_route: objective is {self.objective!r}; it must be one of "
+                f"{', '.join(OBJECTIVES)}"
             )
         if not 0 < self.low <= 1:
             raise ParameterError(
@@ -51,7 +52,10 @@ class EcoRoute(SitePolicy):
 
     def refuse(self, instance: Instance) -> str | None:
         if self.objective != "energy" and instance.tariffs is None:
-            return f"objective={self.objective} needs tariffs (geo_dc:drain=yes,minimize=cost); -p objective=energy needs none"
+            return (
+                f"objective={self.objective} needs tariffs (geo_dc:drain=yes,minimize=cost); "
+                "-p objective=energy needs none"
+            )
         return super().refuse(instance)
 
     def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:

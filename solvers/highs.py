@@ -15,7 +15,15 @@ from optbench.model.instance import Floats, Instance
 from optbench.model.result import Termination
 from optbench.plugins.protocol import Run, Solver
 from optbench.units import SUM_MARGIN
-from optbench.views.milp import BuildStoppedError, Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
+from optbench.views.milp import (
+    BuildStoppedError,
+    Formulation,
+    MilpArrays,
+    StandardForm,
+    formulate,
+    standard_form,
+    to_pyomo,
+)
 
 from ._first_schedules import KERNELS, first_schedules
 
@@ -46,8 +54,12 @@ LARGEST_TIME = 2.0**12
 # The reason for every HiGHS status without optimum or proof. A status that is absent here is a
 # failure of HiGHS.
 STOPPED: dict[str, Termination] = {
-    "kTimeLimit": "time_limit", "kIterationLimit": "work_limit", "kSolutionLimit": "work_limit", "kMemoryLimit": "memory_limit",
-    "kInterrupt": "interrupted", "kHighsInterrupt": "interrupted",
+    "kTimeLimit": "time_limit",
+    "kIterationLimit": "work_limit",
+    "kSolutionLimit": "work_limit",
+    "kMemoryLimit": "memory_limit",
+    "kInterrupt": "interrupted",
+    "kHighsInterrupt": "interrupted",
 }
 SOLVED = ("kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty")
 
@@ -83,7 +95,12 @@ class Highs(Solver):
     route: str = "array"
     first: bool = True
 
-    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "outages", "open_end", "per_unit"}
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
+        "preemption",
+        "outages",
+        "open_end",
+        "per_unit",
+    }
     needs: ClassVar[frozenset[str] | set[str]] = KERNELS
 
     def refuse(self, instance: Instance) -> str | None:
@@ -95,7 +112,9 @@ class Highs(Solver):
 
     def solve(self, instance: Instance, run: Run) -> Any:
         if self.route not in ROUTES:
-            raise ParameterError(f"highs: route is {self.route!r}; it must be one of {', '.join(ROUTES)}")
+            raise ParameterError(
+                f"highs: route is {self.route!r}; it must be one of {', '.join(ROUTES)}"
+            )
         began = run.elapsed_s()
         self._start(instance, run)
         warm = run.best
@@ -112,8 +131,13 @@ class Highs(Solver):
         if self.route == "pyomo":
             model, order = by_pyomo(arrays)
         run.info |= {
-            "formulation": formulation.name, "formulation_reason": reason, "route": self.route, "columns": arrays.num_columns,
-            "binaries": arrays.num_binaries, "rows": arrays.num_rows, "nonzeros": arrays.num_nonzeros,
+            "formulation": formulation.name,
+            "formulation_reason": reason,
+            "route": self.route,
+            "columns": arrays.num_columns,
+            "binaries": arrays.num_binaries,
+            "rows": arrays.num_rows,
+            "nonzeros": arrays.num_nonzeros,
             "build_s": round(run.elapsed_s() - began, 6),
         }
         session = Session(run, formulation, model, order)
@@ -180,15 +204,22 @@ class Scaled:
         np.maximum.at(largest, row, np.abs(value))
         divisor = np.ldexp(1.0, np.maximum(0, np.frexp(largest / LARGEST_TIME)[1]))
         return cls(
-            model.cost * units, model.lower / units, model.upper / units, model.integer, model.row_lower / divisor,
-            model.row_upper / divisor, (ptr, col, value / divisor[row]),
-        )  # fmt: skip
+            model.cost * units,
+            model.lower / units,
+            model.upper / units,
+            model.integer,
+            model.row_lower / divisor,
+            model.row_upper / divisor,
+            (ptr, col, value / divisor[row]),
+        )
 
 
 def column_units(formulation: Formulation) -> Floats:
     """Return the scale of each column: for times a power of two of ticks, up to LARGEST_TIME."""
     out = np.ones(formulation.arrays.num_columns)
-    unit = float(np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1]))))
+    unit = float(
+        np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1])))
+    )
     for block in formulation.arrays.columns:
         if block.name in TIMES and not block.integer:
             out[block.first : block.first + block.size] = unit
@@ -239,8 +270,12 @@ class Session:
         self.api.Highs.resetGlobalScheduler(True)
         highs = self.api.Highs()
         options: dict[str, Any] = {
-            "output_flag": False, "threads": self.run.threads, "random_seed": self.run.seed % 2**31, "mip_rel_gap": 0.0,
-            "mip_abs_gap": ABS_GAP, "mip_feasibility_tolerance": FEASIBILITY,
+            "output_flag": False,
+            "threads": self.run.threads,
+            "random_seed": self.run.seed % 2**31,
+            "mip_rel_gap": 0.0,
+            "mip_abs_gap": ABS_GAP,
+            "mip_feasibility_tolerance": FEASIBILITY,
         }
         if highs.version() in WRONG_PRESOLVE:
             options["presolve"] = "off"
@@ -258,13 +293,21 @@ class Session:
         """Translate the model status: solution, bound, proof or reason for stopping."""
         run, info = self.run, highs.getInfo()
         status = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-        if status == "kUnboundedOrInfeasible":  # solved again without an objective, whose bounds must not be reported
+        if (
+            status == "kUnboundedOrInfeasible"
+        ):  # solved again without an objective, whose bounds must not be reported
             highs.disableCallbacks()
             self.bounding = False
-            highs.changeColsCost(len(self.order), np.arange(len(self.order), dtype=np.int32), np.zeros(len(self.order)))
+            highs.changeColsCost(
+                len(self.order),
+                np.arange(len(self.order), dtype=np.int32),
+                np.zeros(len(self.order)),
+            )
             highs.run()
             again = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(again, again if again in STOPPED else status)
+            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(
+                again, again if again in STOPPED else status
+            )
         run.info |= {"highs_status": status, "nodes": max(0, int(info.mip_node_count))}
         found = info.primal_solution_status == int(self.api.SolutionStatus.kSolutionStatusFeasible)
         if found and status not in ("kUnbounded", "kInfeasible"):
@@ -277,8 +320,15 @@ class Session:
             run.report_unbounded()
         elif status in STOPPED:
             self._report_bound(info.mip_dual_bound)
-            ours = STOPPED[status] in ("time_limit", "interrupted")  # a spent budget and a stop request end with either
-            run.report_termination(("interrupted" if run.stop_requested.is_set() else "time_limit") if ours else STOPPED[status])
+            ours = STOPPED[status] in (
+                "time_limit",
+                "interrupted",
+            )  # a spent budget and a stop request end with either
+            run.report_termination(
+                ("interrupted" if run.stop_requested.is_set() else "time_limit")
+                if ours
+                else STOPPED[status]
+            )
         else:  # an error of HiGHS: the status is in run.info
             run.report_termination("crashed")
 
@@ -320,8 +370,20 @@ def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:
     ptr, col, value = model.matrix
     unit = row_units(ptr, value)
     highs.passModel(
-        len(model.cost), len(model.row_lower), len(col), 2, 1, 0.0, model.cost * scale, model.lower, model.upper,
-        model.row_lower * unit, model.row_upper * unit, ptr, col, value * np.repeat(unit, np.diff(ptr)),
+        len(model.cost),
+        len(model.row_lower),
+        len(col),
+        2,
+        1,
+        0.0,
+        model.cost * scale,
+        model.lower,
+        model.upper,
+        model.row_lower * unit,
+        model.row_upper * unit,
+        ptr,
+        col,
+        value * np.repeat(unit, np.diff(ptr)),
         model.integer.astype(np.int32),
     )
 
@@ -331,7 +393,9 @@ def row_units(ptr: Any, value: Floats) -> Floats:
     largest = np.zeros(len(ptr) - 1)
     np.maximum.at(largest, np.repeat(np.arange(len(largest)), np.diff(ptr)), np.abs(value))
     exponent = np.frexp(largest)[1]
-    return np.asarray(np.where((largest > 0) & (exponent < 0), np.ldexp(1.0, -exponent), 1.0), dtype=float)
+    return np.asarray(
+        np.where((largest > 0) & (exponent < 0), np.ldexp(1.0, -exponent), 1.0), dtype=float
+    )
 
 
 def dual_slack(formulation: Formulation, scale: float) -> float:
@@ -357,7 +421,9 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
     """
     reach, instance, units = 0.0, formulation.instance, column_units(formulation)
     for block in formulation.arrays.columns:
-        most = float(((block.upper - block.lower) / units[block.first : block.first + block.size]).sum())
+        most = float(
+            ((block.upper - block.lower) / units[block.first : block.first + block.size]).sum()
+        )
         if block.name in ("start", "mode") and block.integer:
             most = min(most, float(instance.num_tasks))
         elif block.name == "send":
@@ -383,7 +449,10 @@ def grain_of(formulation: Formulation) -> float | None:
     costs = np.unique(np.abs(formulation.arrays.cost))
     out = Fraction(0)
     for cost in costs[costs > 0].tolist():
-        out = Fraction(math.gcd(*_common(out, Fraction(cost))), max(out.denominator, Fraction(cost).denominator))
+        out = Fraction(
+            math.gcd(*_common(out, Fraction(cost))),
+            max(out.denominator, Fraction(cost).denominator),
+        )
         if out < costs[-1] * 1e-6:
             return None
     return float(out) or None

@@ -22,7 +22,10 @@ METHODS = {
     "auto": "combinatorial bounds, the fluid LP, and destructive bounds in the remaining time",
     "combinatorial": "critical paths, pool loads, cheapest choices, destructive bounds",
     "fluid": "the precedence-fluid linear programme, proved again in exact arithmetic",
-    "stream": "the linear programme over arriving work, as a whole and slot by slot, proved again in exact arithmetic",
+    "stream": (
+        "the linear programme over arriving work, as a whole and slot by slot, proved "
+        "again in exact arithmetic"
+    ),
 }
 
 
@@ -53,11 +56,17 @@ def _found(instance: Instance, method: str, time_limit_s: float, upper: float) -
     if method in ("auto", "fluid"):
         proof = fluid_bound(instance, time_limit_s)
         found += [proof.bound] if proof is not None else []
-        found += stream_bounds(instance, time_limit_s - (time.perf_counter() - began)) if instance.stream is not None else []
+        found += (
+            stream_bounds(instance, time_limit_s - (time.perf_counter() - began))
+            if instance.stream is not None
+            else []
+        )
     left = time_limit_s - (time.perf_counter() - began)
     if left > LEAST_S and _deduces(instance, method):
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
-        found += [b for b in combinatorial_bounds(instance, left, known, upper) if DESTRUCTIVE in b.source]
+        found += [
+            b for b in combinatorial_bounds(instance, left, known, upper) if DESTRUCTIVE in b.source
+        ]
     return found
 
 
@@ -72,7 +81,9 @@ def bound_kernels(instance: Instance, method: str = "auto") -> frozenset[str]:
 
 def _is_alone(instance: Instance, method: str) -> bool:
     """Whether the stream LP is the only available bound."""
-    large = instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive)
+    large = instance.stream is not None and (
+        instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive
+    )
     return large or method == "stream"
 
 

@@ -31,7 +31,11 @@ class Overdraw:
     from_clock: float
 
     def __str__(self) -> str:
-        since = "" if self.from_clock == self.clock else f" (exceeded from clock {self.from_clock:g} on)"
+        since = (
+            ""
+            if self.from_clock == self.clock
+            else f" (exceeded from clock {self.from_clock:g} on)"
+        )
         draws = f"{self.kind} draws {self.watts:.4g} W at clock {self.clock:g}"
         return f"profile {self.profile!r}: {draws}, the board has {self.board_w:g} W{since}"
 

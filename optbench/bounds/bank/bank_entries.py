@@ -61,7 +61,10 @@ class Recheck:
         return self.outcome == "holds"
 
     def __str__(self) -> str:
-        return f"{self.instance}: {self.proof} {self.value!r} from {self.source} {self.outcome}: {self.why}"
+        return (
+            f"{self.instance}: {self.proof} {self.value!r} from {self.source} {self.outcome}: "
+            f"{self.why}"
+        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def prepare(db: sqlite3.Connection, path: Path) -> list[str]:
         for name in OLD_TABLES:
             db.execute(f"drop table {name}")
         notices.append(
-            f"{path} was written by an older optbench, whose bounds have no certificates: {count[0]} "
+            f"{path} was written by an older optbench, whose bounds have no certificates: "
+            f"{count[0]} "
             f"bounds and {count[1]} schedules were dropped; solving the instances finds them again"
         )
     elif version != VERSION and tables:

@@ -135,8 +135,10 @@ class BoundBank:
                     check_bound(objective, entry.value, entry.source, instance.name)
             self._keep_instance(db, instance)
             changed = db.execute(
-                "insert into incumbents values (?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
-                "schedule = excluded.schedule, seal = excluded.seal where excluded.value < incumbents.value",
+                "insert into incumbents values (?, ?, ?, ?, ?) on conflict do update set value = "
+                "excluded.value, "
+                "schedule = excluded.schedule, seal = excluded.seal where excluded.value < "
+                "incumbents.value",
                 (*key, objective, text, seal(self._key, *key, objective, text, proof_code())),
             )
             return changed.rowcount > 0
@@ -195,7 +197,8 @@ class BoundBank:
             ).fetchall()
             known = {(physics, objective) for physics, objective, _, _ in kept}
             every = db.execute(
-                "select physics, objective from bounds union select physics, objective from incumbents"
+                "select physics, objective from bounds union select physics, objective from "
+                "incumbents"
             ).fetchall()
         for physics, objective, name, content in kept:
             instance, why = read_kept_instance(content, (physics, objective))
@@ -237,8 +240,10 @@ class BoundBank:
             settings,
         )
         return db.execute(
-            "insert into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
-            "source = excluded.source, certificate = excluded.certificate, code = excluded.code, module = excluded.module, "
+            "insert into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set "
+            "value = excluded.value, "
+            "source = excluded.source, certificate = excluded.certificate, code = excluded.code, "
+            "module = excluded.module, "
             "settings = excluded.settings, seal = excluded.seal where excluded.value > bounds.value",
             (*key, *values, seal(self._key, *key, *values)),
         ).rowcount
@@ -301,9 +306,15 @@ class BoundBank:
     def _solver_reason(self, entry: BankEntry, sealed: bool) -> str:
         """Return why a solver's bound does not count; empty when it does."""
         if not sealed:
-            return "it was changed, or stored by another user or machine, and a solver's bound cannot be proved again"
+            return (
+                "it was changed, or stored by another user or machine, and a solver's bound "
+                "cannot be proved again"
+            )
         if entry.code != solver_code(entry.module or ""):
-            return f"{entry.module}, the models of optbench or a library are of another version than when it was proved"
+            return (
+                f"{entry.module}, the models of optbench or a library are of another version "
+                "than when it was proved"
+            )
         return ""
 
     def _settle(

@@ -62,15 +62,21 @@ def interrupted_floors(relaxation: Relaxation, makespan: float) -> dict[str, flo
     tasks, known = instance.tasks, relaxation.windows
     replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
     above = pairs.energy_j - replaced - TERM_MARGIN * (pairs.energy_j + replaced)
-    energy = [*least_per_task(instance, pairs.energy_j).tolist(), *transfer_floor(instance).tolist()]
+    energy = [
+        *least_per_task(instance, pairs.energy_j).tolist(),
+        *transfer_floor(instance).tolist(),
+    ]
     energy_j = low_sum(energy)
     if (above >= 0).all():
         energy_j = max(energy_j, energy_floor(instance, makespan))
     flow = tasks.weight * (known.head + known.shortest - tasks.release)
     floors = {
-        "makespan": makespan, "makespan_s": makespan * instance.tick_s, "energy_j": energy_j,
-        "flow_time_s": low_sum(flow.tolist()) * instance.tick_s, "tardiness_s": tardiness_floor(relaxation),
-    }  # fmt: skip
+        "makespan": makespan,
+        "makespan_s": makespan * instance.tick_s,
+        "energy_j": energy_j,
+        "flow_time_s": low_sum(flow.tolist()) * instance.tick_s,
+        "tardiness_s": tardiness_floor(relaxation),
+    }
     for metric in ("cost_usd", "carbon_g"):
         floors[metric] = low_sum(_least_prices(instance, metric).tolist())
     return floors
@@ -105,7 +111,9 @@ def energy_floor(instance: Instance, makespan: float) -> float:
     # The difference of two large numbers keeps their rounding error: the margin is taken before
     # subtracting.
     net = pairs.energy_j - replaced - TERM_MARGIN * (np.abs(pairs.energy_j) + replaced)
-    return low_sum([*rest, *least_per_task(instance, net).tolist(), *transfer_floor(instance).tolist()])
+    return low_sum(
+        [*rest, *least_per_task(instance, net).tolist(), *transfer_floor(instance).tolist()]
+    )
 
 
 def least_per_task(instance: Instance, value_by_pair: Floats) -> Floats:
@@ -116,19 +124,29 @@ def least_per_task(instance: Instance, value_by_pair: Floats) -> Floats:
 
 
 def transfer_floor(instance: Instance) -> Floats:
-    """Return the cheapest transfer energy of each edge over the linked pools its two tasks can use.
+    """Return the cheapest transfer energy of each edge over the linked pools its two tasks
+    can use.
     """
     edges = instance.edges
     out = np.zeros(len(edges.source))
     if not instance.links.j_per_gb.any():
         return out
     pools = task_pools(instance)
-    reach = np.zeros((instance.num_tasks, instance.num_pools + 1), dtype=bool)  # the last column: no pool at all
+    reach = np.zeros(
+        (instance.num_tasks, instance.num_pools + 1), dtype=bool
+    )  # the last column: no pool at all
     reach[instance.pairs.task, instance.modes.primary[instance.pairs.mode]] = True
     # Two tasks that can share a pool, or of which one needs none, transfer without energy.
-    disjoint = ~(reach[edges.source] & reach[edges.target]).any(axis=1) & ~reach[edges.source, -1] & ~reach[edges.target, -1]
+    disjoint = (
+        ~(reach[edges.source] & reach[edges.target]).any(axis=1)
+        & ~reach[edges.source, -1]
+        & ~reach[edges.target, -1]
+    )
     for e in np.flatnonzero((edges.data_gb > 0) & disjoint).tolist():
-        sender, receiver = pools[int(edges.source[e])][:, None], pools[int(edges.target[e])][None, :]
+        sender, receiver = (
+            pools[int(edges.source[e])][:, None],
+            pools[int(edges.target[e])][None, :],
+        )
         linked = np.isfinite(instance.lag(sender, receiver, edges.data_gb[e]))
         energy = instance.transfer_j(sender, receiver, edges.data_gb[e])
         out[e] = np.min(energy, where=linked, initial=np.inf)
@@ -167,7 +185,9 @@ def busy_time_floor(pools: PoolSet, weight: Floats) -> float:
     order = np.argsort(-weight / pools.work, kind="stable")
     work, w = pools.work[order], weight[order]
     before = np.cumsum(work) - work
-    terms = w * (float(pools.head.min()) + (before + work / 2) / pools.capacity + pools.length[order] / 2)
+    terms = w * (
+        float(pools.head.min()) + (before + work / 2) / pools.capacity + pools.length[order] / 2
+    )
     return low_sum(terms.tolist())
 
 

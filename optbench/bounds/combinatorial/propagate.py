@@ -144,7 +144,11 @@ def energetic(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-d
                 continue
             for j in range(n):
                 sticks_out = old[j] < s or b[j] > t
-                own = least_inside(old[j], b[j], p[j], u[j], e[j], s, t) if partial else (0 if sticks_out else e[j])
+                own = (
+                    least_inside(old[j], b[j], p[j], u[j], e[j], s, t)
+                    if partial
+                    else (0 if sticks_out else e[j])
+                )
                 left = room - (used - own)
                 overlap = min(old[j] + p[j], t) - max(old[j], s)
                 if overlap > 0 and u[j] * overlap > left:
@@ -159,7 +163,8 @@ def energetic(a, b, p, u, e, n, capacity, partial):  # type: ignore[no-untyped-d
 
 @inner()
 def timetable(a, b, p, u, n, capacity):  # type: ignore[no-untyped-def]
-    """Push starts past the profile of compulsory parts (from b − p to a + p): −1, 0 or 1 as above.
+    """Push starts past the profile of compulsory parts (from b − p to a + p): −1, 0 or 1 as
+    above.
     """
     times = np.empty(2 * n, dtype=np.int64)
     m = 0
@@ -239,7 +244,20 @@ def precedence(a, b, p, source, target, lag):  # type: ignore[no-untyped-def]
 
 
 @inner()
-def members(r, alive, pair_ptr, length, entry_ptr, entry_task, entry_pair, entry_use, task, low_p, low_u, low_e):  # type: ignore[no-untyped-def]
+def members(
+    r,
+    alive,
+    pair_ptr,
+    length,
+    entry_ptr,
+    entry_task,
+    entry_pair,
+    entry_use,
+    task,
+    low_p,
+    low_u,
+    low_e,
+):  # type: ignore[no-untyped-def]
     """Find tasks all of whose remaining pairs use resource r, with least length, devices and
     device-time; return their number.
     """
@@ -252,7 +270,11 @@ def members(r, alive, pair_ptr, length, entry_ptr, entry_task, entry_pair, entry
             k = entry_pair[at]
             if alive[k]:
                 here += 1
-                p, u, e = min(p, length[k]), min(u, entry_use[at]), min(e, entry_use[at] * length[k])
+                p, u, e = (
+                    min(p, length[k]),
+                    min(u, entry_use[at]),
+                    min(e, entry_use[at] * length[k]),
+                )
             at += 1
         living = 0
         for k in range(pair_ptr[i], pair_ptr[i + 1]):
@@ -301,7 +323,12 @@ def propagate(a, b, alive, dirty, partial, left, pairs, edges, resources):  # ty
     capacity, entry_ptr, entry_task, entry_pair, entry_use, of_ptr, of = resources
     n = len(a)
     p, old_a, old_b = np.empty(n, dtype=np.int64), a.copy(), b.copy()
-    task, low_p, low_u, low_e = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    task, low_p, low_u, low_e = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+    )
     low_a, low_b = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     while True:
         dropped = shortest_lengths(a, b, alive, pair_ptr, length, p)
@@ -321,7 +348,20 @@ def propagate(a, b, alive, dirty, partial, left, pairs, edges, resources):  # ty
             if not dirty[r] or left[0] <= 0:
                 continue
             dirty[r] = False
-            m = members(r, alive, pair_ptr, length, entry_ptr, entry_task, entry_pair, entry_use, task, low_p, low_u, low_e)
+            m = members(
+                r,
+                alive,
+                pair_ptr,
+                length,
+                entry_ptr,
+                entry_task,
+                entry_pair,
+                entry_use,
+                task,
+                low_p,
+                low_u,
+                low_e,
+            )
             for q in range(m):
                 low_a[q], low_b[q] = a[task[q]], b[task[q]]
             left[0] -= m * m * (m if capacity[r] > 1 and m <= MAX_CUBIC else 1)
@@ -366,7 +406,11 @@ def shave(a, b, alive, i, partial, left, pairs, edges, resources):  # type: igno
     for k in range(pair_ptr[i], pair_ptr[i + 1]):
         living += alive[k]
     for k in range(pair_ptr[i], pair_ptr[i + 1]):
-        if living > 1 and alive[k] and refuted(a, b, alive, i, a[i], b[i], k, partial, left, pairs, edges, resources):
+        if (
+            living > 1
+            and alive[k]
+            and refuted(a, b, alive, i, a[i], b[i], k, partial, left, pairs, edges, resources)
+        ):
             alive[k] = False
             living, cut = living - 1, 1
         if alive[k]:

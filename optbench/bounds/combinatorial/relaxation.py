@@ -62,8 +62,14 @@ def pool_set(instance: Instance, w: Windows, uses: Ints, pools: tuple[int, ...])
     np.minimum.at(work, pairs.task, device_time)
     task = np.flatnonzero((work > 0) & np.isfinite(work))
     capacity = int(instance.pools.count[list(pools)].sum())
-    name = "+".join(instance.pools.names[p] for p in pools) if len(pools) < instance.num_pools or len(pools) == 1 else "all"
-    return PoolSet(name, pools, capacity, task, work[task], w.head[task], w.tail[task], w.shortest[task])
+    name = (
+        "+".join(instance.pools.names[p] for p in pools)
+        if len(pools) < instance.num_pools or len(pools) == 1
+        else "all"
+    )
+    return PoolSet(
+        name, pools, capacity, task, work[task], w.head[task], w.tail[task], w.shortest[task]
+    )
 
 
 def candidate_sets(instance: Instance, uses: Ints) -> list[tuple[int, ...]]:

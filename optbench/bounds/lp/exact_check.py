@@ -70,7 +70,10 @@ def _exponent_of_terms(lp: LinearProgram, dual: Floats) -> int:
     used = dual != 0
     if not (entry[used] > 0).any():
         return 0
-    return int(math.frexp(float((np.abs(dual) * entry)[used].max()))[1] - math.frexp(float(entry[used].max()))[1])
+    return int(
+        math.frexp(float((np.abs(dual) * entry)[used].max()))[1]
+        - math.frexp(float(entry[used].max()))[1]
+    )
 
 
 def proven_bound(lp: LinearProgram, proof: Certificate) -> Fraction | None:

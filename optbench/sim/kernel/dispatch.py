@@ -118,7 +118,13 @@ def requeue(plant: Plant, state: State, rule: Rule, queue: int) -> None:
         taken += 1
     for f in range(taken):
         task = state.fresh[f]
-        put(plant, state, queue, task, rule.base[task] + rule.weight[READY_WEIGHT] * state.total[NOW])
+        put(
+            plant,
+            state,
+            queue,
+            task,
+            rule.base[task] + rule.weight[READY_WEIGHT] * state.total[NOW],
+        )
     if taken:
         touch(state, queue)
 
@@ -145,7 +151,14 @@ def dispatch(plant: Plant, state: State, rule: Rule) -> bool:
             if plant.size[SENDS]:
                 wake(plant, state, task)
         elif home < plant.size[POOLS]:
-            enter(plant, state, task, home, key, arrival(plant, state, task, home) if plant.size[SENDS] else state.total[NOW])
+            enter(
+                plant,
+                state,
+                task,
+                home,
+                key,
+                arrival(plant, state, task, home) if plant.size[SENDS] else state.total[NOW],
+            )
         else:
             put(plant, state, home, task, key)
             touch(state, home)
@@ -167,12 +180,21 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
     """Start tasks that can start, in the order of the queue; the array of fresh tasks, empty now,
     holds the skipped ones.
     """
-    look_ahead, patience, now, soon = rule.option[LOOKAHEAD] != 0, rule.weight[PATIENCE], state.total[NOW], math.inf
+    look_ahead, patience, now, soon = (
+        rule.option[LOOKAHEAD] != 0,
+        rule.weight[PATIENCE],
+        state.total[NOW],
+        math.inf,
+    )
     if look_ahead:
         expect(plant, state)
     load = PRESSED if is_pressed(plant, state, rule) else CALM
     passed = 0
-    while state.root[queue] != NONE and passed < rule.option[DEPTH] and (rule.option[NEEDLESS] or any_free(plant, state, queue)):
+    while (
+        state.root[queue] != NONE
+        and passed < rule.option[DEPTH]
+        and (rule.option[NEEDLESS] or any_free(plant, state, queue))
+    ):
         task = take(plant, state, queue)
         if state.status[task] != READY and coming_at(plant, state, task) == math.inf:
             continue  # the predecessor was interrupted; it announces the task again when it runs
@@ -208,10 +230,18 @@ def announce(plant: Plant, state: State, rule: Rule, task: int) -> None:
     for e in range(plant.succ_ptr[task], plant.succ_ptr[task + 1]):
         coming = plant.succ[e]
         home = rule.home[coming]
-        planned_for = rule.option[LOOKAHEAD] != 0 if home == plant.size[POOLS] else plant.size[SENDS] == 0
+        planned_for = (
+            rule.option[LOOKAHEAD] != 0 if home == plant.size[POOLS] else plant.size[SENDS] == 0
+        )
         # If the running task was interrupted before, they may already be queued.
         if state.waiting[coming] == 1 and planned_for and state.queue[coming] == NONE:
-            put(plant, state, home, coming, rule.base[coming] + rule.weight[READY_WEIGHT] * state.end[task])
+            put(
+                plant,
+                state,
+                home,
+                coming,
+                rule.base[coming] + rule.weight[READY_WEIGHT] * state.end[task],
+            )
 
 
 @njit(cache=True)
@@ -247,13 +277,17 @@ def is_pressed(plant: Plant, state: State, rule: Rule) -> bool:
 
 
 @njit(cache=True)
-def score(plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: float, length: float) -> float:
+def score(
+    plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: float, length: float
+) -> float:
     """What the rule minimises over the modes of a task."""
     weight, units = rule.weight, state.remaining[task]
     end = begins + length
     out = weight[END_WEIGHT] * end + units * rule.mode_cost[mode]
     if weight[ENERGY_WEIGHT] != 0.0:
-        net_j = units * plant.energy_j[mode] - plant.mode_rest_w[mode] * length * plant.scalar[TICK_S]
+        net_j = (
+            units * plant.energy_j[mode] - plant.mode_rest_w[mode] * length * plant.scalar[TICK_S]
+        )
         out += weight[ENERGY_WEIGHT] * net_j
     if weight[LATE_WEIGHT] != 0.0 and end > plant.deadline[task]:
         out += weight[LATE_WEIGHT] * plant.weight[task] * (end - plant.deadline[task])
@@ -280,9 +314,14 @@ def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> in
     begun = state.last_part[task] != NONE
     first, last = choices(plant, rule, task)
     for mode in range(first, last):
-        if not (rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)):
+        if not (
+            rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)
+        ):
             continue
-        if plant.size[SENDS] and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]:
+        if (
+            plant.size[SENDS]
+            and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]
+        ):
             continue
         if begun:
             length = ticks_left(plant, state, task, mode)
@@ -312,7 +351,9 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
             there = arrival(plant, state, task, last)
         begins = max(soon, there)
         for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
-            begins = max(begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1])
+            begins = max(
+                begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1]
+            )
         if begun:
             length = ticks_left(plant, state, task, mode)
         else:
@@ -337,7 +378,11 @@ def expect(plant: Plant, state: State) -> None:
             state.free_at[device] = now if device < first + state.free[pool] else math.inf
     for e in range(state.tally[EVENTS]):
         task = state.event_code[e]
-        if task < tasks and state.status[task] == RUNNING and state.end[task] == state.event_time[e]:
+        if (
+            task < tasks
+            and state.status[task] == RUNNING
+            and state.end[task] == state.event_time[e]
+        ):
             mode = state.mode[task]
             for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
                 pool = plant.req_pool[r]

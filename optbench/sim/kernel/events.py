@@ -84,9 +84,16 @@ def has_room(plant: Plant, state: State, mode: int) -> bool:
 @njit(cache=True)
 def can_start(plant: Plant, state: State, task: int, mode: int) -> bool:
     """Whether this decision is possible now."""
-    if state.status[task] != READY or not has_room(plant, state, mode) or not fits(plant, task, mode):
+    if (
+        state.status[task] != READY
+        or not has_room(plant, state, mode)
+        or not fits(plant, task, mode)
+    ):
         return False
-    return not plant.size[SENDS] or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]
+    return (
+        not plant.size[SENDS]
+        or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]
+    )
 
 
 @njit(cache=True)
@@ -342,7 +349,9 @@ def interrupt(plant: Plant, state: State, task: int) -> bool:
 
 
 @njit(cache=True)
-def record_part(plant: Plant, state: State, task: int, mode: int, began: float, ended: float) -> None:
+def record_part(
+    plant: Plant, state: State, task: int, mode: int, began: float, ended: float
+) -> None:
     """Record the work of an interrupted task."""
     k = state.tally[NUM_PARTS]
     state.part_task[k], state.part_mode[k], state.part_before[k] = task, mode, state.last_part[task]
@@ -368,7 +377,11 @@ def break_down(plant: Plant, state: State, fault: int) -> None:
         victim = NONE
         for event in range(state.tally[EVENTS]):  # every running task has its end in the events
             task = state.event_code[event]
-            if task < plant.size[TASKS] and state.status[task] == RUNNING and uses(plant, state.mode[task], pool):
+            if (
+                task < plant.size[TASKS]
+                and state.status[task] == RUNNING
+                and uses(plant, state.mode[task], pool)
+            ):
                 later = victim == NONE or state.start[task] > state.start[victim]
                 same = victim != NONE and state.start[task] == state.start[victim]
                 if later or (same and plant.tie[task] > plant.tie[victim]):

@@ -18,18 +18,31 @@ Words = NDArray[np.uint64]
 
 
 def tie_ranks(instance: Instance) -> Ints:
-    """Deterministic tie-break rank of each task: earlier releases and earlier deadlines come first.
+    """Deterministic tie-break rank of each task: earlier releases and earlier deadlines
+    come first.
     """
     tasks, edges = instance.tasks, instance.edges
     word = np.zeros(instance.num_tasks, dtype=np.uint64)
-    for column in (tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb):
+    for column in (
+        tasks.kind,
+        tasks.units,
+        tasks.release,
+        tasks.deadline,
+        tasks.deadline_hard,
+        tasks.weight,
+        tasks.memory_gb,
+    ):
         word = _mix(word + np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
     if len(edges.source):
         data = _mix(np.ascontiguousarray(edges.data_gb, dtype=np.float64).view(np.uint64))
-        ends = [(rows, other, np.argsort(rows, kind="stable")) for rows, other in
-                ((edges.target, edges.source), (edges.source, edges.target))]
+        ends = [
+            (rows, other, np.argsort(rows, kind="stable"))
+            for rows, other in ((edges.target, edges.source), (edges.source, edges.target))
+        ]
         for _ in range(ROUNDS):
-            before, after = (_gathered(word[other] ^ data, rows, order, len(word)) for rows, other, order in ends)
+            before, after = (
+                _gathered(word[other] ^ data, rows, order, len(word)) for rows, other, order in ends
+            )
             word = _mix(word + _mix(before) + _mix(_mix(after)))
     out = np.empty(len(word), dtype=np.int64)
     out[_order_of(word)] = np.arange(len(word))
@@ -37,7 +50,8 @@ def tie_ranks(instance: Instance) -> Ints:
 
 
 def _order_of(word: Words) -> Ints:
-    """Return the stable order; words nearly always differ, and then any faster sort gives the same.
+    """Return the stable order; words nearly always differ, and then any faster sort gives
+    the same.
     """
     order = np.argsort(word)
     ranked = word[order]

@@ -54,8 +54,16 @@ class ProjectSearch:
         instance, n = self.instance, self.instance.num_tasks
         edges, pairs = instance.edges, instance.pairs
         release = instance.tasks.release.astype(np.int64)
-        self.graph = (*adjacency(edges.target, edges.source, n), *adjacency(edges.source, edges.target, n), release)
-        self.rows = (pairs.duration.astype(np.int64), mode_uses(instance)[pairs.mode], instance.pools.count.astype(np.int64))
+        self.graph = (
+            *adjacency(edges.target, edges.source, n),
+            *adjacency(edges.source, edges.target, n),
+            release,
+        )
+        self.rows = (
+            pairs.duration.astype(np.int64),
+            mode_uses(instance)[pairs.mode],
+            instance.pools.count.astype(np.int64),
+        )
         w = windows(instance)
         self.tails = (w.shortest + w.tail).astype(np.int64)
         self.horizon = end_of_time(instance)
@@ -88,9 +96,20 @@ class ProjectSearch:
     def step(self, children: int) -> None:
         """Make ``children`` children."""
         evolve(
-            self.graph, self.rows, self.instance.pairs.ptr, self.tails, self.lists, self.chosen, self.fitness, self.prints,
-            self.best_row, self.best_start, self.state, self.horizon, children,
-        )  # fmt: skip
+            self.graph,
+            self.rows,
+            self.instance.pairs.ptr,
+            self.tails,
+            self.lists,
+            self.chosen,
+            self.fitness,
+            self.prints,
+            self.best_row,
+            self.best_start,
+            self.state,
+            self.horizon,
+            children,
+        )
 
     def schedule(self) -> Schedule:
         """The best schedule found."""

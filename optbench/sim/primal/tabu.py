@@ -164,7 +164,11 @@ def backward_ok(shop, sol, r, u, v):  # type: ignore[no-untyped-def]
     """Whether v may go right before u: no predecessor of v is reached from u."""
     for e in range(shop[0][v], shop[0][v + 1]):
         p = shop[1][e]
-        if r[p] + sol[3][p] > r[u] + sol[3][u] or (r[p] + sol[3][p] == r[u] + sol[3][u] and sol[3][p] == 0) or p == u:
+        if (
+            r[p] + sol[3][p] > r[u] + sol[3][u]
+            or (r[p] + sol[3][p] == r[u] + sol[3][u] and sol[3][p] == 0)
+            or p == u
+        ):
             return False
     return True
 
@@ -268,7 +272,8 @@ def offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice):  
 
 @inner()
 def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
-    """Whether v fits between two tasks of another machine: 0 yes, 1 not yet, 2 nor further behind.
+    """Whether v fits between two tasks of another machine: 0 yes, 1 not yet, 2 nor further
+    behind.
     """
     if prev >= 0:
         for e in range(shop[2][v], shop[2][v + 1]):
@@ -358,7 +363,20 @@ def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: igno
 
 @njit(cache=True, nogil=True)
 def search(  # type: ignore[no-untyped-def]
-    shop, rows, sol, first, best, best_first, old, old_first, work, tabu, tabu_machine, state, iterations, patience
+    shop,
+    rows,
+    sol,
+    first,
+    best,
+    best_first,
+    old,
+    old_first,
+    work,
+    tabu,
+    tabu_machine,
+    state,
+    iterations,
+    patience,
 ):
     """Run ``iterations`` iterations; improve ``best`` in place, its starts in a sixth column."""
     r, q, order, degree, path = work[2], work[3], work[4], work[5], work[6]
@@ -386,7 +404,9 @@ def search(  # type: ignore[no-untyped-def]
                 offer_rows(shop, rows, sol, first, r, q, path[k], tabu_machine, state, choice)
         state[WILD] = max(0, state[WILD] - 1)
         if choice[FOUND] == 0 and choice[REFUSED] == 0:
-            state[LOCAL_SINCE] = state[NOW] - patience - 1  # no move changes this path: restart from the best
+            state[LOCAL_SINCE] = (
+                state[NOW] - patience - 1
+            )  # no move changes this path: restart from the best
             continue
         copy(sol, first, old, old_first)
         tenure = state[TENURE] + pick(state, 1 + state[TENURE] // 2)

@@ -29,8 +29,23 @@ import numpy as np
 from optbench.compiling.compiled import inner, njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.plant import POOLS, TICK_S, Plant, plant_at
-from optbench.sim.kernel.sites.sites import Steering, open_sites, run_until_choice, send, steering_at
-from optbench.sim.kernel.sites.view import PRICE_W, WIDEST, G, O, S, SiteView, observe_sites, site_view_at
+from optbench.sim.kernel.sites.sites import (
+    Steering,
+    open_sites,
+    run_until_choice,
+    send,
+    steering_at,
+)
+from optbench.sim.kernel.sites.view import (
+    PRICE_W,
+    WIDEST,
+    G,
+    O,
+    S,
+    SiteView,
+    observe_sites,
+    site_view_at,
+)
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
 SHARED, FLAT, INPUTS = range(3)
@@ -38,7 +53,9 @@ SHARED, FLAT, INPUTS = range(3)
 KIND, HIDDEN, GREEDY = range(3)
 # Columns of ``measured``: cost and effects of an option when it was chosen. PASSED and WAITED are
 # over the time until the next decision: seconds, and seconds times waiting jobs.
-REGRET_J, NET_J, ENERGY_J, UNITS, DEVICES, SERVICE_S, PASSED_S, WAITED_S, LONGEST, PRICE, OVER = range(11)
+REGRET_J, NET_J, ENERGY_J, UNITS, DEVICES, SERVICE_S, PASSED_S, WAITED_S, LONGEST, PRICE, OVER = (
+    range(11)
+)
 NUM_MEASURED = 11
 # Entries of ``dual``: the budget in seconds (inf: none), the step of log price per relative error,
 # the range of the price.
@@ -50,7 +67,14 @@ MOST_ERROR = 10.0
 
 @njit(cache=True)
 def run_pilot(
-    plant_row: Ints, state_row: Ints, steering_row: Ints, view_row: Ints, net: Ints, theta: Any, draws: Floats, dual: Floats,
+    plant_row: Ints,
+    state_row: Ints,
+    steering_row: Ints,
+    view_row: Ints,
+    net: Ints,
+    theta: Any,
+    draws: Floats,
+    dual: Floats,
     until: float,
 ) -> int:
     """Simulate from time 0 to the last event or up to ``until``; return the number of decisions.
@@ -59,11 +83,22 @@ def run_pilot(
     times the relative error of service and waiting since the one before. It therefore does not
     depend on the load for which the price was found.
     """
-    plant, state, steering, view = plant_at(plant_row), state_at(state_row), steering_at(steering_row), site_view_at(view_row)
+    plant, state, steering, view = (
+        plant_at(plant_row),
+        state_at(state_row),
+        steering_at(steering_row),
+        site_view_at(view_row),
+    )
     pools = plant.size[POOLS]
     options = pools * view.shape[WIDEST]
-    row, mask = np.zeros(G + pools * S + options * O, dtype=np.float32), np.zeros(options, dtype=np.bool_)
-    work, score = np.zeros(work_size(pools, view.shape[WIDEST], net), dtype=np.float32), np.zeros(options)
+    row, mask = (
+        np.zeros(G + pools * S + options * O, dtype=np.float32),
+        np.zeros(options, dtype=np.bool_),
+    )
+    work, score = (
+        np.zeros(work_size(pools, view.shape[WIDEST], net), dtype=np.float32),
+        np.zeros(options),
+    )
     open_sites(plant, state, steering)
     asked, since, before, served_s = 0, 0.0, 0, 0.0
     while True:
@@ -72,13 +107,30 @@ def run_pilot(
             return asked
         if asked > 0 and dual[BUDGET_S] < math.inf:
             queued = waiting(steering, pools)
-            latency_s = served_s + 0.5 * (before + queued) * (state.total[NOW] - since) * plant.scalar[TICK_S]
+            latency_s = (
+                served_s
+                + 0.5 * (before + queued) * (state.total[NOW] - since) * plant.scalar[TICK_S]
+            )
             update_price(view, dual, latency_s)
         observe_sites(plant, state, steering, view, task, row, mask)
-        a = choose_option(plant, view, net, theta, row, mask, work, score, draws[asked % len(draws)])
+        a = choose_option(
+            plant, view, net, theta, row, mask, work, score, draws[asked % len(draws)]
+        )
         asked += 1
-        since, before, served_s = state.total[NOW], waiting(steering, pools), view.time[a] * state.remaining[task]
-        send(plant, state, steering, task, a // view.shape[WIDEST], a % view.shape[WIDEST] + 1, view.clock[a])
+        since, before, served_s = (
+            state.total[NOW],
+            waiting(steering, pools),
+            view.time[a] * state.remaining[task],
+        )
+        send(
+            plant,
+            state,
+            steering,
+            task,
+            a // view.shape[WIDEST],
+            a % view.shape[WIDEST] + 1,
+            view.clock[a],
+        )
 
 
 @inner()
@@ -98,7 +150,15 @@ def work_size(pools: int, widest: int, net: Ints) -> int:
 
 @inner()
 def choose_option(
-    plant: Plant, view: SiteView, net: Ints, theta: Any, row: Any, mask: Any, work: Any, score: Floats, draw: float
+    plant: Plant,
+    view: SiteView,
+    net: Ints,
+    theta: Any,
+    row: Any,
+    mask: Any,
+    work: Any,
+    score: Floats,
+    draw: float,
 ) -> int:
     """Return the option that the network takes, given a uniform number."""
     pools, widest = plant.size[POOLS], view.shape[WIDEST]
@@ -163,7 +223,9 @@ def rectify(values: Any) -> None:
 
 
 @njit(cache=True)
-def score_shared(pools: int, widest: int, h: int, theta: Any, row: Any, mask: Any, work: Any, score: Floats) -> None:
+def score_shared(
+    pools: int, widest: int, h: int, theta: Any, row: Any, mask: Any, work: Any, score: Floats
+) -> None:
     """Compute the module's first formula. Places in theta: A, B, a, U, V, W, M, b, X, c, y, d."""
     a_at, b_at = 0, S * h
     bias_a = b_at + G * h
@@ -175,7 +237,13 @@ def score_shared(pools: int, widest: int, h: int, theta: Any, row: Any, mask: An
     x_at = bias_b + h
     bias_c = x_at + h * h
     y_at = bias_c + h
-    whole, mean, base, hidden, out = row[:G], work[:h], work[h : 2 * h], work[2 * h : 3 * h], work[3 * h : 4 * h]
+    whole, mean, base, hidden, out = (
+        row[:G],
+        work[:h],
+        work[h : 2 * h],
+        work[2 * h : 3 * h],
+        work[3 * h : 4 * h],
+    )
     mean[:] = 0.0
     set_bias(theta, bias_a, base)
     add_layer(theta, b_at, whole, base)
@@ -208,7 +276,9 @@ def score_shared(pools: int, widest: int, h: int, theta: Any, row: Any, mask: An
 
 
 @njit(cache=True)
-def score_flat(pools: int, widest: int, h: int, theta: Any, row: Any, mask: Any, work: Any, score: Floats) -> None:
+def score_flat(
+    pools: int, widest: int, h: int, theta: Any, row: Any, mask: Any, work: Any, score: Floats
+) -> None:
     """Compute the module's second formula. Places in theta: W1, b1, W2, b2, W3, b3, D, d, N, e."""
     x, one, two = row[: G + pools * S], work[:h], work[h : 2 * h]
     sites, counts = work[4 * h : 4 * h + pools], work[4 * h + pools : 4 * h + pools + widest]
@@ -244,7 +314,9 @@ def score_flat(pools: int, widest: int, h: int, theta: Any, row: Any, mask: Any,
                 count_sum += math.exp(counts[n])
                 break
     for a in range(pools * widest):
-        score[a] = sites[a // widest] - math.log(site_sum) + counts[a % widest] - math.log(count_sum)
+        score[a] = (
+            sites[a // widest] - math.log(site_sum) + counts[a % widest] - math.log(count_sum)
+        )
 
 
 @njit(cache=True)
@@ -256,8 +328,19 @@ def open_fleet(plants: Ints, states: Ints, steerings: Ints, chosen: Ints) -> Non
 
 @njit(cache=True)
 def roll(
-    plants: Ints, states: Ints, steerings: Ints, views: Ints, net: Ints, theta: Any, draws: Floats, until: Floats,
-    asked: Ints, rows: Any, masks: Any, actions: Ints, measured: Floats,
+    plants: Ints,
+    states: Ints,
+    steerings: Ints,
+    views: Ints,
+    net: Ints,
+    theta: Any,
+    draws: Floats,
+    until: Floats,
+    asked: Ints,
+    rows: Any,
+    masks: Any,
+    actions: Ints,
+    measured: Floats,
 ) -> None:
     """Run many environments in lockstep: each takes as many decisions as ``draws`` has columns and
     restarts at its end.
@@ -267,15 +350,25 @@ def roll(
     """
     envs, steps = draws.shape
     for b in range(envs):
-        plant, state, steering, view = plant_at(plants[b]), state_at(states[b]), steering_at(steerings[b]), site_view_at(views[b])
+        plant, state, steering, view = (
+            plant_at(plants[b]),
+            state_at(states[b]),
+            steering_at(steerings[b]),
+            site_view_at(views[b]),
+        )
         pools, widest = plant.size[POOLS], view.shape[WIDEST]
-        work, score = np.zeros(work_size(pools, widest, net), dtype=np.float32), np.zeros(pools * widest)
+        work, score = (
+            np.zeros(work_size(pools, widest, net), dtype=np.float32),
+            np.zeros(pools * widest),
+        )
         if asked[b] == NONE:
             open_sites(plant, state, steering)
             asked[b] = run_until_choice(plant, state, steering, until[b])
         observe_sites(plant, state, steering, view, asked[b], rows[b, 0], masks[b, 0])
         for t in range(steps):
-            a = choose_option(plant, view, net, theta, rows[b, t], masks[b, t], work, score, draws[b, t])
+            a = choose_option(
+                plant, view, net, theta, rows[b, t], masks[b, t], work, score, draws[b, t]
+            )
             actions[b, t] = a
             take_step(plant, state, steering, view, asked, b, a, until[b], measured[b, t])
             observe_sites(plant, state, steering, view, asked[b], rows[b, t + 1], masks[b, t + 1])
@@ -283,16 +376,31 @@ def roll(
 
 @inner()
 def take_step(
-    plant: Plant, state: State, steering: Steering, view: SiteView, asked: Ints, b: int, a: int, until: float, measured: Floats
+    plant: Plant,
+    state: State,
+    steering: Steering,
+    view: SiteView,
+    asked: Ints,
+    b: int,
+    a: int,
+    until: float,
+    measured: Floats,
 ) -> None:
     """Send the job of environment b to an option and advance to its next decision."""
     task, since, pools, widest = asked[b], state.total[NOW], plant.size[POOLS], view.shape[WIDEST]
     least = math.inf
     for other in range(pools * widest):
         least = min(least, view.cost[other])
-    measured[REGRET_J], measured[NET_J], measured[UNITS] = view.cost[a] - least, view.net[a], state.remaining[task]
+    measured[REGRET_J], measured[NET_J], measured[UNITS] = (
+        view.cost[a] - least,
+        view.net[a],
+        state.remaining[task],
+    )
     measured[DEVICES], measured[SERVICE_S] = a % widest + 1, view.time[a] * state.remaining[task]
-    mode = steering.mode_at[((plant.kind[task] * pools + a // widest) * widest + a % widest) * view.shape[1] + view.clock[a]]
+    mode = steering.mode_at[
+        ((plant.kind[task] * pools + a // widest) * widest + a % widest) * view.shape[1]
+        + view.clock[a]
+    ]
     measured[ENERGY_J], measured[PRICE] = plant.energy_j[mode], view.scale[0]
     send(plant, state, steering, task, a // widest, a % widest + 1, view.clock[a])
     before = waiting(steering, pools)

@@ -31,7 +31,17 @@ from optbench.sim.kernel.events import begin, break_down, expect_at, finish, sta
 from optbench.sim.kernel.plant import CAPS, FAULTS, HAS_INGRESS, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import is_awaited, pop_event
-from optbench.sim.kernel.sites.moves import ELASTIC, HOW, URGENT, grow, latest_of_others, raise_clocks, shrink, stop, under_cap
+from optbench.sim.kernel.sites.moves import (
+    ELASTIC,
+    HOW,
+    URGENT,
+    grow,
+    latest_of_others,
+    raise_clocks,
+    shrink,
+    stop,
+    under_cap,
+)
 from optbench.sim.kernel.state import (
     BROKEN,
     EVENTS,
@@ -176,7 +186,10 @@ def learn_order(plant: Plant, state: State, steering: Steering, task: int) -> No
     seen[classes + mine] += (seconds - seen[classes + mine]) / seen[mine]
     for k in range(1, classes):
         moved, at = turn[k], k
-        while at > 0 and (seen[classes + turn[at - 1]], turn[at - 1]) > (seen[classes + moved], moved):
+        while at > 0 and (seen[classes + turn[at - 1]], turn[at - 1]) > (
+            seen[classes + moved],
+            moved,
+        ):
             turn[at] = turn[at - 1]
             at -= 1
         turn[at] = moved
@@ -237,14 +250,24 @@ def requeue_stopped(plant: Plant, state: State, steering: Steering) -> None:
 
 
 @njit(cache=True)
-def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int) -> None:
+def send(
+    plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int
+) -> None:
     """Send a job to a pool with wishes for devices and a clock (NONE: the cheapest)."""
     row = (plant.kind[task] * plant.size[POOLS] + pool) * (steering.shape[WIDEST] + 1)
     devices = min(max(devices, 1), steering.shape[WIDEST])
     while steering.fit[row + devices] == 0 and devices < steering.shape[WIDEST]:
         devices += 1
-    steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = pool, devices, clock
-    latency = plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[HAS_INGRESS] else 0.0
+    steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = (
+        pool,
+        devices,
+        clock,
+    )
+    latency = (
+        plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool]
+        if plant.size[HAS_INGRESS]
+        else 0.0
+    )
     if latency > 0.0:
         state.queue[task] = pool
         steering.coming[pool] += devices
@@ -264,7 +287,10 @@ def hold(plant: Plant, state: State, task: int, until: float) -> None:
 def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
     """Begin a job or queue it; no job overtakes another of its class."""
     of_class = steering.class_of[plant.kind[task]]
-    rank, first = rank_of(steering, of_class), steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
+    rank, first = (
+        rank_of(steering, of_class),
+        steering.head[pool * steering.shape[CLASSES] + of_class] == NONE,
+    )
     if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
         free_devices_for(plant, state, steering, pool, rank)
     if not (first and begin_job(plant, state, steering, task, pool)):
@@ -285,7 +311,9 @@ def free_devices_for(plant: Plant, state: State, steering: Steering, pool: int, 
 
 
 @njit(cache=True)
-def join_queue(plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool) -> None:
+def join_queue(
+    plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool
+) -> None:
     """Add a job to the queue of a pool, at its end or at its head."""
     queue = pool * steering.shape[CLASSES] + steering.class_of[plant.kind[task]]
     state.queue[task], state.end[task] = pool, NONE
@@ -341,7 +369,9 @@ def pick_mode(plant: Plant, state: State, steering: Steering, task: int, pool: i
         return NONE
     if pick == STICKY:
         low = steering.low_clock[at]
-        steering.clock_of[pool] = low if state.free[pool] >= 2 else max(steering.clock_of[pool], low)
+        steering.clock_of[pool] = (
+            low if state.free[pool] >= 2 else max(steering.clock_of[pool], low)
+        )
         clock = steering.clock_of[pool]
     elif pick == BANDIT:
         clock = select(steering, at)
@@ -361,7 +391,9 @@ def select(steering: Steering, at: int) -> int:
         count = steering.arm_count[first + clock]
         if count == 0.0:
             return clock
-        score = steering.arm_mean[first + clock] + math.sqrt(2.0 * math.log(steering.shape[SELECTIONS]) / count)
+        score = steering.arm_mean[first + clock] + math.sqrt(
+            2.0 * math.log(steering.shape[SELECTIONS]) / count
+        )
         if score > value:
             best, value = clock, score
     return best
@@ -373,11 +405,15 @@ def learn(plant: Plant, steering: Steering, task: int, mode: int) -> None:
     at = plant.kind[task] * plant.size[POOLS] + plant.primary[mode]
     arm = at * steering.shape[CLOCKS] + steering.column[mode]
     steering.arm_count[arm] += 1.0
-    steering.arm_mean[arm] += (-plant.energy_j[mode] - steering.arm_mean[arm]) / steering.arm_count[arm]
+    steering.arm_mean[arm] += (-plant.energy_j[mode] - steering.arm_mean[arm]) / steering.arm_count[
+        arm
+    ]
 
 
 @njit(cache=True)
-def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float, first: bool) -> int:
+def next_choice(
+    plant_row: Ints, state_row: Ints, steering_row: Ints, until: float, first: bool
+) -> int:
     """For Python: the next job that needs a pool, NONE at the end; ``first`` starts the run."""
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     if first:
@@ -386,7 +422,15 @@ def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: flo
 
 
 @njit(cache=True)
-def send_to(plant_row: Ints, state_row: Ints, steering_row: Ints, task: int, pool: int, devices: int, clock: int) -> None:
+def send_to(
+    plant_row: Ints,
+    state_row: Ints,
+    steering_row: Ints,
+    task: int,
+    pool: int,
+    devices: int,
+    clock: int,
+) -> None:
     """For Python: ``send``."""
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     send(plant, state, steering, task, pool, devices, clock)

@@ -4,7 +4,10 @@ that uses them.
 With λ_k units of kind k and N jobs a second, x_m units a second in mode m (n devices, T seconds, e
 joules above rest each):
 
-    min Σ e r x    Σ_{m of k} x_m ≥ λ_k    Σ_{m of p} n T x ≤ devices of p    Σ T x ≤ N (budget − ingress latency)
+    min   Σ e r x
+    s.t.  Σ_{m of k} x_m ≥ λ_k
+          Σ_{m of p} n T x ≤ devices of p
+          Σ T x ≤ N (budget − ingress latency)
 
 The dual of a pool is what a device-second there is worth, in watts, and that of the budget what a
 second in the system is. The router charges both; what the estimate of the second misses, its

@@ -1,7 +1,8 @@
 """``eco_route`` of the CHSAC-AF paper's simulator: to the site of the least best mode, started as
 by the default policy.
 
-    score(job, site) = u · min over (n, f) of P(n, f) T(n, f)   [· carbon or price of the site at the hour of arrival]
+    score(job, site) = u · min over (n, f) of P(n, f) T(n, f)
+                       [· carbon or price of the site at the hour of arrival]
 
 It ignores how many devices are free, and (n, f) is not kept: a job takes all free devices at a
 lowered clock, or waits. Jobs of a kind therefore go to one site while rates do not change.

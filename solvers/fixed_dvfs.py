@@ -1,9 +1,10 @@
 """Two clocks and a threshold: low while there is little to do, high while tasks queue.
 
-The cluster is *pressed* while  ready tasks / (ready tasks + free devices) > load. Per kind, pools and numbers of devices, the
-mode whose clock is nearest to ``high_clock`` is allowed then, nearest to ``low_clock`` otherwise;
-modes without a clock are always allowed. Tasks come in the order in which they become ready, each
-in the allowed mode that ends first; a task that does not fit is skipped.
+The cluster is *pressed* while  ready tasks / (ready tasks + free devices) > load. Per kind, pools
+and numbers of devices, the mode whose clock is nearest to ``high_clock`` is allowed then, nearest
+to ``low_clock`` otherwise; modes without a clock are always allowed. Tasks come in the order in
+which they become ready, each in the allowed mode that ends first; a task that does not fit is
+skipped.
 """
 
 from __future__ import annotations

@@ -406,14 +406,13 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
     the nodes it closed, so that
 
     - a node is closed once its bound is within mip_abs_gap of the incumbent, and an exhausted tree
-    reports the incumbent: that
-      may exceed the optimum by ABS_GAP (mip_rel_gap is 0);
+      reports the incumbent: that may exceed the optimum by ABS_GAP (mip_rel_gap is 0);
     - a node's bound is the value of a basis whose reduced costs may have the wrong sign by the dual
-    feasibility tolerance δ.
-      Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; in a MIP, HiGHS uses δ = 0.1 · mip_feasibility_tolerance
-      and checks it on the LP without its scaling;
+      feasibility tolerance δ. Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; in a
+      MIP, HiGHS uses δ = 0.1 · mip_feasibility_tolerance and checks it on the LP without its
+      scaling;
     - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is
-    harmless.
+      harmless.
 
     Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they
     sum to one per task), the number of edges over ``send``, and the sum of the ranges otherwise, in

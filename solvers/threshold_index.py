@@ -1,9 +1,9 @@
 """Threshold policies: many devices per job while a site is quiet, few when it is busy; routed by
 energy and time together.
 
-A unit in a mode of n devices costs  e + time_w T  (joules above rest, watts for a second in the system). Up to a share
-``calm`` of busy devices at a site jobs take at most ``wide`` devices there, up to ``busy`` at most
-``middle``, above it at most ``narrow``.
+A unit in a mode of n devices costs  e + time_w T  (joules above rest, watts for a second in the
+system). Up to a share ``calm`` of busy devices at a site jobs take at most ``wide`` devices there,
+up to ``busy`` at most ``middle``, above it at most ``narrow``.
 """
 
 from __future__ import annotations

@@ -5,21 +5,25 @@ The fluid LP (``fluid``) is min c·v, A v ≥ b, with rational duals y that prov
 (``exact_check``) and reduced costs r = c − Aᵀ y. A schedule is a point v of it (``fluid_point``),
 and with s_j the side of column j that r_j is paid with,
 
-    objective − B = (objective − c·v) + Σ_j r_j (v_j − s_j) + Σ_i y_i (A v − b)_i + (c·v's proven bound − B)
+    objective − B = (objective − c·v) + Σ_j r_j (v_j − s_j) + Σ_i y_i (A v − b)_i
+                    + (c·v's proven bound − B)
 
 is an identity, whatever v and y are; complementary slackness says that every term would be 0 at an
 optimum of the LP. The terms are summed in rational numbers and each goes to one part:
 
     clock       r of the mode used − least r with the same pools and counts
     count       that − least r in the same pools, any count of devices
-    placement   that − least r of the task; transfers beyond what each mode's pool cannot avoid, and the time they take
-    idle        y · slack of capacity rows: devices free while the LP would use them; makespan beyond its floor
-    waiting     y · slack of start and completion rows, r of starts and of lateness: later than predecessors,
-                transfers, heads and due dates ask for
+    placement   that − least r of the task; transfers beyond what each mode's pool cannot avoid,
+                and the time they take
+    idle        y · slack of capacity rows: devices free while the LP would use them; makespan
+                beyond its floor
+    waiting     y · slack of start and completion rows, r of starts and of lateness: later than
+                predecessors, transfers, heads and due dates ask for
     tariff      work in dear periods, and free devices in cheap ones
     unused      caps, limits, budgets and deadlines that the LP would use up
     relaxation  metrics above a combinatorial floor that the LP does not explain
-    proof       roundings: of duals, of rows outward, of whole ticks, and the verifier's tolerance in seconds
+    proof       roundings: of duals, of rows outward, of whole ticks, and the verifier's tolerance
+                in seconds
 
 The first three telescope to r less the least r of the task and are never negative: each step is a
 minimum over more modes. Their order (clock, count, placement) is the order of increasing effort to

@@ -8,9 +8,10 @@ E(n, f) = n P(f) T(n, f)                      joules per unit
 A problem of size s (GFLOP that can run at once) fills a share of the device, s / n of it on each of
 n GPUs:
 
-u(n, s)    = s / (s + n h)                    throughput is u of its peak, half of it at s = n h (Hockney's n½)
+u(n, s)    = s / (s + n h)                throughput is u of its peak, half of it at s = n h
+                                          (Hockney's n½)
 T(n, f, s) = T(n, f) / u
-P(f, s)    = u (α_p f³ + β_p f) + γ_p         the idle share of the device draws no dynamic power
+P(f, s)    = u (α_p f³ + β_p f) + γ_p     the idle share of the device draws no dynamic power
 
 No size, or h = 0, is u = 1. The clock is a positive share of the nominal one; how far it may go is
 for the caller to check, who knows the device.

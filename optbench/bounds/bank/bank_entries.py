@@ -18,11 +18,13 @@ VERSION = 3
 # Versions of banks without certificates, which are emptied.
 UNCERTIFIED, OLD_TABLES = (1, 2), ("bounds", "incumbents")
 SCHEMA = """
-create table if not exists bounds (physics text, objective text, proof text, value real, source text, certificate text,
-    code text, module text, settings text, seal text, primary key (physics, objective, proof));
-create table if not exists incumbents (physics text, objective text, value real, schedule text, seal text,
+create table if not exists bounds (physics text, objective text, proof text, value real,
+    source text, certificate text, code text, module text, settings text, seal text,
+    primary key (physics, objective, proof));
+create table if not exists incumbents (physics text, objective text, value real, schedule text,
+    seal text, primary key (physics, objective));
+create table if not exists instances (physics text, objective text, name text, content blob,
     primary key (physics, objective));
-create table if not exists instances (physics text, objective text, name text, content blob, primary key (physics, objective));
 """
 Outcome = Literal["holds", "changed", "dropped"]
 

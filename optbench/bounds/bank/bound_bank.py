@@ -241,10 +241,10 @@ class BoundBank:
         )
         return db.execute(
             "insert into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set "
-            "value = excluded.value, "
-            "source = excluded.source, certificate = excluded.certificate, code = excluded.code, "
-            "module = excluded.module, "
-            "settings = excluded.settings, seal = excluded.seal where excluded.value > bounds.value",
+            "value = excluded.value, source = excluded.source, "
+            "certificate = excluded.certificate, code = excluded.code, "
+            "module = excluded.module, settings = excluded.settings, seal = excluded.seal "
+            "where excluded.value > bounds.value",
             (*key, *values, seal(self._key, *key, *values)),
         ).rowcount
 

@@ -4,15 +4,20 @@ per task.
 With H the fixed horizon or a lower bound on the makespan, n_kq the devices of pool q in mode k and
 rest_q their resting power:
 
-    energy_j    Σ_q rest_q count_q H + Σ_i min_k (e_ik − Σ_q rest_q n_kq d_ik) + Σ_edges cheapest transfer
-    cost_usd    the same, each term at the cheapest tariff of its own pool within the task's window (carbon_g alike)
-    flow_time_s Σ_i weight_i (head_i + shortest_i − release_i), or per pool group the mean-busy-time bound below
-    tardiness_s Σ_i weight_i max(0, head_i + shortest_i − deadline_i)
+    energy_j     Σ_q rest_q count_q H + Σ_i min_k (e_ik − Σ_q rest_q n_kq d_ik)
+                 + Σ_edges cheapest transfer
+    cost_usd     the same, each term at the cheapest tariff of its own pool within the task's
+                 window (carbon_g alike)
+    flow_time_s  Σ_i weight_i (head_i + shortest_i − release_i), or per pool group the
+                 mean-busy-time bound below
+    tardiness_s  Σ_i weight_i max(0, head_i + shortest_i − deadline_i)
 
 Mean busy times: with release times levelled to the smallest head r, the midpoints M_i of any
-schedule of works W_i on
-m devices satisfy Σ w_i M_i ≥ r Σ w_i + (Σ_i w_i W_i / 2 + Σ_{i<j} min(w_i W_j, w_j W_i)) / m  (Goemans 1996; Smith's
-order attains it), and each task ends half its length after its midpoint.
+schedule of works W_i on m devices satisfy
+
+    Σ w_i M_i ≥ r Σ w_i + (Σ_i w_i W_i / 2 + Σ_{i<j} min(w_i W_j, w_j W_i)) / m
+
+(Goemans 1996; Smith's order attains it), and each task ends half its length after its midpoint.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@ in any mode.
 
 For a set S of pools with Σ count devices, task i needs there at least
 
-    work_i(S) = min over its modes k of duration_k · (devices of S that k occupies),      length_i = min_k duration_k
+    work_i(S) = min over its modes k of duration_k · (devices of S that k occupies)
+    length_i  = min_k duration_k
 
 A task that has a mode outside S needs nothing of S. No schedule does more than Σ count · (b − a)
 device-time in [a, b].

@@ -2,7 +2,8 @@
 
 For one mode on its primary pool p, running [s, s + d), the cost that depends on s is
 
-    (e / (d · step) − rest_p n_p) · step · ∫_s^{s+d} rate_p  −  Σ_{other pools q} rest_q n_q · step · ∫_s^{s+d} rate_q
+    (e / (d · step) − rest_p n_p) · step · ∫_s^{s+d} rate_p
+    − Σ_{other pools q} rest_q n_q · step · ∫_s^{s+d} rate_q
 
 Each integral is piecewise linear in s, its slope changes where s or s + d meets a change of tariff:
 its least and its greatest value over the task's window are found among those points and the ends of

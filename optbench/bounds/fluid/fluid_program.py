@@ -6,18 +6,22 @@ of their starts; T_g sum of their tardiness; C makespan; F_m value of metric m; 
 mode k during tariff period t; R_m the part of F_m paid for rest until completion. d, e are
 durations and energies; h, q heads and tails; L latest ends; N_p devices of pool p.
 
-    assign      Σ_k x_gk = n_g                            each task runs in one mode
-    capacity    N_p (C − a − b) ≥ Σ n_kp d_gk x_gk        over groups with h ≥ a, q ≥ b: they run on p within [a, C − b]
-    start       S_j ≥ S_i + Σ_k (d_ik + l_ik) x_ik        l_ik: least transfer from mode k's pool to any pool of j
-    completion  n_g C ≥ S_g + Σ_k d_gk x_gk + n_g q_g     each task ends q before the makespan
-    deadline    S_g + Σ_k d_gk x_gk ≤ n_g L_g             hard deadlines, horizon, limits on the makespan
-    power       (cap − rest) C ≥ Σ (power_k [primary of k below the place] − rest of k's devices there) d_gk x_gk
-                                                          the cap integrated from 0 to C
-    energy      F ≥ rest H + Σ (e_gk − rest_k d_gk + transfers) x_gk          H is C, or the fixed horizon; without
-                                                          edges the least transfers are added as a constant
+    assign      Σ_k x_gk = n_g                         each task runs in one mode
+    capacity    N_p (C − a − b) ≥ Σ n_kp d_gk x_gk     over groups with h ≥ a, q ≥ b: they run on p
+                                                       within [a, C − b]
+    start       S_j ≥ S_i + Σ_k (d_ik + l_ik) x_ik     l_ik: least transfer from mode k's pool to
+                                                       any pool of j
+    completion  n_g C ≥ S_g + Σ_k d_gk x_gk + n_g q_g  each task ends q before the makespan
+    deadline    S_g + Σ_k d_gk x_gk ≤ n_g L_g          hard deadlines, horizon, makespan limits
+    power       (cap − rest) C ≥ Σ w_gk d_gk x_gk      the cap integrated from 0 to C;
+                                                       w_gk = power_k [primary of k below the place]
+                                                       − rest of k's devices there
+    energy      F ≥ rest H + Σ (e_gk − rest_k d_gk     H is C, or the fixed horizon; without edges
+                + transfers) x_gk                      the least transfers are added as a constant
     flow        F ≥ Σ_g weight_g (S_g + Σ_k d_gk x_gk − n_g release_g)
-    lateness    T_g ≥ S_g + Σ_k d_gk x_gk − n_g deadline_g;  tardiness  F ≥ Σ_g weight_g T_g    (a sum of maxima
-                                                          is at least the maximum of the sums)
+    lateness    T_g ≥ S_g + Σ_k d_gk x_gk − n_g deadline_g
+    tardiness   F ≥ Σ_g weight_g T_g                   a sum of maxima is at least the maximum of
+                                                       the sums
     slots       ``fluid_tariffs``: cost and carbon
 
 F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above

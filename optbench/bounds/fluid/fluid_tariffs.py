@@ -3,11 +3,13 @@
 Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the total time that tasks
 run in mode k within t.
 
-    worked      Σ_t V_kt = Σ_g d_gk x_gk
-    early       Σ_{t ≤ u} V_kt ≤ Σ_g [h_g < τ_{u+1}] d_gk x_gk           what has no head before τ_{u+1} cannot have run
-    late        Σ_{t ≥ u} V_kt ≤ Σ_g [L_g > τ_u] d_gk x_gk               what must have ended by τ_u cannot run after it
-    room        Σ_k n_kp V_kt ≤ N_p (τ_{t+1} − τ_t)
-    cost        F_m ≥ R_m + Σ_kt (P_k rate_{p(k)t} − Σ_q rest_q n_kq rate_qt) V_kt + Σ_gk left_gk x_gk
+    worked  Σ_t V_kt = Σ_g d_gk x_gk
+    early   Σ_{t ≤ u} V_kt ≤ Σ_g [h_g < τ_{u+1}] d_gk x_gk  what has no head before τ_{u+1} cannot
+                                                            have run
+    late    Σ_{t ≥ u} V_kt ≤ Σ_g [L_g > τ_u] d_gk x_gk      what must have ended by τ_u cannot run
+                                                            after it
+    room    Σ_k n_kp V_kt ≤ N_p (τ_{t+1} − τ_t)
+    cost    F_m ≥ R_m + Σ_kt (P_k rate_{p(k)t} − Σ_q rest_q n_kq rate_qt) V_kt + Σ_gk left_gk x_gk
 
 Where there are many periods, neighbours are merged: V_kt is then priced at the least of their
 prices, which is a relaxation.

@@ -3,7 +3,8 @@ its origin.
 
 For A v ≥ b (= b on some rows), lower ≤ v ≤ upper and any y that is ≥ 0 on the inequalities,
 
-    c·v ≥ c·v − y·(A v − b) = y·b + Σ_j r_j v_j ≥ y·b + Σ_j (r_j ≥ 0 ? r_j lower_j : r_j upper_j),      r = c − Aᵀ y
+    c·v ≥ c·v − y·(A v − b) = y·b + Σ_j r_j v_j
+        ≥ y·b + Σ_j (r_j ≥ 0 ? r_j lower_j : r_j upper_j),      r = c − Aᵀ y
 
 so a dual solution need be neither feasible nor optimal: wrong signs are set to zero, and the
 remaining reduced costs are charged at the columns' finite bounds. A float is a dyadic rational m ·

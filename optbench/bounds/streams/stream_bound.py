@@ -6,7 +6,8 @@ the system of at most τ, where a task that the horizon cuts counts min(D, H −
 ``path_metrics`` puts a policy beside three such floors:
 
     floor_own        at the units that it has processed
-    floor_offered    at all units that were offered; over all amounts of work where the devices cannot process them
+    floor_offered    at all units that were offered; over all amounts of work where the devices
+                     cannot process them
     floor_frontier   at its own units and its own mean time in the system (censored)
 
 ``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit

@@ -5,7 +5,7 @@ With the prices of devices and of time in the system kept, the prices of units f
 (``stream_program``, ``stream_waiting``): with p_cs the least cost of a unit of class c in slot s at
 those prices, σ_cs the price of its group row, v_bs of waiting and λ of time in the system,
 
-    v_bs ≤ λ / u_b        π'_bs ≤ min(σ_cs, π'_b,s+1 + w_s v_bs)        π_cs ≤ min(p_cs − σ_cs, π_c,s+1)
+    v_bs ≤ λ / u_b,    π'_bs ≤ min(σ_cs, π'_b,s+1 + w_s v_bs),    π_cs ≤ min(p_cs − σ_cs, π_c,s+1)
 
 each set to its greatest value, last slot first. Where the price of a unit falls from one slot to
 the next by more than such an error, a deadline makes it fall, and its column's bound pays for that.

@@ -6,13 +6,16 @@ undone at its end. With A_cs the units that arrive in slot s, n_kq the devices o
 t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts
 (1, a price, an intensity) and C_qs the devices:
 
-    min    Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks + Σ_q r_q count_q ∫ρ_q        (+ weight · flow time, makespan)
-    s.t.   q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0                          no work is done before it arrives
-           Σ_ck n_kq t_k x_cks ≤ C_qs (b_s+1 − b_s)                            devices
-           Σ_ck (w_k − Σ_q r_q n_kq) t_k x_cks ≤ (cap − Σ_q r_q count_q) (b_s+1 − b_s)      below a place with a power cap
-           Σ_cks t_k x_cks ≤ N τ − Σ_j min(a_j, H − release_j)               mean time in the system at most τ
-           q_cs ≤ Σ_s'≤s A_cs' − (units of c due by b_s+1)                     hard deadlines, where all must be done
-           Σ_cks x_cks ≥ U                                                     units; or all of them
+    min   Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks           (+ weight · flow time, makespan)
+          + Σ_q r_q count_q ∫ρ_q
+    s.t.  q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0      no work is done before it arrives
+          Σ_ck n_kq t_k x_cks ≤ C_qs (b_s+1 − b_s)        devices
+          Σ_ck (w_k − Σ_q r_q n_kq) t_k x_cks             below a place with a power cap
+          ≤ (cap − Σ_q r_q count_q) (b_s+1 − b_s)
+          Σ_cks t_k x_cks                                 mean time in the system at most τ
+          ≤ N τ − Σ_j min(a_j, H − release_j)
+          q_cs ≤ Σ_s'≤s A_cs' − (units of c due by b_s+1) hard deadlines, where all must be done
+          Σ_cks x_cks ≥ U                                 units; or all of them
 
 With a_j the ingress latency: the segments of one task do not overlap, so that it is in the system
 for at least its ingress latency and running time, and a task cut at the horizon H for min(a_j, H −
@@ -272,7 +275,8 @@ class _Builder:
                 1 + SUM_MARGIN
             )
             if left < 0 or net.min(initial=0.0) < 0:
-                continue  # a whole tick of a mode that draws less than rest saves more than its units do
+                # A whole tick of a mode that draws less than rest saves more than its units do.
+                continue
             draw = (slot, x, -(net[mode] * time - ROUNDING * np.abs(net[mode]) * time))
             which = np.full(slots.count, number)
             if used is None:

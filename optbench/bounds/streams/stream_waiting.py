@@ -5,13 +5,15 @@ processed in slot s of width w_s, q_bs are there and undone at its end, and h_bs
 integral of the undone units over the slot. What is done in a slot is undone until its beginning at
 least, so that with a_bs = Σ u_j (there_j − b_s) over those that come in it
 
-    Σ_b∈c g_bs = Σ_k x_cks,    q_bs = q_b,s−1 + A_bs − g_bs,    h_bs ≥ w_s q_bs − a_bs,    q, g, h ≥ 0
+    Σ_b∈c g_bs = Σ_k x_cks,    q_bs = q_b,s−1 + A_bs − g_bs,    h_bs ≥ w_s q_bs − a_bs
+    q, g, h ≥ 0
 
 While task j is undone, its undone units are u_j at most, so that it is there for ∫ undone_j / u_j
 at least; where it runs to its end in one mode, they fall evenly, and it is in the system half its
 running time longer:
 
-    Σ_j weight_j (time in the system − ingress latency) ≥ Σ_bs weight_b h_bs / u_b  (+ ½ Σ weight t_k x_cks)
+    Σ_j weight_j (time in the system − ingress latency)
+        ≥ Σ_bs weight_b h_bs / u_b  (+ ½ Σ weight t_k x_cks)
 """
 
 from __future__ import annotations

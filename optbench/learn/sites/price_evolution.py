@@ -6,7 +6,9 @@ devices of a pool in a slot; the network is fitted to π / unit by least squares
 waiting is the best of a grid. Evolution: with z normal,
 
     loss(θ) = cost / cost₀ + 2 (w / (0.97 τ) − 1)⁺ + 5 (late − late₀)⁺ / N
-    d_k = Σ over problems loss(θ + σ z_k) − loss(θ − σ z_k)        m ← 0.8 m + 0.2 mean_k z_k d_k / scale        θ ← θ − step σ m
+    d_k = Σ over problems loss(θ + σ z_k) − loss(θ − σ z_k)
+    m ← 0.8 m + 0.2 mean_k z_k d_k / scale
+    θ ← θ − step σ m
 
 w is the mean time in the system, τ its limit; cost₀ and late₀ are those of plans where devices are
 free and no job waits.

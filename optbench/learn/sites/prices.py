@@ -1,8 +1,9 @@
 """A small network that prices devices by site and time, from tariffs and load alone, for planned
 starts (``sim.plans``).
 
-    fee[p, s] = unit · softplus(v · tanh(A x_ps + b) + c)       unit: the mean cost of a second of work on one device
+    fee[p, s] = unit · softplus(v · tanh(A x_ps + b) + c)
 
+unit: the mean cost of a second of work on one device.
 x_ps: the tariff there and then against the mean of all, its mean over some hours before and ahead,
 the share of all devices that are no dearer then, over some hours ahead too, what the site's best
 mode costs, how many devices it has, a constant, hours left. Three more numbers are learned: the

@@ -1,9 +1,14 @@
 """Discrete soft actor-critic with masks and twin quantile critics.
 
-    J(π) = E Σ γ^t (r_t + α H(π(·|s_t)))            π is a softmax over legal options, before which illegal ones are masked
-    y = r + γ (1 − done) Σ_a π(a|s') (Z(s', a) − α log π(a|s'))         Z: the target twin of the lower mean, its quantiles
-    critics: quantile Huber loss of Z(s, a) against y        actor: E_s Σ_a π(a|s) (α log π(a|s) − min Q(s, a))
-    temperature: log α falls where the entropy is above its target
+    J(π) = E Σ γ^t (r_t + α H(π(·|s_t)))
+    y    = r + γ (1 − done) Σ_a π(a|s') (Z(s', a) − α log π(a|s'))
+
+    critics      quantile Huber loss of Z(s, a) against y
+    actor        E_s Σ_a π(a|s) (α log π(a|s) − min Q(s, a))
+    temperature  log α falls where the entropy is above its target
+
+π is a softmax over legal options, before which illegal ones are masked; Z(s', a) are the quantiles
+of the target twin of the lower mean.
 
 Expectations over options are exact, so that neither actor nor target needs a sample. With one
 quantile and the plain Huber loss the critics are those of ordinary SAC.

@@ -1,16 +1,19 @@
 """Settings of training a policy for sites: the paper's mode, a corrected mode, and one switch for
 each difference.
 
-    paper                                           corrected
-    reward  −E_unit + α_n / n                       −(u / ū) (c − least c) / least e: energy above rest and time, relative to the
-                                                    best option of all, weighed by the work of the job
-    penalty −Σ λ_k (c_k − τ_k)₊, per decision       λ c, signed, inside of the reward and of what is seen
-    λ       projected: [λ + η (c − τ)]₊             integral of the relative error, on log λ
-    credit  the latency that is decided             service when it is decided, waiting as it accrues (Little)
-    seen    the sites                               the sites and every option, with its regret at the λ of now
-    clock   of least energy per unit                of least energy + λ time
-    network flat, two factorised heads; one         one network shared by all options; critics of their own
-            encoder for actor and critics
+            paper                              corrected
+    reward  −E_unit + α_n / n                  −(u / ū) (c − least c) / least e: energy above rest
+                                               and time, relative to the best option of all, weighed
+                                               by the work of the job
+    penalty −Σ λ_k (c_k − τ_k)₊, per decision  λ c, signed, inside of the reward and of what is seen
+    λ       projected: [λ + η (c − τ)]₊        integral of the relative error, on log λ
+    credit  the latency that is decided        service when it is decided, waiting as it accrues
+                                               (Little)
+    seen    the sites                          the sites and every option, with its regret at the
+                                               λ of now
+    clock   of least energy per unit           of least energy + λ time
+    network flat, two factorised heads; one    one network shared by all options; critics of their
+            encoder for actor and critics      own
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ first. Whenever a start can have become possible, the first ``depth`` tasks of t
 allows, with the least
 
     end_weight · end + late_weight · w_i · max(0, end − deadline_i)
-      + energy_weight · (energy − rest of the same devices) + units · mode_cost_k + Σ_pools devices · length · pool_cost
+      + energy_weight · (energy − rest of the same devices) + units · mode_cost_k
+      + Σ_pools devices · length · pool_cost
 
 Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a
 non-delay schedule). With it, a busy pool counts too, from the time its devices are expected; a task

@@ -1,8 +1,9 @@
 """The event kernel: the effects of time and of decisions. All rules, policies and environments run
 on it.
 
-    while advance(plant, state):      the next instant: ends, arrivals, releases and faults of that instant
-        ...                           decisions: ``enter`` a queue, ``start`` a task in a mode, ``interrupt`` one
+    while advance(plant, state):  the next instant: its ends, arrivals, releases and faults
+        ...                       decisions: ``enter`` a queue, ``start`` a task in a mode,
+                                  ``interrupt`` one
 
 A task becomes *ready* (listed in ``fresh``) when it is released and its predecessors have ended. It
 can start in a mode when ``can_start`` says so: devices free, caps kept, data there. Times,

@@ -4,8 +4,8 @@ next moment of decision.
 The reward is minus the increase of the objective's level that counts, so that the rewards of a
 complete episode sum to minus its value. The cost is the increase of
 
-    overdue seconds of hard deadlines / span + Σ excess over a metric's limit / limit + time beyond the horizon / horizon
-      + tasks that can never start any more
+    overdue seconds of hard deadlines / span + Σ excess over a metric's limit / limit
+      + time beyond the horizon / horizon + tasks that can never start any more
 
 which is 0 at the end exactly where deadlines, limits and horizon hold and every task has ended.
 """
@@ -145,7 +145,8 @@ def step_one(
     )
     view.book[WORTH], view.book[COSTS] = worth, costs
     observe(plant, state, decisions, view, obs, mask)
-    if not found:  # every action is legal in an episode that is over, so that a distribution over actions exists
+    if not found:
+        # Every action is legal in an episode that is over, so that a distribution over them exists.
         mask[len(mask) - 1] = True
 
 

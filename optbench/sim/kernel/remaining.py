@@ -4,7 +4,8 @@
 With l_j ticks done in modes in which the whole takes D_j, and D in the mode in which it goes on,
 the rest takes
 
-    the least whole L ≥ 0 with  L / D + Σ_j l_j / D_j ≥ 1,     that is  L Q + D S ≥ D Q,   Q = Π_j D_j,  S = Σ_j l_j Π_{i≠j} D_i.
+    the least whole L ≥ 0 with  L / D + Σ_j l_j / D_j ≥ 1,
+    that is  L Q + D S ≥ D Q,   Q = Π_j D_j,   S = Σ_j l_j Π_{i≠j} D_i.
 
 Parts of one length D_j are added up first. Where every part ran at D, L = D − Σ l_j; where floats
 tell on which side of a whole number D (1 − Σ l_j / D_j) lies, they do; else both sides are computed

@@ -1,8 +1,10 @@
 """The decision variables of the CP model and the variables that depend on them.
 
-    s_i ∈ [head_i, T − tail_i − shortest_i]      start;  s_i ≥ Σ_k ready_ik x_ik where ingress latencies differ
-    x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other replaces
-    e_i = s_i + Σ_k p_ik x_ik                    end
+    s_i ∈ [head_i, T − tail_i − shortest_i]  start;  s_i ≥ Σ_k ready_ik x_ik where ingress latencies
+                                             differ
+    x_ik ∈ {0, 1},  Σ_k x_ik = 1             mode, one literal per row of ``instance.pairs`` that no
+                                             other replaces
+    e_i = s_i + Σ_k p_ik x_ik                end
 
 **Coarse times.** With more ticks than MAX_TICKS_EXPONENT allows, the model is a relaxation in ticks
 that are ``coarse`` = g times as long: s' = floor(s/g); durations, lags, ingress latencies,

@@ -1,11 +1,13 @@
 """Metrics as linear expressions and piecewise linear functions of the model's variables.
 
     makespan       M ≥ e_i
-    energy         Σ x_ik (energy_ik − step p_ik Σ_r rest_r n_ikr) + Σ_edges Σ_ab joule_ab y_ab + step Σ_r rest_r count_r H
+    energy         Σ x_ik (energy_ik − step p_ik Σ_r rest_r n_ikr)
+                   + Σ_edges Σ_ab joule_ab y_ab + step Σ_r rest_r count_r H
     flow time      step Σ w_i (e_i − release_i)
     tardiness      step Σ w_i t_i,   t_i ≥ e_i − deadline_i,  t_i ≥ 0
     cost, carbon   Σ x_ik g_ik(s_i) + Σ y_ab joule_ab rate_a(e_i) + G(H),   all over 3.6e6 J
-                   g_ik(s) = energy_ik/p_ik ∫_s^{s+p_ik} rate_a dt − step Σ_r rest_r n_ikr ∫_s^{s+p_ik} rate_r dt
+                   g_ik(s) = energy_ik/p_ik ∫_s^{s+p_ik} rate_a dt
+                             − step Σ_r rest_r n_ikr ∫_s^{s+p_ik} rate_r dt
                    G(H) = step Σ_r rest_r count_r ∫_0^H rate_r dt
 
 H is the fixed horizon or M. Rates are piecewise constant with whole-tick changes, so that g and G
@@ -305,7 +307,8 @@ def draft_pieces(
     """For each piece [cuts_k, cuts_k+1): the literal that the argument lies in it, and how far it
     lies beyond its first tick.
 
-        Σ_k l_k = literal,   0 ≤ w_k ≤ (cuts_k+1 − 1 − cuts_k) l_k,   time = Σ_k cuts_k l_k + w_k if the literal holds
+        Σ_k l_k = literal,   0 ≤ w_k ≤ (cuts_k+1 − 1 − cuts_k) l_k
+        time = Σ_k cuts_k l_k + w_k if the literal holds
 
     Made once and shared by cost, carbon and limits; w_k is None for a piece of one tick.
     """

@@ -1,11 +1,15 @@
 """Constraints of the CP model.
 
-    pool r           Σ_{i running} n_ikr ≤ count_r            cumulative; NoOverlap where any two tasks collide
-    precedence       s_j ≥ e_i + Σ_ab lag_ab y_ab,   Σ_b y_ab = z_ia,  Σ_a y_ab = z_jb   (y only between linked pools)
-    power at q       Σ_{i running} δ_ik ≤ cap_q − Σ_{r under q} rest_r count_r,   δ_ik = power_ik − Σ_{r under q} rest_r n_ikr
+    pool r           Σ_{i running} n_ikr ≤ count_r
+                     cumulative; NoOverlap where any two tasks collide
+    precedence       s_j ≥ e_i + Σ_ab lag_ab y_ab,   Σ_b y_ab = z_ia,  Σ_a y_ab = z_jb
+                     (y only between linked pools)
+    power at q       Σ_{i running} δ_ik ≤ cap_q − Σ_{r under q} rest_r count_r
+                     δ_ik = power_ik − Σ_{r under q} rest_r n_ikr
     equal tasks      s_a ≤ s_b for a < b, where two tasks without edges are equal
-    load of pool r   Σ_{i ∈ I} p_ik n_ikr x_ik ≤ count_r (M − min_I head_i − min_I tail_i)        (redundant, nested sets I;
-                     M is the end of time where the model has no makespan and the set could exceed it)
+    load of pool r   Σ_{i ∈ I} p_ik n_ikr x_ik ≤ count_r (M − min_I head_i − min_I tail_i)
+                     (redundant, nested sets I; M is the end of time where the model has no makespan
+                     and the set could exceed it)
 
 z_ia says that i runs with primary pool a. A negative δ (a mode that draws less than the devices it
 keeps from resting) is a demand |δ| at all times except while it runs: [0, s_i) and [e_i, T), or all

@@ -15,7 +15,8 @@ from optbench.model.instance import Floats, Ints
 
 Index = NDArray[np.int32]
 Entries = tuple[Any, Any, Any]
-"""Matrix entries of a block: row within the block, column of the model, coefficient (a number or an array)."""
+"""Matrix entries of a block: row within the block, column of the model, coefficient (a number or an
+array)."""
 
 
 @dataclass(frozen=True, eq=False)

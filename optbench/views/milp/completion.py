@@ -5,7 +5,8 @@ Where the makespan is priced by a varying tariff, z_t ≥ Y_it, the sum of the s
 end after t, for every last task i and tick t. Written out this is a coefficient for each start and
 each tick until its end. Past MAX_OUTLAST of them the sums become columns of their own,
 
-    Y_it = Σ_{k,s: s + p_ik > t} start[i,k,s] at the first tick,     Y_it = Y_i,t−1 − Σ_{k,s: s + p_ik = t} start[i,k,s] after it
+    Y_it = Σ_{k,s: s + p_ik > t} start[i,k,s]               at the first tick,
+    Y_it = Y_i,t−1 − Σ_{k,s: s + p_ik = t} start[i,k,s]     after it
 
 with the same relaxation and a few coefficients per tick and per start.
 """

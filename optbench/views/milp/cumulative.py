@@ -6,10 +6,13 @@ a_ik > 0 is *acquired* at the start of i and *released* at its end; a mode that 
 < 0: a node whose secondary devices stop resting) releases −a_ik at its start and acquires it at its
 end. With f_uv what event v acquires of that which event u released:
 
-    flow_in[r,v]      Σ_u f_uv + f_source,v  =  Σ_k a_ik mode[i,k]      what v acquires comes from somewhere,
-    flow_out[r,u]     Σ_v f_uv               <= Σ_k a_jk mode[j,k]      nothing is passed on that was not released,
+    flow_in[r,v]      Σ_u f_uv + f_source,v  =  Σ_k a_ik mode[i,k]  what v acquires comes from
+                                                                    somewhere,
+    flow_out[r,u]     Σ_v f_uv               <= Σ_k a_jk mode[j,k]  nothing is passed on that was
+                                                                    not released,
     flow_source[r]    Σ_v f_source,v         <= R,
-    flow_link[r,u,v]  f_uv                   <= F_uv before[u,v]        and only if u comes at or before v.
+    flow_link[r,u,v]  f_uv                   <= F_uv before[u,v]    and only if u comes at or before
+                                                                    v.
 
 *Correct at ties.* All that is acquired by a time τ comes from the source or from events at or
 before τ, so acquired(τ) <= R + released(τ), and the use at τ, which is acquired(τ) − released(τ),

@@ -5,23 +5,29 @@ Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and event
 2i + 1: its end):
 
     start[i]       in [head_i, latest_i − min_k p_ik]
-    mode[i,k]      1 when i runs in mode k                                                            binary
-    before[u,v]    1 when event u comes at or before event v, where that is open                      binary
-    send[e,a,b,0]  transfer products (frame.py), for edges that cost energy or whose lag depends on the pools
+    mode[i,k]      binary: 1 when i runs in mode k
+    before[u,v]    binary: 1 when event u comes at or before event v, where that is open
+    send[e,a,b,0]  transfer products (frame.py), for edges that cost energy or whose lag depends on
+                   the pools
     makespan       C >= every end            tardy[i]  D_i >= e_i − deadline_i, D_i >= 0
     flow[r,u,v]    devices or watts that pass from one task to a later one (cumulative.py)
 
 Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows allow:
 
-    assign[i]      Σ_k mode[i,k] = 1                      window[i]  e_i <= latest_i, where durations differ
+    assign[i]      Σ_k mode[i,k] = 1
+    window[i]      e_i <= latest_i, where durations differ
     arrive[i]      start[i] >= Σ_k ready_ik mode[i,k], where ingress latencies differ
-    precede[e]     start[j] − e_i − Σ_ab l_ab send[e,a,b] >= lag where it does not depend on the pools
+    precede[e]     start[j] − e_i − Σ_ab l_ab send[e,a,b]
+                   >= lag where it does not depend on the pools
     sequence[u,v]  time_u − time_v <= M_uv (1 − before[u,v])
-    order[p,i,j]   before[end i, start j] + before[end j, start i] >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1
+    order[p,i,j]   before[end i, start j] + before[end j, start i]
+                   >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1
                    for pools p on which no two tasks fit at once
     flow_*         every other pool, and power caps
-    finish[i]      C >= e_i, tasks without successors     late[i]  D_i >= e_i − deadline_i
-    work[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head and tail on p (implied)
+    finish[i]      C >= e_i, tasks without successors
+    late[i]        D_i >= e_i − deadline_i
+    work[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head
+                   and tail on p (implied)
     limit_m        metric m <= its limit
 
 Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by

@@ -6,7 +6,7 @@ the transfer block.
 w_abr = u_ar v_b of an edge whose lag or energy depends on the pools is linear and exact, since one
 u and one v are 1:
 
-    Σ_b w_abr = u_ar        Σ_a,r w_abr = v_b        w >= 0, no variable where a and b are not linked.
+    Σ_b w_abr = u_ar,    Σ_a,r w_abr = v_b,    w >= 0, no variable where a and b are not linked.
 """
 
 from __future__ import annotations

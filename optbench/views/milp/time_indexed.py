@@ -2,8 +2,10 @@
 
 Variables, for task i, mode k, tick t, edge e, pools a and b, tariff period r:
 
-    start[i,k,t]      1 when i starts in k at t; t in [max(head_i, ready_ik), latest_i − p_ik]        binary
-    send[e,a,b,r]     transfer products (frame.py), for edges that cost energy or whose lag needs them
+    start[i,k,t]      binary: 1 when i starts in k at t; t in [max(head_i, ready_ik),
+                      latest_i − p_ik]
+    send[e,a,b,r]     transfer products (frame.py), for edges that cost energy or whose lag needs
+                      them
     makespan          C >= every end
     unfinished[t]     z_t >= [makespan > t], for t in [C0, end), C0 the critical path
 
@@ -11,12 +13,15 @@ With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the 
 successors:
 
     assign[i]         u_i = 1
-    precede[e,c,t]    Σ_{k in c, s <= t} start[j,k,s] <= Σ_{k,s: s + p_ik + l_kc <= t} start[i,k,s]   (disaggregated)
-    precede[e]        S_j − E_i − Σ_ab l_ab send[e,a,b,.] >= 0                                        (aggregated)
+    precede[e,c,t]    Σ_{k in c, s <= t} start[j,k,s] <= Σ_{k,s: s + p_ik + l_kc <= t} start[i,k,s]
+                      (disaggregated)
+    precede[e]        S_j − E_i − Σ_ab l_ab send[e,a,b,.] >= 0   (aggregated)
     busy[p,t]         Σ n_kp start[i,k,s] over s <= t < s + p_ik  <=  count_p
-    power[q,t]        Σ (power_kq − Σ_p n_kp rest_p) start[i,k,s] over the same  <=  cap_q − Σ_p rest_p count_p
+    power[q,t]        Σ (power_kq − Σ_p n_kp rest_p) start[i,k,s] over the same
+                      <=  cap_q − Σ_p rest_p count_p
     finish[i]         C >= E_i, i in A
-    outlast[i,t]      z_t >= Σ_{k,s: s + p_ik > t} start[i,k,s], i in A          (completion.py: or by columns ``running``)
+    outlast[i,t]      z_t >= Σ_{k,s: s + p_ik > t} start[i,k,s], i in A
+                      (completion.py: or by columns ``running``)
     limit[m]          metric m <= its limit
 
 The disaggregated rows are written for each class c of consumer modes with the same lag l_kc from

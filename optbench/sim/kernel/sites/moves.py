@@ -5,13 +5,16 @@ A change is an interruption and a start in the same instant, so that work alread
 run has room for so many (MOVES_LEFT). Where the instance is not preemptive nothing that runs is
 changed, and caps act on what begins.
 
-    URGENT    a job of the first class without a free device takes those of the job of another class that began last
-    ELASTIC   a job without a free device gets half of those of the widest job there; devices that no job waits for go to the
-              narrowest job to which its table would give more
-    UNIFORM   each site has a ceiling for its clocks. While a start does not fit under the cap, the ceiling whose next step saves
-              most falls; when work ends, the lowest one rises by a step if that fits
-    SINGLY    while a start does not fit, the one job (or the start itself) whose next step saves most is slowed down; when work
-              ends, the job that is furthest below its wished clock is sped up by a step if that fits
+    URGENT    a job of the first class without a free device takes those of the job of another class
+              that began last
+    ELASTIC   a job without a free device gets half of those of the widest job there; devices that
+              no job waits for go to the narrowest job to which its table would give more
+    UNIFORM   each site has a ceiling for its clocks. While a start does not fit under the cap, the
+              ceiling whose next step saves most falls; when work ends, the lowest one rises by a
+              step if that fits
+    SINGLY    while a start does not fit, the one job (or the start itself) whose next step saves
+              most is slowed down; when work ends, the job that is furthest below its wished clock
+              is sped up by a step if that fits
 
 "Fits" on the way up: with HEADROOM times the watts it takes, so that clocks do not go up and down
 at every event.

@@ -10,7 +10,8 @@ g of the whole:
 FLAT, the encoder of the CHSAC-AF paper on g and all s, with a head for sites and one for numbers of
 devices:
 
-    h = relu(relu(relu(x W1 + b1) W2 + b2) W3 + b3)        score(pool, n) = log softmax(h D + d)_pool + log softmax(h N + e)_n
+    h = relu(relu(relu(x W1 + b1) W2 + b2) W3 + b3)
+    score(pool, n) = log softmax(h D + d)_pool + log softmax(h N + e)_n
 
 INPUTS, no network: score = −cost, the cost that the two above are fed (``site_view``); the best
 option is taken.

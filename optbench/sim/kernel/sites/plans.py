@@ -4,7 +4,8 @@ devices and waiting.
 Time is cut into slots of L seconds. Of a job with u units that takes D = u T seconds in mode m at
 pool p, begun at time t,
 
-    cost(p, m, t) = e (F_p(t + D) − F_p(t)) + n (W_p(t + D) − W_p(t)) + μ (t + D − now) + κ (t + D − end)⁺
+    cost(p, m, t) = e (F_p(t + D) − F_p(t)) + n (W_p(t + D) − W_p(t))
+                    + μ (t + D − now) + κ (t + D − end)⁺
 
 with e the watts above rest, n the devices, F_p the tariff and W_p the price of a device, both
 summed up over time, and κ what it costs to work on after the last arrival. Starts are now, or at

@@ -4,13 +4,15 @@ on top of ``kernel.sites``.
 A unit of kind k in mode m (n devices, T seconds, e joules above the rest of its devices) costs,
 while pool p is at load level l,
 
-    c[l, m] = e r_p + μ_k T + w[l, p] n T          r_p = ENERGY + USD price_p + CARBON carbon_p over the next seconds it takes
+    c[l, m] = e r_p + μ_k T + w[l, p] n T
+    r_p     = ENERGY + USD price_p + CARBON carbon_p over the next seconds it takes
 
 where μ_k is the weight of a second in the system and w the price of a device in watts. Of the modes
 on at most ``free`` devices the cheapest allowed one counts; if none is allowed, the cheapest of the
 widest. A job of u units goes to the pool of least
 
-    u c + μ_k (ingress + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
+    u c + μ_k (ingress + wait) + LOAD (busy + waiting) / devices
+        + LATE (if its deadline is expected to pass)
 
 of those with a free device, or (QUEUES) of all, with the expected wait (units waiting + u) n T /
 devices; where no device is free anywhere and jobs do not queue at cheap pools, to the pool of least

@@ -1,10 +1,12 @@
 """Arriving jobs and sites: compiled policies choose the site, devices and clock of a job.
 
-    a job arrives:    its pool is given (a record, a draw), or the caller decides (``next_choice``): ``send`` or ``hold``
-    it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, and
-                      one class before the next)
-    a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices
-                      than its smallest mode takes: the number wanted is clipped to the free ones
+    a job arrives:  its pool is given (a record, a draw), or the caller decides (``next_choice``):
+                    ``send`` or ``hold``
+    it reaches it:  it begins at once where a device is free, else it joins the pool's queue (first
+                    come, first served, and one class before the next)
+    a job ends:     its devices are free; queued jobs begin while a device is free. A start never
+                    waits for more devices than its smallest mode takes: the number wanted is
+                    clipped to the free ones
 
 At one instant ends are handled first, each followed by the starts that it allows, then arrivals,
 then outages. What an outage stops returns to the head of its queue.
@@ -14,9 +16,12 @@ has no mode stands for the next one that has; ``fit[kind, pool, free]`` is the l
 devices with a mode. A policy picks one by:
 
     TABLE    ``pick[kind, pool, free]``, NONE to wait
-    STICKY   all free devices; a pool's clock becomes LOW with two or more of them free, else max(clock, LOW)   (default_policy)
-    BANDIT   all free devices; the clock by UCB1 on −(energy per unit), one count of selections for all arms      (ucb1)
-    WISHED   devices and clock that were decided when the job was sent; clock NONE: the cheapest for that number
+    STICKY   all free devices; a pool's clock becomes LOW with two or more of them free, else
+             max(clock, LOW)   (default_policy)
+    BANDIT   all free devices; the clock by UCB1 on −(energy per unit), one count of selections for
+             all arms   (ucb1)
+    WISHED   devices and clock that were decided when the job was sent; clock NONE: the cheapest for
+             that number
 """
 
 from __future__ import annotations

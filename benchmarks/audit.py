@@ -242,16 +242,19 @@ def of_log(made: Run) -> str:
     )
     cluster = ", ".join(f"{count} {kind}" for kind, count in found["gpus"].items())
     return f"""{found["runs"]:,} jobs with node lists and a step each on {cluster}: one process,
-**{made.wall_s:.1f} s** from its start to the page and the document ({made.cpu_s:.1f} s of processor time),
-{made.peak_mb:,.0f} MB. All {recorded["nodes_checked"]:,} runs verify on their nodes.
+**{made.wall_s:.1f} s** from its start to the page and the document ({made.cpu_s:.1f} s of
+processor time), {made.peak_mb:,.0f} MB. All {recorded["nodes_checked"]:,} runs verify on their
+nodes.
 
 | | GJ | of the record |
 | --- | --- | --- |
 | record | {total / 1e9:.2f} | 100 % |
-| certified least at the record's mean time in the system ({recorded["sojourn_s"]:,.0f} s) | {least["energy_j"] / 1e9:.2f} | \
-{100 * least["energy_j"] / total:.1f} % |
-| the same, idle GPUs awake | {least["idle_gpus_awake_j"] / 1e9:.2f} | {100 * least["idle_gpus_awake_j"] / total:.1f} % |
-| certified least at any mean time | {least["at_any_sojourn_j"] / 1e9:.2f} | {100 * least["at_any_sojourn_j"] / total:.1f} % |
+| certified least at the record's mean time in the system ({recorded["sojourn_s"]:,.0f} s) | \
+{least["energy_j"] / 1e9:.2f} | {100 * least["energy_j"] / total:.1f} % |
+| the same, idle GPUs awake | {least["idle_gpus_awake_j"] / 1e9:.2f} | \
+{100 * least["idle_gpus_awake_j"] / total:.1f} % |
+| certified least at any mean time | {least["at_any_sojourn_j"] / 1e9:.2f} | \
+{100 * least["at_any_sojourn_j"] / total:.1f} % |
 
 | excess by | GJ | of the record |
 | --- | --- | --- |
@@ -265,8 +268,8 @@ Gaps are to the certified least at the policy's own mean time in the system.
 
 Advice: {advice}.
 
-Least energy with {gpus}; a second more of mean time at most {prices["second_j"] / 1e6:,.2f} MJ less; a watt less of mean
-power costs at least {prices["watt_s"] or 0.0:.3g} s of it.
+Least energy with {gpus}; a second more of mean time at most {prices["second_j"] / 1e6:,.2f} MJ
+less; a watt less of mean power costs at least {prices["watt_s"] or 0.0:.3g} s of it.
 """
 
 
@@ -297,9 +300,10 @@ def of_pods(pods: Run) -> str:
     interval = pods.found
     low, high = interval["recorded"]["energy_j"]
     at_low, at_high = interval["least"]["at_recorded_ends_j"]
-    return f"""{interval["runs"]:,} pods that held GPUs and have ended, on {sum(interval["gpus"].values()):,} GPUs;
-{pods.wall_s:.1f} s. The trace says neither where a pod ran nor what it drew, and does not disclose the types G2 and G3: profiles
-assumed are {", ".join(MODELS)}. All ends are proved.
+    return f"""{interval["runs"]:,} pods that held GPUs and have ended, on
+{sum(interval["gpus"].values()):,} GPUs; {pods.wall_s:.1f} s. The trace says neither where a pod ran
+nor what it drew, and does not disclose the types G2 and G3: profiles assumed are
+{", ".join(MODELS)}. All ends are proved.
 
 | | GJ |
 | --- | --- |

@@ -1,7 +1,7 @@
 """Environment = kernel = verifier under random decisions, and steps per second; writes
 docs/results/env_equivalence.md.
 
-    python benchmarks/env_equivalence.py [--seeds 200] [--first 0] [--seconds 3] [-o docs/results/env_equivalence.md]
+    python benchmarks/env_equivalence.py [--seeds 200] [--first 0] [--seconds 3] [-o FILE]
 
 Exit code 1 when anything disagrees.
 """

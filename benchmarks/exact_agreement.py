@@ -1,7 +1,7 @@
 """Brute force against CP-SAT, HiGHS and every bound on random tiny instances; writes
 docs/results/exact_agreement.md.
 
-    python benchmarks/exact_agreement.py [--seeds 300] [--first 0] [-o docs/results/exact_agreement.md]
+    python benchmarks/exact_agreement.py [--seeds 300] [--first 0] [-o FILE]
 
 Exit code 1 when anything disagrees.
 """
@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.reference.agreement import EXACT, PROVEN, SAME, Outcome, compare  # noqa: E402 (the tests are no installed package)
+# The tests are no installed package.
+from tests.reference.agreement import EXACT, PROVEN, SAME, Outcome, compare  # noqa: E402
 
 SOLVERS = ("cpsat", "highs")
 VARIANTS = (

@@ -235,10 +235,18 @@ def report(
     inside_s: float,
 ) -> str:
     total = sum(sum(tally.counts.values()) for tally in inside.values())
+
+    def read_and_refused(tally: Tally) -> str:
+        return f"{tally.counts['read']:,}, {tally.counts['refused']:,}"
+
+    def by_exit_code(tally: Tally) -> str:
+        return ", ".join(f"{key}: {count}" for key, count in sorted(tally.counts.items()))
+
     return f"""# Bad input
 
-Written by `python benchmarks/fuzz_inputs.py --files {options.files} --cli {options.cli}` with Python {sys.version.split()[0]}.
-A fault is a traceback, a warning, a hang, a wrong exit code, no message, or an instance that is read but not valid.
+Written by `python benchmarks/fuzz_inputs.py --files {options.files} --cli {options.cli}` with
+Python {sys.version.split()[0]}. A fault is a traceback, a warning, a hang, a wrong exit code, no
+message, or an instance that is read but not valid.
 
 **Faults: {len(faults)}.**
 
@@ -246,7 +254,8 @@ A fault is a traceback, a warning, a hang, a wrong exit code, no message, or an 
 
 ## By hand
 
-`optbench convert FILE out.json`, a process each: exit code, wall time and peak memory of the whole process, start included.
+`optbench convert FILE out.json`, a process each: exit code, wall time and peak memory of the whole
+process, start included.
 
 | file | exit | s | MB | message |
 | --- | --- | --- | --- | --- |
@@ -254,22 +263,22 @@ A fault is a traceback, a warning, a hang, a wrong exit code, no message, or an 
 
 ## {options.files:,} damaged files per format, in-process
 
-Flipped bits, truncation, swapped tokens, changed numbers and words, lines and blocks copied, dropped and swapped, noise: one to
-three of these by seed 0 to {options.files - 1}. What is read is validated, written and read again with the same hash.
-{total:,} files in {inside_s:.0f} s.
+Flipped bits, truncation, swapped tokens, changed numbers and words, lines and blocks copied,
+dropped and swapped, noise: one to three of these by seed 0 to {options.files - 1}. What is read is
+validated, written and read again with the same hash. {total:,} files in {inside_s:.0f} s.
 
 | format | read and valid, refused | slowest s | faults |
 | --- | --- | --- | --- |
-{table(inside, lambda tally: f"{tally.counts['read']:,}, {tally.counts['refused']:,}")}
+{table(inside, read_and_refused)}
 
 ## {options.cli} of them per format through the command line
 
-`convert` each (`verify` for schedules); then `solve -s cpsat --time-limit 2s` and `bound` for {options.cli // 4} readable ones.
-Counts by verb and exit code.
+`convert` each (`verify` for schedules); then `solve -s cpsat --time-limit 2s` and `bound` for
+{options.cli // 4} readable ones. Counts by verb and exit code.
 
 | format | verb and exit code: files | slowest s | faults |
 | --- | --- | --- | --- |
-{table(outside, lambda tally: ", ".join(f"{key}: {count}" for key, count in sorted(tally.counts.items())))}
+{table(outside, by_exit_code)}
 """
 
 

@@ -1,7 +1,7 @@
 """Train chsac_af with one part of it taken away at a time, then run the study geo_ablation on the
 networks.
 
-    python benchmarks/geo_ablation.py [--decisions 60000] [--keep FOLDER] [-o docs/results/geo_ablation.md]
+    python benchmarks/geo_ablation.py [--decisions 60000] [--keep FOLDER] [-o FILE]
 
 Every network gets the same number of decisions on the same seeds (1000 and up); those that are
 there already stay. With --keep the workspace stays: networks in checkpoints/geo_ablation, the

@@ -1,7 +1,7 @@
 """Drained jobs at three sites, exactly: CP-SAT and HiGHS on what is left of a week when it is
 small, beside bounds and policies.
 
-    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_exact.py [--time-limit 30] [--quick] [-o docs/results/geo_exact.md]
+    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_exact.py [--time-limit 30] [--quick] [-o FILE]
 
 Limits on the mean sojourn are this multiple of the least that CP-SAT finds. Exit code 1 when two
 solvers contradict each other, when a bound exceeds a verified objective, or when no instance of at

@@ -1,7 +1,7 @@
 """The learned router against the certified frontier on unseen weeks of the paper's setting; writes
 docs/results/geo_learning.md.
 
-    python benchmarks/geo_learning.py [--trained FILE] [--seeds 5] [-n 2] [-o docs/results/geo_learning.md]
+    python benchmarks/geo_learning.py [--trained FILE] [--seeds 5] [-n 2] [-o FILE]
 
 Trains chsac_af from nothing (or takes a checkpoint), then plays seeds 0 to 4 at five latency
 budgets; beside it the shipped checkpoint, what that network is fed without the network (the option

@@ -42,19 +42,22 @@ ALONE = ("planner, prices zero", "table of mean duals")
 # 97.5 % quantile of Student's t with four degrees of freedom.
 T_4, WANTED = 2.776, 1.0 / 3.0
 LEARNED = """\
-**Learned.** *imitation*: `optbench.learn.sites.prices`, a network of 193 numbers, fitted to what devices were worth in
-hindsight by site and hour (duals of the slotted programme on seeds 1000 to 1003) with a price of waiting from a grid of
-seven: 10 s. *learned_prices* (shipped, `solvers/learned_prices.py`): from there 52 generations of evolution strategies, 12
-plays each, on the first setting only, seeds 1000 to 1007, chosen on 500 to 502: 236 s in all on one core of a busy machine.
-The second setting (half its length, inference with deadlines) was never trained on. A run on both settings together was
-stopped after ten generations, before its first check, so that nothing is known of it. A router without holding (`chsac_af`'s
-actions) was not trained here: it cannot wait for an hour.
+**Learned.** *imitation*: `optbench.learn.sites.prices`, a network of 193 numbers, fitted to what
+devices were worth in hindsight by site and hour (duals of the slotted programme on seeds 1000 to
+1003) with a price of waiting from a grid of seven: 10 s. *learned_prices* (shipped,
+`solvers/learned_prices.py`): from there 52 generations of evolution strategies, 12 plays each, on
+the first setting only, seeds 1000 to 1007, chosen on 500 to 502: 236 s in all on one core of a busy
+machine. The second setting (half its length, inference with deadlines) was never trained on. A run
+on both settings together was stopped after ten generations, before its first check, so that nothing
+is known of it. A router without holding (`chsac_af`'s actions) was not trained here: it cannot wait
+for an hour.
 
-**Again.** What ships was trained by a script with the steps of `optbench/learn/sites/price_evolution.py`, other random
-numbers and another scale of the loss. `optbench train learned_prices --on
-geo_dc:days=2,drain=yes,minimize=cost,local_hours=yes,sojourn_s=4h -o FILE` (60 generations, 720 plays, 148 s on the busy
-machine) came to 541.2 USD on seeds 500 to 502, what ships to 542.0; on seeds 0 to 4 to 539.4 and 540.0 USD, on the second
-setting to 283.2 and 283.0 USD.
+**Again.** What ships was trained by a script with the steps of
+`optbench/learn/sites/price_evolution.py`, other random numbers and another scale of the loss.
+`optbench train learned_prices --on
+geo_dc:days=2,drain=yes,minimize=cost,local_hours=yes,sojourn_s=4h -o FILE` (60 generations, 720
+plays, 148 s on the busy machine) came to 541.2 USD on seeds 500 to 502, what ships to 542.0; on
+seeds 0 to 4 to 539.4 and 540.0 USD, on the second setting to 283.2 and 283.0 USD.
 """
 
 

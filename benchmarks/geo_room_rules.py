@@ -1,6 +1,7 @@
 """Tuning of cheap_hours, the best rule of ``geo_room.py``, with as many plays as the learner had.
 
-    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_room_rules.py [--plays 680] [--seconds 600] [--setting K]
+    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_room_rules.py [--plays 680] \\
+        [--seconds 600] [--setting K]
 
 From the parameters in ``geo_room.json``: a third of the plays are random points of SPACE, the rest
 steps of several lengths from the best point. Only the validation seeds 500 to 502 are played: 500

@@ -1,6 +1,6 @@
 """How fast weeks at sites are played and verified; writes docs/results/geo_speed.md.
 
-    python benchmarks/geo_speed.py [--runs 15] [--most-days 100] [--most-sites 800] [-o docs/results/geo_speed.md]
+    python benchmarks/geo_speed.py [--runs 15] [--most-days 100] [--most-sites 800] [-o FILE]
 
 The reference week (96,748 jobs) through three policies, from the instance to the schedule, and
 verified with every metric; cost per event from one day to 100 days, and from 8 to 800 sites at the

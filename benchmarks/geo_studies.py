@@ -1,7 +1,7 @@
 """The built-in studies of arriving work, each run in a workspace of its own; writes
 docs/results/geo_studies.md.
 
-    python benchmarks/geo_studies.py [NAME ...] [-n JOBS] [--keep FOLDER] [-o docs/results/geo_studies.md]
+    python benchmarks/geo_studies.py [NAME ...] [-n JOBS] [--keep FOLDER] [-o FILE]
 
 Some need public data: $OPTBENCH_DATA. With --keep the workspace stays, with the reports in it, and
 the same command goes on from there. Exit code 1 when a study did not run to its end; gates and
@@ -35,10 +35,12 @@ STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_t
 COMMAND = "python benchmarks/geo_studies.py"
 # Of a study whose gates or claims do not hold.
 NOT_HELD = 6
-NOTE = """Seeds 0 to 4 are reported; nothing was tuned or trained on them. *Gap* is to the best bound over all schedules, whatever
-work they do; `gap_own`, `gap_offered` and `gap_frontier` in the reports are to the least at a schedule's own units, at all units,
-and at its own units and time in the system ([docs/studies.md](../studies.md)). The reports have the tables per problem with
-intervals, queues by day, and the pictures: the front, power over the week, times in the system, ingress by site."""
+NOTE = """Seeds 0 to 4 are reported; nothing was tuned or trained on them. *Gap* is to the best
+bound over all schedules, whatever work they do; `gap_own`, `gap_offered` and `gap_frontier` in the
+reports are to the least at a schedule's own units, at all units, and at its own units and time in
+the system ([docs/studies.md](../studies.md)). The reports have the tables per problem with
+intervals, queues by day, and the pictures: the front, power over the week, times in the system,
+ingress by site."""
 PROGRESS = re.compile(r"^\s*[\d.]+ (ms|s|min|h) +\S.*$")
 
 

@@ -58,7 +58,8 @@ def log_text(num_jobs: int, num_nodes: int) -> str:
         span = f"{eligible}|{begin}|{finish}||COMPLETED"
         name = TYPES[t]
         rows.append(
-            f"{100_000 + j}|{span}|billing=8,cpu={8 * n},gres/gpu:{name}={n},gres/gpu={n},mem=64G|{name}n[{node:03}]|\n"
+            f"{100_000 + j}|{span}|billing=8,cpu={8 * n},gres/gpu:{name}={n},gres/gpu={n},mem=64G|"
+            f"{name}n[{node:03}]|\n"
         )
         rows += [
             f"{100_000 + j}.{step}|{span}|cpu={8 * n},mem=64G|{name}n[{node:03}]|\n"
@@ -228,8 +229,9 @@ def page(rows: list[str]) -> str:
 
 Written by `{COMMAND}` on {platform.machine()} with {os.cpu_count()} CPUs, one thread.
 {shown}.
-From a text in memory to the instance, the schedule on record, its verification and the report; from an instance to a graph.
-Every job of the log has two steps, so that there are three rows per task. Peak memory is the whole process's, with the text.
+From a text in memory to the instance, the schedule on record, its verification and the report; from
+an instance to a graph. Every job of the log has two steps, so that there are three rows per task.
+Peak memory is the whole process's, with the text.
 
 | case | size | s | peak MB |
 | --- | --- | --- | --- |

@@ -109,18 +109,21 @@ def page(measured: list[tuple[str, float]], number: int) -> str:
     verdict = "met" if reached <= LIMIT_S * number / 1000 else "not met"
     return f"""# MLflow, speed
 
-{number:,} runs of {METRICS} metrics, {PARAMS} parameters and {TAGS + 4} tags each, by `Tracking.sync` into an empty
-SQLite database: {reached:.1f} s ({1000 * reached / number:.0f} ms per run). Asked for: 30 s for 1,000. {verdict.capitalize()}.
+{number:,} runs of {METRICS} metrics, {PARAMS} parameters and {TAGS + 4} tags each, by
+`Tracking.sync` into an empty SQLite database: {reached:.1f} s ({1000 * reached / number:.0f} ms per
+run). Asked for: 30 s for 1,000. {verdict.capitalize()}.
 
 | what | time |
 | --- | ---: |
 {rows}
 
-A run takes three requests: `create_run` with its tags, one `log_batch` with all metrics, parameters and the content's hash,
-`set_terminated`. MLflow writes them in five transactions. Files are copied before; drawing them is not part of this.
+A run takes three requests: `create_run` with its tags, one `log_batch` with all metrics, parameters
+and the content's hash, `set_terminated`. MLflow writes them in five transactions. Files are copied
+before; drawing them is not part of this.
 
-{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, MLflow {version("mlflow")},
-load {os.getloadavg()[0]:.1f} at the end. `{COMMAND}`
+{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python
+{platform.python_version()}, MLflow {version("mlflow")}, load {os.getloadavg()[0]:.1f} at the end.
+`{COMMAND}`
 """
 
 

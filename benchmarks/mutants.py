@@ -1,6 +1,6 @@
 """Mutants: one operator, constant or branch changed at a time; which of them do the tests notice?
 
-    python benchmarks/mutants.py [--sample 12] [--seed 0] [--only FILE ...] [-o docs/results/mutants.md]
+    python benchmarks/mutants.py [--sample 12] [--seed 0] [--only FILE ...] [-o FILE]
 
 Every file of the verifier, the metrics, the caps, the streams and the bounds is parsed; of its
 changes a sample is drawn. For each of them a fork of this process, which has imported and compiled

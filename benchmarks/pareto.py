@@ -1,9 +1,10 @@
 """Fronts of energy against makespan: one proven at every point, five with transfers as far as a
 minute per point goes.
 
-    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/pareto.py        # 30 minutes on two cores
-    .venv/bin/python benchmarks/pareto.py --quick          # a small version of everything, in seconds
-    .venv/bin/python benchmarks/pareto.py --attempts       # what tightened the gaps, on tuning seeds (12 minutes)
+    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/pareto.py   # 30 minutes on two cores
+    .venv/bin/python benchmarks/pareto.py --quick             # a small version, in seconds
+    .venv/bin/python benchmarks/pareto.py --attempts          # what tightened the gaps, on tuning
+                                                              # seeds (12 minutes)
 
 Every process uses one thread. Tuning seeds are 101 to 103; the seeds reported were not looked at
 while tuning.

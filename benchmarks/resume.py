@@ -36,7 +36,12 @@ NAME, JOBS, LIMIT_S = "resumed", 2, 900.0
 STUDY = """
 question = "Is a study that was killed the study that was not?"
 problems = ["jobshop:jobs=6,machines=5", "gpu_dag:tasks=10,gpus=4"]
-solvers = ["random_rules:work_limit=6000", "lp_guided:work_limit=50", "cpsat:work_limit=1", "fcfs:work_limit=1"]
+solvers = [
+    "random_rules:work_limit=6000",
+    "lp_guided:work_limit=50",
+    "cpsat:work_limit=1",
+    "fcfs:work_limit=1",
+]
 seeds = 20
 bound_limit = "20s"
 """

@@ -202,26 +202,17 @@ def page(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
             "folder inside a room is a room of its own. A spec split is",
             '`partition(":")[0].partition("[")`.',
             "A file assembles an outcome if it calls `check_bound`, and `gap` in a comprehension.",
-            (
-                "Modules loaded: `optbench.*` in `sys.modules` at the exit of the command's "
-                "process. "
-                "Files"
-            ),
-            (
-                "passed: files of ours with a function that is called, except while modules are "
-                "imported."
-            ),
+            "Modules loaded: `optbench.*` in `sys.modules` at the exit of the command's process.",
+            "Files passed: files of ours with a function that is called, except while modules are",
+            "imported.",
             "",
             "## Walks",
             "",
-            (
-                "In the order of first calls into each file. An entry again is such a call from a "
-                "room in"
-            ),
-            "a higher layer into a room that had been entered before; returns, calls within a room",
-            "and calls from below do not count. The last column counts the first call between every",
-            "two files instead. `python benchmarks/rooms.py --walk NAME` prints the lists.",
-            "Before → after.",
+            "In the order of first calls into each file. An entry again is such a call from a",
+            "room in a higher layer into a room that had been entered before; returns, calls within",
+            "a room and calls from below do not count. The last column counts the first call",
+            "between every two files instead. `python benchmarks/rooms.py --walk NAME` prints the",
+            "lists. Before → after.",
             "",
             *walk_table(before, after),
             "",

@@ -46,7 +46,9 @@ SETTINGS = {
     "pipelines with CPUs, cap": "gpu_dag:tasks=48,gpus=12,shape=pipeline,power_cap=0.6,cpus=4",
     "data-parallel": "gpu_dag:tasks=52,gpus=12,shape=data_parallel",
     "prices": "gpu_dag:tasks=40,gpus=8,price=true",
-    "fork-join, mixed sizes, carbon": "gpu_dag:tasks=60,gpus=16,shape=fork_join,sizes=mixed,carbon=true",
+    "fork-join, mixed sizes, carbon": (
+        "gpu_dag:tasks=60,gpus=16,shape=fork_join,sizes=mixed,carbon=true"
+    ),
     "no deadlines, node caps": "gpu_dag:tasks=100,gpus=20,deadlines=none,node_cap=0.7,nodes=2",
     "random 1000": "gpu_dag:tasks=1000,gpus=120,shape=random",
 }

@@ -1,7 +1,7 @@
 """Tiny plants: the occupancy programme, its policies in the kernel of sites, a Lagrangian learner
 and rules beside it.
 
-    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/tiny_cmdp.py [--quick] [-o docs/results/tiny_cmdp.md]
+    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/tiny_cmdp.py [--quick] [-o FILE]
 
 Exit code 1 when a learned table is more than 5 % above the programme at the time in the system that
 it reaches, when anything lies below a proven value, or when the kernel and the chain disagree.

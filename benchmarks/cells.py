@@ -146,9 +146,8 @@ def run_optbench(what: Published, time_limit_s: float, threads: int, seed: int) 
     from optbench.plugins.discovery import load_solver
 
     load_solver("cpsat", {})
-    import_module(
-        "optbench.plugins.solvers._cpsat_search"
-    )  # what the solver imports late: imports count for neither side
+    # What the solver imports late: imports count for neither side.
+    import_module("optbench.plugins.solvers._cpsat_search")
     prepare({"shop_search", "project_search", "deductions"})
     instance = load_target(what.path)
     began = time.perf_counter()
@@ -192,12 +191,13 @@ def run_pyjobshop(what: Published, time_limit_s: float, threads: int, seed: int)
     ):
         needs = slice(int(modes.req_ptr[mode]), int(modes.req_ptr[mode + 1]))
         used = [resources[pool] for pool in modes.req_pool[needs].tolist()]
+        # A machine takes no number.
         demands = [
             count if pools.count[pool] > 1 else 0
             for pool, count in zip(
                 modes.req_pool[needs].tolist(), modes.req_count[needs].tolist(), strict=True
             )
-        ]  # a machine takes no number
+        ]
         model.add_mode(tasks[task], used, duration, demands=demands)
     for source, target in zip(
         instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True

@@ -84,9 +84,8 @@ def cells(folder: Path, number: int) -> tuple[list[str], bool]:
     path.parent.mkdir(exist_ok=True)
     path.write_text(STUDY.format(repetitions=number // 2))
     study = load_study(path)
-    run_study(
-        study, jobs=JOBS, only=lambda cells: cells[:4]
-    )  # compiled code and bounds are there, as for any second study
+    # Compiled code and bounds are there, as for any second study.
+    run_study(study, jobs=JOBS, only=lambda cells: cells[:4])
     began = time.perf_counter()
     with Stopwatch().watching() as watch:
         done = run_study(study, jobs=JOBS, force=True)

@@ -96,9 +96,8 @@ def worked(left: list[int], options: argparse.Namespace, began: float) -> Iterat
         yield from map(one, jobs)
         return
     with multiprocessing.get_context("spawn").Pool(options.processes, limit_memory) as pool:
-        for first in range(
-            0, len(left), 20
-        ):  # in portions, since a pool reads all its jobs at once
+        # In portions, since a pool reads all its jobs at once.
+        for first in range(0, len(left), 20):
             if time.perf_counter() - began >= options.seconds:
                 return
             yield from pool.imap_unordered(

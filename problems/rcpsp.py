@@ -80,10 +80,8 @@ class Rcpsp(Problem):
 def _network(rng: np.random.Generator, n: int, complexity: float) -> list[tuple[int, int]]:
     """Arcs of a network on 0 (source), 1 to n, n + 1 (sink), none of them implied by the others."""
     first, last = min(ENDS, n), max(1, n - ENDS + 1)
-    arc, reach = (
-        np.zeros((n + 2, n + 2), dtype=bool),
-        np.eye(n + 2, dtype=bool),
-    )  # reach[i, j]: a path from i to j
+    # reach[i, j]: a path from i to j.
+    arc, reach = np.zeros((n + 2, n + 2), dtype=bool), np.eye(n + 2, dtype=bool)
     for j in range(1, n + 1):
         _add(arc, reach, 0 if j <= first else int(rng.integers(1, j)), j)
     for i in range(n, 0, -1):

@@ -47,9 +47,8 @@ def search_in_stages(view: CpsatView, run: Run) -> bool:
     plain = run.bound
     if bound_unshared(view.instance, run):
         return True
-    conflicts_matter = (
-        plain is not None and run.bound == plain
-    )  # plain search bounds better than tasks without shared resources
+    # Plain search bounds better than tasks without shared resources.
+    conflicts_matter = plain is not None and run.bound == plain
     if search(view, run, seconds=MIXED_SHARE * run.time_left(), workers=MIXED, interleaved=True):
         return True
     return search(view, run, workers=() if conflicts_matter else FROM_BELOW)

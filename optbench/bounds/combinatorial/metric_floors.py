@@ -137,9 +137,8 @@ def transfer_floor(instance: Instance) -> Floats:
     if not instance.links.j_per_gb.any():
         return out
     pools = task_pools(instance)
-    reach = np.zeros(
-        (instance.num_tasks, instance.num_pools + 1), dtype=bool
-    )  # the last column: no pool at all
+    # The last column: no pool at all.
+    reach = np.zeros((instance.num_tasks, instance.num_pools + 1), dtype=bool)
     reach[instance.pairs.task, instance.modes.primary[instance.pairs.mode]] = True
     # Two tasks that can share a pool, or of which one needs none, transfer without energy.
     disjoint = (

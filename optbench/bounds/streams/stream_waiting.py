@@ -99,10 +99,8 @@ def add_waiting(
         equal=True,
     )
     ends = np.flatnonzero(np.isfinite(width))
-    w, slip = (
-        width[ends],
-        8.0 * ulp(edges[1:][ends]),
-    )  # rounding of the edges, and of the times between them
+    # Rounding of the edges, and of the times between them.
+    w, slip = width[ends], 8.0 * ulp(edges[1:][ends])
     h = columns.add(groups * len(ends), 0.0, (w * total[:, ends] * 2).ravel()).reshape(
         groups, len(ends)
     )

@@ -190,9 +190,8 @@ class Draft:
     def _add_task(self, task: int) -> None:
         """Add start, modes and end of one task."""
         w, rows, tasks = self.window, self.rows(task), self.instance.tasks
-        if math.isinf(
-            w.head[task] + w.tail[task] + w.shortest[task]
-        ):  # no mode or no link on a path through it
+        # No mode or no link on a path through it.
+        if math.isinf(w.head[task] + w.tail[task] + w.shortest[task]):
             self.model.add_bool_or([])
             w = self.window = Windows(
                 w.shortest, w.longest, np.zeros_like(w.head), np.zeros_like(w.tail), w.edge_lag

@@ -166,9 +166,8 @@ def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: f
         }
         used += draft.occupations(task, demand)
         most += max(0, *demand.values()) if demand else 0
-        if (
-            draft.coarse > 1
-        ):  # modes that draw less than rest may have run beside tasks that share a coarse tick
+        # Modes that draw less than rest may have run beside tasks that share a coarse tick.
+        if draft.coarse > 1:
             capacity += max(0, -min(demand.values(), default=0))
             continue
         for row, value in demand.items():

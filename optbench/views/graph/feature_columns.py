@@ -111,8 +111,8 @@ DYNAMIC: Mapping[str, Columns] = MappingProxyType(
             "power": "power",
             "headroom": "power",
             "now": "time",
-            "done": "share",
-        },  # done: tasks that have ended
+            "done": "share",  # tasks that have ended
+        },
     }
 )
 
@@ -133,10 +133,8 @@ PAIR: Columns = MappingProxyType(
     }
 )
 
-# The need of a mode for one of its pools.
-NEED: Columns = MappingProxyType(
-    {"devices": "count", "share": "share", "primary": "flag"}
-)  # share: of the pool's devices
+# The need of a mode for one of its pools; the share is of the pool's devices.
+NEED: Columns = MappingProxyType({"devices": "count", "share": "share", "primary": "flag"})
 
 PRECEDES: EdgeType = ("task", "precedes", "task")
 RUNS_ON: EdgeType = ("task", "runs_on", "device")
@@ -161,11 +159,8 @@ EDGES: Mapping[EdgeType, Columns] = MappingProxyType(
     {
         PRECEDES: {"volume": "data"},
         RUNS_ON: {**PAIR, **NEED},
-        LINKED: {
-            "latency": "time",
-            "transfer_time": "time",
-            "transfer_energy": "energy",
-        },  # of the mean volume, latency apart
+        # Of the mean volume, latency apart.
+        LINKED: {"latency": "time", "transfer_time": "time", "transfer_energy": "energy"},
     }
 )
 

@@ -93,10 +93,8 @@ def tables_of(instance: Instance, *, links: bool = True) -> GraphTables:
 
 def extremes_of(instance: Instance) -> Extremes:
     pairs = instance.pairs
-    begin, time = (
-        pairs.ptr[:-1],
-        pairs.duration * instance.tick_s,
-    )  # every task of a valid instance has a mode
+    # Every task of a valid instance has a mode.
+    begin, time = pairs.ptr[:-1], pairs.duration * instance.tick_s
     return Extremes(
         np.minimum.reduceat(time, begin),
         np.maximum.reduceat(time, begin),

@@ -47,9 +47,8 @@ def outlast_coefficients(base: Frame, begin: Ints, size: Ints) -> tuple[float, f
     pairs, last = base.instance.pairs, last_tasks(base.instance)
     mine = np.flatnonzero(np.isin(pairs.task, last))
     count = size[mine].astype(float)
-    nearest = (
-        begin[mine] + pairs.duration[mine] - float(first_tick(base))
-    )  # ticks from C0 to the first end
+    # Ticks from C0 to the first end.
+    nearest = begin[mine] + pairs.duration[mine] - float(first_tick(base))
     skipped = np.clip(-nearest, 0.0, count)
     written = ((count - skipped) * (nearest + skipped + nearest + count - 1.0) / 2.0).sum()
     cells = float(len(last)) * max(0.0, float(base.end) - first_tick(base))

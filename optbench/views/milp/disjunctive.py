@@ -21,8 +21,7 @@ Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows
                    >= lag where it does not depend on the pools
     sequence[u,v]  time_u − time_v <= M_uv (1 − before[u,v])
     order[p,i,j]   before[end i, start j] + before[end j, start i]
-                   >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1
-                   for pools p on which no two tasks fit at once
+                   >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1, p where no two tasks fit
     flow_*         every other pool, and power caps
     finish[i]      C >= e_i, tasks without successors
     late[i]        D_i >= e_i − deadline_i

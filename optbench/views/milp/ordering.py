@@ -90,9 +90,8 @@ def _class_rows(
     if len(col_j) == 0:
         return np.zeros(0, dtype=np.int64), []
     low, high = int(x.tick[col_j].min()), int(x.tick[col_j].max())
-    if (
-        len(arrival) and np.isfinite(arrival).all()
-    ):  # from the last arrival on, the row holds for any starts
+    # From the last arrival on, the row holds for any starts.
+    if len(arrival) and np.isfinite(arrival).all():
         high = min(high, int(arrival.max()) - 1)
     if high < low:
         return np.zeros(0, dtype=np.int64), []

@@ -13,7 +13,7 @@ import numpy as np
 from optbench.model.instance import Instance, Ints
 from optbench.plugins.policy import CARRIED_OUT, Policy
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.kernel.sites.sites import Steering
+from optbench.sim.kernel.sites.steering import Steering
 from optbench.sim.rules import Trace
 from optbench.sim.sites.sites import ModeGrid, grid_of, play_sites, why_unsupported
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.sim.kernel.sites.sites import TABLE, Steering
+from optbench.sim.kernel.sites.steering import TABLE, Steering
 from optbench.sim.kernel.state import NONE
 from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 

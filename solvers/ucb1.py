@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.sim.kernel.sites.sites import BANDIT, Steering
+from optbench.sim.kernel.sites.steering import BANDIT, Steering
 from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform

@@ -1,5 +1,5 @@
-"""The networks of ``sim.kernel.sites.pilot`` in torch, with any number of outputs per option, and
-their conversion to compiled form.
+"""The networks of ``sim.kernel.sites.network_scores`` in torch, with any number of outputs per
+option, and their conversion to compiled form.
 """
 
 from __future__ import annotations

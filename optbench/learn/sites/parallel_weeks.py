@@ -12,7 +12,7 @@ from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.sites.pilot import NUM_MEASURED, roll
-from optbench.sim.kernel.sites.sites import WISHED
+from optbench.sim.kernel.sites.steering import WISHED
 from optbench.sim.kernel.sites.view import PRICE_W
 from optbench.sim.kernel.state import NONE, last_moment, new_state
 from optbench.sim.sites.sites import grid_of, inference_first, steering_of

@@ -16,8 +16,9 @@ from optbench.errors import FileFormatError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.sites.pilot import FLAT, INPUTS, SHARED, run_pilot
-from optbench.sim.kernel.sites.sites import WISHED
+from optbench.sim.kernel.sites.network_scores import FLAT, INPUTS, SHARED
+from optbench.sim.kernel.sites.pilot import run_pilot
+from optbench.sim.kernel.sites.steering import WISHED
 from optbench.sim.kernel.sites.view import (
     BALANCED,
     CHEAPEST,
@@ -43,7 +44,7 @@ SEEN = {"regrets": 0, "sites": 1}
 @dataclass(frozen=True, eq=False)
 class RoutingNetwork:
     """A network in compiled form: ``theta`` holds its arrays one after the other
-    (``sim.kernel.sites.pilot``).
+    (``sim.kernel.sites.network_scores``).
     """
 
     kind: str

@@ -117,9 +117,8 @@ def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]
 @inner()
 def reaches(product: Ints, need: Ints, scratch: Ints, length: int) -> bool:
     """Whether L Q ≥ D Q − D S."""
-    for k in range(
-        len(product)
-    ):  # assigning slices would compile an error message for unequal lengths, which takes a second
+    # Assigning slices would compile an error message for unequal lengths, which takes a second.
+    for k in range(len(product)):
         scratch[k] = product[k]
     multiply_limbs(scratch, length)
     return not less(scratch, need)

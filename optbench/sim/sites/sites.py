@@ -14,18 +14,8 @@ from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.sites.sites import (
-    ASKED,
-    CLOCKS,
-    GIVEN,
-    TABLE,
-    WIDEST,
-    Steering,
-    hold_until,
-    next_choice,
-    run_sites,
-    send_to,
-)
+from optbench.sim.kernel.sites.sites import hold_until, next_choice, run_sites, send_to
+from optbench.sim.kernel.sites.steering import ASKED, CLOCKS, GIVEN, TABLE, WIDEST, Steering
 from optbench.sim.kernel.state import NONE, NOW, TROUBLE, State, last_moment, new_state, schedule_of
 from optbench.sim.rules import NoRoomError, Trace
 

@@ -22,7 +22,8 @@ from optbench.model.streams import with_stream
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.policy import Policy
-from optbench.sim.kernel.sites.pilot import OVER, SERVICE_S, WAITED_S, score_flat, score_shared, work_size
+from optbench.sim.kernel.sites.network_scores import score_flat, score_shared, work_size
+from optbench.sim.kernel.sites.pilot import OVER, SERVICE_S, WAITED_S
 from optbench.sim.kernel.sites.view import GLOBAL_FEATURES, OPTION_FEATURES, SITE_FEATURES, G, O, S
 from optbench.sim.sites.sites import grid_of
 

@@ -22,11 +22,10 @@ at every event.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from optbench.compiling.compiled import njit
 from optbench.sim.kernel.events import has_room, interrupt, start
 from optbench.sim.kernel.plant import CAPS, POOLS, PREEMPTIVE, TASKS, TICK_S, Plant
+from optbench.sim.kernel.sites.steering import CLASSES, CLOCKS, WIDEST, Steering
 from optbench.sim.kernel.state import (
     EVENTS,
     NONE,
@@ -38,11 +37,6 @@ from optbench.sim.kernel.state import (
     State,
 )
 
-if TYPE_CHECKING:
-    from optbench.sim.kernel.sites.sites import Steering
-
-# Entries of ``Steering.shape``.
-WIDEST, CLOCKS, CLASSES = 0, 1, 2
 # Entries of ``moves``; bits of HOW.
 HOW, MOVES_LEFT = range(2)
 URGENT, ELASTIC, UNIFORM, SINGLY = 1, 2, 4, 8

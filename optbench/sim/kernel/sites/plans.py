@@ -23,7 +23,8 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import hold, open_sites, run_until_choice, send, steering_at
+from optbench.sim.kernel.sites.sites import hold, open_sites, run_until_choice, send
+from optbench.sim.kernel.sites.steering import steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
 # Entries of ``shape``, of ``weight``.

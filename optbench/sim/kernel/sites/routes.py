@@ -36,16 +36,13 @@ from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
 from optbench.sim.kernel.plant import HAS_INGRESS, MODES, PERIODS, POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import (
+from optbench.sim.kernel.sites.sites import hold, open_sites, run_until_choice, send
+from optbench.sim.kernel.sites.steering import (
     CLASSES,
     CLOCKS,
     WIDEST,
     Steering,
-    hold,
-    open_sites,
     rank_of,
-    run_until_choice,
-    send,
     steering_at,
 )
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
@@ -102,12 +99,8 @@ def run_routes(
     first: bool,
 ) -> None:
     """Simulate to the last event, or up to ``until``; ``first`` starts the run."""
-    plant, state, steering, routes = (
-        plant_at(plant_row),
-        state_at(state_row),
-        steering_at(steering_row),
-        routes_at(routes_row),
-    )
+    plant, state = plant_at(plant_row), state_at(state_row)
+    steering, routes = steering_at(steering_row), routes_at(routes_row)
     if first:
         open_sites(plant, state, steering)
     refresh(plant, steering, routes, state.total[NOW])
@@ -121,12 +114,8 @@ def run_routes(
 @njit(cache=True)
 def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: int) -> None:
     """Send a job, or hold it."""
-    now, kind, units, weight = (
-        state.total[NOW],
-        plant.kind[task],
-        state.remaining[task],
-        routes.weight,
-    )
+    now, kind, units = state.total[NOW], plant.kind[task], state.remaining[task]
+    weight = routes.weight
     if state.queue[task] == NONE:  # this job was not held before
         routes.num_seen[kind] += 1.0
         routes.mean_units[kind] += (units - routes.mean_units[kind]) / routes.num_seen[kind]
@@ -166,11 +155,8 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
     ingress = ingress_latency(plant, task, pool)
     if ingress > 0.0 and routes.option[NUM_COMING] < MOST_COMING:
         k = routes.option[NUM_COMING]
-        routes.coming[k], routes.coming_at[k], routes.coming_to[k] = (
-            plant.devices[mode],
-            now + ingress,
-            pool,
-        )
+        routes.coming[k], routes.coming_to[k] = plant.devices[mode], pool
+        routes.coming_at[k] = now + ingress
         routes.option[NUM_COMING] = k + 1
     send(plant, state, steering, task, pool, plant.devices[mode], NONE)
 
@@ -238,10 +224,8 @@ def best_pool(
             break
         for pool in range(pools):
             there = plant.pool_count[pool] - state.gone[pool]
-            ingress, free = (
-                ingress_latency(plant, task, pool) * plant.scalar[TICK_S],
-                free_at(state, routes, pool),
-            )
+            ingress = ingress_latency(plant, task, pool) * plant.scalar[TICK_S]
+            free = free_at(state, routes, pool)
             at = ((routes.level[pool] * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
             queues = free == 0 or routes.choice[at + min(free, widest)] == NONE
             if ingress == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
@@ -346,10 +330,8 @@ def fill(
         elif spare != NONE:
             routes.cost[place + n], routes.choice[place + n] = spare_cost, spare
         else:
-            routes.cost[place + n], routes.choice[place + n] = (
-                routes.cost[place + n - 1],
-                routes.choice[place + n - 1],
-            )
+            routes.cost[place + n] = routes.cost[place + n - 1]
+            routes.choice[place + n] = routes.choice[place + n - 1]
 
 
 @njit(cache=True)
@@ -361,16 +343,10 @@ def unit_cost(
     rate = weight[ENERGY]
     if plant.size[PERIODS] > 0:
         end = now + max(1.0, routes.mean_units[kind] * seconds / plant.scalar[TICK_S])
-        rate += (
-            weight[USD]
-            / J_PER_KWH
-            * mean_rate(plant, plant.price, plant.price_before, pool, now, end)
-        )
-        rate += (
-            weight[CARBON]
-            / J_PER_KWH
-            * mean_rate(plant, plant.carbon, plant.carbon_before, pool, now, end)
-        )
+        price = mean_rate(plant, plant.price, plant.price_before, pool, now, end)
+        carbon = mean_rate(plant, plant.carbon, plant.carbon_before, pool, now, end)
+        rate += weight[USD] / J_PER_KWH * price
+        rate += weight[CARBON] / J_PER_KWH * carbon
     net_j = plant.energy_j[mode] - plant.mode_rest_w[mode] * seconds
     device_w = routes.device_w[level * plant.size[POOLS] + pool] * plant.devices[mode]
     return net_j * rate + (time_weight(routes, kind) + device_w) * seconds
@@ -381,12 +357,10 @@ def mean_rate(
     plant: Plant, rate: Floats, before: Floats, pool: int, begin: float, end: float
 ) -> float:
     """Return the mean of a tariff over [begin, end]."""
-    first, last = (
-        pool * plant.size[PERIODS] + period_of(plant, begin),
-        pool * plant.size[PERIODS] + period_of(plant, end),
-    )
-    into = begin - plant.period[first - pool * plant.size[PERIODS]]
-    out = end - plant.period[last - pool * plant.size[PERIODS]]
+    row = pool * plant.size[PERIODS]
+    first, last = row + period_of(plant, begin), row + period_of(plant, end)
+    into = begin - plant.period[first - row]
+    out = end - plant.period[last - row]
     return (before[last] + out * rate[last] - before[first] - into * rate[first]) / (end - begin)
 
 
@@ -395,10 +369,8 @@ def look_ahead(plant: Plant, steering: Steering, routes: Routes, kind: int, now:
     """Find the period within patience, until the next such search, in which a unit would cost
     least.
     """
-    pools, per_kind = (
-        plant.size[POOLS],
-        plant.size[POOLS] * steering.shape[WIDEST] * steering.shape[CLOCKS],
-    )
+    pools = plant.size[POOLS]
+    per_kind = pools * steering.shape[WIDEST] * steering.shape[CLOCKS]
     routes.later_cost[kind], routes.later_at[kind] = math.inf, math.inf
     if routes.weight[HOLD] <= 0.0:
         return

@@ -26,7 +26,7 @@ from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
 from optbench.sim.kernel.plant import HAS_INGRESS, PERIODS, POOLS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import Steering
+from optbench.sim.kernel.sites.steering import Steering
 from optbench.sim.kernel.state import NOW, State
 from optbench.units import DAY_S
 

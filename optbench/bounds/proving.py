@@ -28,7 +28,8 @@ from optbench.bounds.lp.certificates import (
     CertificateError,
     parse_certificate,
 )
-from optbench.bounds.streams.stream_bound import recheck_stream, usual_slot_s
+from optbench.bounds.streams.stream_bound import recheck_stream
+from optbench.bounds.streams.stream_slots import usual_slot_s
 from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Infeasibility

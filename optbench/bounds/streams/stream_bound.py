@@ -30,13 +30,9 @@ from optbench.bounds.lp.certificates import STREAM, certificate_text, dual_field
 from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, round_down
 from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
 from optbench.bounds.streams.stream_duals import repaired, solve_scaled
-from optbench.bounds.streams.stream_program import (
-    Demand,
-    Slots,
-    StreamProgram,
-    per_unit,
-    stream_program,
-)
+from optbench.bounds.streams.stream_per_unit import lp_of, value_of
+from optbench.bounds.streams.stream_program import Demand, StreamProgram, stream_program
+from optbench.bounds.streams.stream_slots import single_slot, slots_of, usual_slot_s
 from optbench.bounds.streams.stream_traffic import Traffic, traffic
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance
@@ -46,10 +42,8 @@ from optbench.model.result import Bound
 from optbench.units import HOUR_S
 
 TIME_LIMIT_S = 60.0
-# Slots of an hour, unless these were fewer or more than the limits; and seconds without which they
-# are not tried.
-FEWEST_SLOTS, MOST_SLOTS, LEAST_SLOTTED_S = 24, 336, 1.0
-TOO_MANY_SLOTS = 20_000
+# Seconds without which slots are not tried.
+LEAST_SLOTTED_S = 1.0
 # A mean time in the system of 0 is not a budget.
 LEAST_SOJOURN_S = 1e-9
 
@@ -178,12 +172,6 @@ def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> lis
     return [bound for bound in found if bound is not None]
 
 
-def usual_slot_s(instance: Instance) -> float:
-    """Return the default length of slots."""
-    first, last = _span(instance, traffic(instance))
-    return float(max((last - first) / MOST_SLOTS, min(HOUR_S, (last - first) / FEWEST_SLOTS)))
-
-
 def _slots_can_help(instance: Instance) -> bool:
     """Whether slots can give a better bound than a single one."""
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
@@ -266,10 +254,10 @@ def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
     # A bound for schedules without deadlines also holds for those that meet them.
     asked = instance if deadlines else _without_deadlines(instance)
     program = stream_program(asked, work, slots, Demand())
-    lp = _lp_of(asked, program)
+    lp = lp_of(asked, program)
     duals = None if lp is None else read_duals(data, lp)
     value = (
-        None if lp is None or duals is None else _value_of(asked, program, proven_bound(lp, duals))
+        None if lp is None or duals is None else value_of(asked, program, proven_bound(lp, duals))
     )
     if lp is None or duals is None or value is None:
         return None
@@ -301,81 +289,16 @@ def _without_deadlines(instance: Instance) -> Instance:
     )
 
 
-def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
-    """Return slots of about ``slot_s`` at most, which end at whole ticks, and where tariffs and
-    outages change.
-
-    No slot is longer than needed once everything has arrived. Whole ticks are computed by the same
-    product everywhere: two edges that differ by its rounding would make a slot of no length, and a
-    deadline at an edge would count in the slot after it.
-    """
-    one, (first, last) = single_slot(instance, work), _span(instance, work)
-    tick_s = instance.tick_s
-    last = last if one.fixed else math.ceil((last + slot_s) / tick_s) * tick_s
-    if (last - first) / slot_s > TOO_MANY_SLOTS:
-        raise ParameterError(
-            f"slot_s is {slot_s!r} of {last - first:g} s: more than {TOO_MANY_SLOTS} slots; take "
-            "longer ones"
-        )
-    marks = np.arange(math.floor(first / slot_s) + 1, math.ceil(last / slot_s)) * slot_s
-    inner = np.unique(np.concatenate((np.rint(marks / tick_s) * tick_s, _changes(instance))))
-    inner = inner[(inner > first) & (inner < last)]
-    return Slots(
-        np.concatenate(([first], inner, [last] if one.fixed else [last, math.inf])), one.fixed
-    )
-
-
-def _span(instance: Instance, work: Traffic) -> tuple[float, float]:
-    """Return the time from the first available task to the horizon, or until everything has arrived
-    and nothing changes any more.
-    """
-    first, last = single_slot(instance, work).edges.tolist()
-    if math.isinf(last):
-        last = max(
-            float(work.there_s[work.here].max()), float(_changes(instance).max(initial=0.0)), first
-        )
-    return first, last
-
-
-def _changes(instance: Instance) -> Floats:
-    """Return when a tariff or an outage changes, in seconds."""
-    turns = [np.zeros(0) if instance.tariffs is None else instance.tariffs.times]
-    turns.append(np.zeros(0) if instance.stream is None else instance.stream.outages.time)
-    return np.asarray(np.concatenate(turns) * instance.tick_s, dtype=float)
-
-
 def _least(
     instance: Instance, program: StreamProgram, time_limit_s: float
 ) -> tuple[float, LinearProgram, Certificate | None] | None:
     """Return the proven least objective, with the LP and the duals that prove it."""
-    lp = _lp_of(instance, program)
+    lp = lp_of(instance, program)
     if lp is None:
         return None
     proven, duals = _proven(program, lp, time_limit_s)
-    value = _value_of(instance, program, proven)
+    value = value_of(instance, program, proven)
     return None if value is None else (value, lp, duals)
-
-
-def _lp_of(instance: Instance, program: StreamProgram) -> LinearProgram | None:
-    """Return the LP of the objective, or of J per unit over all amounts of work; None where nothing
-    is bounded.
-    """
-    if program.unbounded_waste:
-        return None
-    if "j_per_unit" not in instance.objective.metrics:
-        return program.lp
-    return None if program.constant < 0 else per_unit(program, program.few)
-
-
-def _value_of(instance: Instance, program: StreamProgram, proven: Fraction | None) -> float | None:
-    """Return the bound on the objective that a proven value of the LP gives."""
-    if proven is None:
-        return None
-    if "j_per_unit" not in instance.objective.metrics:
-        return round_down(proven + Fraction(program.constant))
-    # A schedule that processes less than a few units pays all rest for them.
-    few_only = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
-    return round_down(min(proven, few_only) * (1 - Fraction(2, 10**9)))
 
 
 def _proven(
@@ -389,14 +312,6 @@ def _proven(
     duals = [certificate(lp, dual) for dual in (better, answer.dual)]
     found = [(value, each) for each in duals if (value := proven_bound(lp, each)) is not None]
     return max(found, key=lambda item: item[0], default=(None, None))
-
-
-def single_slot(instance: Instance, work: Traffic) -> Slots:
-    """Return one slot from the first available task to the horizon, or to the end."""
-    first = max(0.0, float(work.there_s[work.here].min()))
-    if instance.horizon is None:
-        return Slots(np.array([first, math.inf]), False)
-    return Slots(np.array([first, float(instance.horizon) * instance.tick_s]), True)
 
 
 def _seconds(program: StreamProgram, answer: LpSolution) -> Floats:

@@ -33,13 +33,13 @@ import numpy as np
 
 from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 from optbench.bounds.streams.stream_rates import ROUNDING, Rates, rates_of, waste_may_pay
+from optbench.bounds.streams.stream_slots import Slots, devices_in
 from optbench.bounds.streams.stream_traffic import Traffic
 from optbench.bounds.streams.stream_waiting import add_waiting
 from optbench.model.caps import net_power_w, resting_power_w
-from optbench.model.checks import missing_devices
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
-from optbench.model.timegrid import ulp, widened
+from optbench.model.timegrid import widened
 from optbench.units import SUM_MARGIN
 
 # Work per schedule is at least this share of what is offered; schedules with less are bounded
@@ -56,31 +56,6 @@ class Demand:
     units: float | None = None
     sojourn_s: float | None = None
     due: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Slots:
-    """Edges in seconds; ``fixed`` if time ends with the last slot, otherwise that one is as long as
-    needed.
-    """
-
-    edges: Floats
-    fixed: bool
-
-    @property
-    def count(self) -> int:
-        return len(self.edges) - 1
-
-    @property
-    def width(self) -> Floats:
-        return np.diff(self.edges)
-
-    @property
-    def slip(self) -> Floats:
-        """More than the rounding of the edges can change a width: much of a short slot late in a
-        long horizon.
-        """
-        return np.asarray(4.0 * ulp(self.edges[1:]), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,64 +374,9 @@ def undominated(instance: Instance, modes: Ints, times: bool) -> Ints:
     return modes[keep]
 
 
-def devices_in(instance: Instance, slots: Slots) -> Floats:
-    """Return devices per pool and slot, on average if an outage begins or ends within it (at least
-    those available).
-    """
-    out = np.repeat(instance.pools.count.astype(float)[:, None], slots.count, axis=1)
-    if instance.stream is None or len(instance.stream.outages.time) == 0:
-        return out
-    step = instance.tick_s
-    low, high = slots.edges[:-1], slots.edges[1:]
-    for pool, since, until, devices in zip(*missing_devices(instance), strict=True):
-        away = np.minimum(high, until * step) - np.maximum(low, since * step)
-        share = np.where(np.isfinite(slots.width), np.clip(away, 0.0, None) / slots.width, 0.0)
-        whole = share >= 1.0
-        # The used seconds of a slot with variable end may be those in which its devices are
-        # available.
-        out[pool] -= devices * (
-            np.where(whole, 1.0, share * (1 - SUM_MARGIN)) if slots.fixed else whole
-        )
-    return np.asarray(np.maximum(out, 0.0), dtype=float)
-
-
 def stream_program(
     instance: Instance, work: Traffic, slots: Slots, demand: Demand
 ) -> StreamProgram:
     """Build the LP of the first level of the objective."""
     rates = rates_of(instance, slots.edges, slots.fixed)
     return _Builder(instance, work, slots, rates, demand).build()
-
-
-def per_unit(program: StreamProgram, low: float) -> LinearProgram:
-    """Return min (c·v + constant) / Σ x as a linear programme in v / Σ x and 1 / Σ x (Charnes and
-    Cooper), for at least ``low`` units.
-    """
-    lp, n = program.lp, program.lp.num_columns
-    most = 1.0 / low
-    scale = n
-    row = np.concatenate((lp.row, np.flatnonzero(lp.right), np.full(len(program.cls), lp.num_rows)))
-    column = np.concatenate(
-        (lp.column, np.full(int((lp.right != 0).sum()), scale), np.arange(len(program.cls)))
-    )
-    value = np.concatenate((lp.value, -lp.right[lp.right != 0], np.ones(len(program.cls))))
-    order = np.lexsort((column, row))
-    ptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=lp.num_rows + 1)))).astype(
-        np.int64
-    )
-    upper = np.concatenate(
-        (np.ones(len(program.cls)), lp.upper[len(program.cls) :] * most * (1 + SUM_MARGIN), [most])
-    )
-    least = 1.0 / (program.offered * (1 + 2 * SUM_MARGIN))
-    return LinearProgram(
-        np.append(lp.cost, program.constant),
-        np.append(lp.lower, least),
-        upper,
-        ptr,
-        column[order],
-        value[order],
-        np.append(np.zeros(lp.num_rows), 1.0),
-        np.append(lp.equal, True),
-        (*lp.family, "one_unit"),
-        np.append(lp.of, 0),
-    )

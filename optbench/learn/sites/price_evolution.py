@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.streams.stream_bound import slots_of
 from optbench.bounds.streams.stream_duals import solve_scaled
 from optbench.bounds.streams.stream_program import Demand, stream_program
+from optbench.bounds.streams.stream_slots import slots_of
 from optbench.bounds.streams.stream_traffic import traffic
 from optbench.errors import FileFormatError, ParameterError
 from optbench.files import write_whole

@@ -10,11 +10,11 @@ horizon; minimise makespan and energy. The floors are written for exactly this m
 nothing of instances with other features:
 
 - *Pyomo floor*: what a Pyomo user writes by hand (rules with ``sum`` over indexed variables), and
-LinearStandardFormCompiler;
+  LinearStandardFormCompiler;
 - *lean Pyomo floor*: the same rules with ``LinearExpression`` in place of ``sum``, the fastest way
-Pyomo offers;
+  Pyomo offers;
 - *array floor*: numpy writes pointers, columns and coefficients of each row block directly into
-CSR, and ``passModel``.
+  CSR, and ``passModel``.
 
 Both floors and both routes begin with the Instance and end when HiGHS holds the model.
 """
@@ -25,26 +25,32 @@ import argparse
 import gc
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import highspy
 import numpy as np
-import pyomo.environ as pyo
-from pyomo.core.expr.numeric_expr import LinearExpression
 from scipy.sparse import csr_array
 
-import optbench as ob
-from optbench.model.instance import Instance
-from optbench.model.timegrid import widened
-from optbench.plugins.solvers.highs import pass_model
-from optbench.views.milp import TimeIndexed, standard_form, to_pyomo
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-LAYERS, WIDTH, HORIZON = 10, 10, 170
+import optbench as ob  # noqa: E402
+from benchmarks._milp_floors import (  # noqa: E402
+    HORIZON,
+    array_floor,
+    by_linear_expression,
+    pyomo_floor,
+)
+from optbench.model.instance import Instance  # noqa: E402
+from optbench.plugins.solvers._highs_scaling import pass_model  # noqa: E402
+from optbench.views.milp import TimeIndexed, standard_form, to_pyomo  # noqa: E402
+
+LAYERS, WIDTH = 10, 10
 # Repetitions of the quick ways within one round.
 ARRAY_REPS = 5
 TARGETS = {
@@ -52,7 +58,7 @@ TARGETS = {
     ("Pyomo route", "lean Pyomo floor"): 1.3,
     ("array route", "array floor"): 2.0,
 }
-OUT = Path(__file__).parents[1] / "docs" / "results" / "milp_build.md"
+OUT = ROOT / "docs" / "results" / "milp_build.md"
 
 
 def instance() -> Instance:
@@ -87,179 +93,6 @@ def instance() -> Instance:
     m.limit(power_w=1400.0)
     m.minimize(makespan=50.0, energy_j=1.0)
     return m.build()
-
-
-def data_of(inst: Instance) -> SimpleNamespace:
-    """What both floors read from the instance: windows of the pairs, and limits."""
-    n, pairs, edges = inst.num_tasks, inst.pairs, inst.edges
-    shortest = np.minimum.reduceat(pairs.duration, pairs.ptr[:-1])
-    head, tail = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    arcs = list(
-        zip(edges.source.tolist(), edges.target.tolist(), strict=True)
-    )  # sources in topological order
-    for i, j in arcs:
-        head[j] = max(head[j], head[i] + shortest[i])
-    for i, j in reversed(arcs):
-        tail[i] = max(tail[i], tail[j] + shortest[j])
-    rest = inst.pools.rest_w
-    pool = inst.modes.primary[pairs.mode]
-    return SimpleNamespace(
-        n=n,
-        task=pairs.task,
-        mode=pairs.mode,
-        duration=pairs.duration,
-        pool=pool,
-        first=head[pairs.task],
-        last=(HORIZON - tail)[pairs.task] - pairs.duration,
-        arcs=arcs,
-        tasks_after=np.setdiff1d(np.arange(n), edges.source),
-        energy=pairs.energy_j - rest[pool] * pairs.duration,
-        change=inst.modes.power_w[pairs.mode] - rest[pool],
-        resting=float(rest @ inst.pools.count),
-        cap=float(inst.limits.cap_w[0]),
-        count=inst.pools.count,
-        low=int((head + shortest + tail).max()),
-    )
-
-
-def by_sum(terms: list[tuple[float, Any]]) -> Any:
-    return sum(value * variable for value, variable in terms)
-
-
-def by_linear_expression(terms: list[tuple[float, Any]]) -> Any:
-    return LinearExpression(
-        linear_coefs=[value for value, _ in terms], linear_vars=[variable for _, variable in terms]
-    )
-
-
-def pyomo_floor(inst: Instance, total: Callable[[list[tuple[float, Any]]], Any] = by_sum) -> Any:
-    """The model as one writes it by hand in Pyomo; ``total`` makes an expression of coefficients
-    and variables.
-    """
-    d = data_of(inst)
-    facts = (d.task, d.mode, d.first, d.last, d.duration)
-    spans = {(i, k): (a, b, p) for i, k, a, b, p in zip(*(v.tolist() for v in facts), strict=True)}
-    modes: dict[int, list[int]] = {}
-    for i, k in spans:
-        modes.setdefault(i, []).append(k)
-    pool, change, energy = (
-        dict(zip(spans, v.tolist(), strict=True)) for v in (d.pool, d.change, d.energy)
-    )
-    keys = [(i, k, t) for (i, k), (a, b, _) in spans.items() for t in range(a, b + 1)]
-    m: Any = pyo.ConcreteModel()
-    m.start = pyo.Var(keys, domain=pyo.Binary)
-    m.makespan = pyo.Var(bounds=(d.low, HORIZON))
-
-    def ticks(i: int, k: int) -> range:
-        return range(spans[i, k][0], spans[i, k][1] + 1)
-
-    def running(i: int, k: int, t: int) -> range:
-        a, b, p = spans[i, k]
-        return range(max(a, t - p + 1), min(b, t) + 1)
-
-    def ends(m: Any, i: int) -> list[tuple[float, Any]]:
-        return [(-(t + spans[i, k][2]), m.start[i, k, t]) for k in modes[i] for t in ticks(i, k)]
-
-    def precede(m: Any, e: int) -> Any:
-        i, j = d.arcs[e]
-        return (
-            total([(t, m.start[j, k, t]) for k in modes[j] for t in ticks(j, k) if t] + ends(m, i))
-            >= 0
-        )
-
-    def busy(m: Any, p: int, t: int) -> Any:
-        return total(
-            [(1.0, m.start[i, k, s]) for i, k in spans if pool[i, k] == p for s in running(i, k, t)]
-        ) <= int(d.count[p])
-
-    def power(m: Any, t: int) -> Any:
-        drawn = total(
-            [(change[i, k], m.start[i, k, s]) for i, k in spans for s in running(i, k, t)]
-        )
-        return drawn <= widened(d.cap) - d.resting
-
-    m.assign = pyo.Constraint(
-        range(d.n),
-        rule=lambda m, i: (
-            total([(1.0, m.start[i, k, t]) for k in modes[i] for t in ticks(i, k)]) == 1
-        ),
-    )
-    m.precede = pyo.Constraint(range(len(d.arcs)), rule=precede)
-    m.busy = pyo.Constraint([0, 1], range(HORIZON), rule=busy)
-    m.power = pyo.Constraint(range(HORIZON), rule=power)
-    m.finish = pyo.Constraint(
-        d.tasks_after.tolist(), rule=lambda m, i: total([(1.0, m.makespan), *ends(m, i)]) >= 0
-    )
-    spent = [(energy[i, k], m.start[i, k, t]) for i, k, t in keys]
-    m.cost = pyo.Objective(expr=total([(50.0, m.makespan), *spent]) + d.resting * HORIZON)
-    return m
-
-
-def array_floor(inst: Instance) -> Any:
-    """The same model written straight into CSR, in the order of its rows."""
-    d = data_of(inst)
-    size = d.last - d.first + 1
-    ptr = np.concatenate(([0], np.cumsum(size)))
-    nx, pairs_of = int(ptr[-1]), 4
-    tick = np.arange(nx) - np.repeat(ptr[:-1] - d.first, size)
-    end = tick + np.repeat(d.duration, size)
-    task = ptr[::pairs_of]
-    blocks = [(task, np.arange(nx), np.ones(nx), np.ones(d.n), np.ones(d.n))]
-    cols, values, sizes = [], [], []
-    for i, j in d.arcs:
-        own, other = np.arange(task[j], task[j + 1]), np.arange(task[i], task[i + 1])
-        if tick[own[0]] == 0:
-            own = own[tick[own] > 0]
-        cols += [own, other]
-        values += [tick[own].astype(float), -end[other].astype(float)]
-        sizes.append(len(own) + len(other))
-    e = len(d.arcs)
-    rows = np.concatenate(([0], np.cumsum(sizes)))
-    blocks.append(
-        (rows, np.concatenate(cols), np.concatenate(values), np.zeros(e), np.full(e, np.inf))
-    )
-    t = np.arange(HORIZON)[:, None]
-    low, high = np.maximum(d.first, t - d.duration + 1), np.minimum(d.last, t)
-    width, begin = np.maximum(0, high - low + 1), ptr[:-1] + low - d.first
-    for which, amount, top in (
-        (np.flatnonzero(d.pool == 0), None, d.count[0]),
-        (np.flatnonzero(d.pool == 1), None, d.count[1]),
-        (np.arange(len(size)), d.change, widened(d.cap) - d.resting),
-    ):
-        w, b = width[:, which].ravel(), begin[:, which].ravel()
-        at = np.cumsum(w)
-        col = np.arange(at[-1]) + np.repeat(b - at + w, w)
-        value = np.ones(at[-1]) if amount is None else np.repeat(np.tile(amount[which], HORIZON), w)
-        rows = np.concatenate(([0], at[len(which) - 1 :: len(which)]))
-        blocks.append((rows, col, value, np.full(HORIZON, -np.inf), np.full(HORIZON, top)))
-    cols, values = [], []
-    for i in d.tasks_after.tolist():
-        own = np.arange(task[i], task[i + 1])
-        cols += [np.asarray([nx]), own]
-        values += [np.ones(1), -end[own].astype(float)]
-    rows = np.concatenate(
-        ([0], np.cumsum([1 + task[i + 1] - task[i] for i in d.tasks_after.tolist()]))
-    )
-    last = len(d.tasks_after)
-    blocks.append(
-        (rows, np.concatenate(cols), np.concatenate(values), np.zeros(last), np.full(last, np.inf))
-    )
-    shift = np.cumsum([0] + [len(block[1]) for block in blocks])
-    joined = np.concatenate(
-        [block[0][:-1] + at for block, at in zip(blocks, shift, strict=False)] + [shift[-1:]]
-    )
-    col, value, lower, upper = (
-        np.concatenate([block[part] for block in blocks]) for part in range(1, 5)
-    )
-    return SimpleNamespace(
-        cost=np.append(np.repeat(d.energy, size), 50.0),
-        lower=np.append(np.zeros(nx), d.low),
-        upper=np.append(np.ones(nx), HORIZON),
-        integer=np.append(np.ones(nx, dtype=bool), False),
-        row_lower=lower,
-        row_upper=upper,
-        matrix=(joined.astype(np.int32), col.astype(np.int32), value),
-    )
 
 
 def hand_over(model: Any) -> Any:
@@ -330,9 +163,8 @@ def measure(inst: Instance, reps: int) -> dict[str, list[float]]:
     """Seconds of each way, interleaved so that a busy moment of the machine hits all of them."""
 
     def fresh() -> Instance:
-        return inst.with_objective(
-            inst.objective
-        )  # nothing cached: pairs and windows are computed anew
+        # Nothing cached: pairs and windows are computed anew.
+        return inst.with_objective(inst.objective)
 
     ways: dict[str, Callable[[], Any]] = {
         "array route": lambda: hand_over(TimeIndexed(fresh()).arrays),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from optbench.views.milp import (
 )
 
 from ._first_schedules import KERNELS, first_schedules
+from ._highs_scaling import Matrix, Scaled, column_units, pass_model
 
 # Share of the time for a first schedule.
 FIRST_SHARE = 0.1
@@ -47,10 +48,6 @@ MOST_JUMP_NONZEROS = 1_000_000
 # are then small beside it.
 LARGEST_COST = 2.0**20
 
-# Columns that are times, and the largest time and coefficient for HiGHS.
-TIMES = ("start", "makespan", "tardy")
-LARGEST_TIME = 2.0**12
-
 # The reason for every HiGHS status without optimum or proof. A status that is absent here is a
 # failure of HiGHS.
 STOPPED: dict[str, Termination] = {
@@ -62,25 +59,6 @@ STOPPED: dict[str, Termination] = {
     "kHighsInterrupt": "interrupted",
 }
 SOLVED = ("kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty")
-
-
-class Matrix(Protocol):
-    """The parts of a model for HiGHS, which the array form and the compiled Pyomo model share."""
-
-    @property
-    def cost(self) -> Floats: ...
-    @property
-    def lower(self) -> Floats: ...
-    @property
-    def upper(self) -> Floats: ...
-    @property
-    def integer(self) -> np.ndarray[Any, np.dtype[np.bool_]]: ...
-    @property
-    def row_lower(self) -> Floats: ...
-    @property
-    def row_upper(self) -> Floats: ...
-    @property
-    def matrix(self) -> tuple[Any, Any, Floats]: ...
 
 
 @dataclass
@@ -178,54 +156,6 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
     return None if objective is None or weight == 0 else objective / weight * (1 + SUM_MARGIN)
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """A model with its columns in other units, and its rows divided by powers of two: nothing is
-    rounded.
-
-    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch
-    rows on and off are 1e9 and more: with those HiGHS 1.14.0 proved bounds above the optimum.
-    """
-
-    cost: Floats
-    lower: Floats
-    upper: Floats
-    integer: np.ndarray[Any, np.dtype[np.bool_]]
-    row_lower: Floats
-    row_upper: Floats
-    matrix: tuple[Any, Any, Floats]
-
-    @classmethod
-    def of(cls, model: Matrix, units: Floats) -> Scaled:
-        ptr, col, value = model.matrix
-        value = value * units[col]
-        row = np.repeat(np.arange(len(model.row_lower)), np.diff(ptr))
-        largest = np.zeros(len(model.row_lower))
-        np.maximum.at(largest, row, np.abs(value))
-        divisor = np.ldexp(1.0, np.maximum(0, np.frexp(largest / LARGEST_TIME)[1]))
-        return cls(
-            model.cost * units,
-            model.lower / units,
-            model.upper / units,
-            model.integer,
-            model.row_lower / divisor,
-            model.row_upper / divisor,
-            (ptr, col, value / divisor[row]),
-        )
-
-
-def column_units(formulation: Formulation) -> Floats:
-    """Return the scale of each column: for times a power of two of ticks, up to LARGEST_TIME."""
-    out = np.ones(formulation.arrays.num_columns)
-    unit = float(
-        np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1])))
-    )
-    for block in formulation.arrays.columns:
-        if block.name in TIMES and not block.integer:
-            out[block.first : block.first + block.size] = unit
-    return out
-
-
 @dataclass
 class Session:
     """One solve by HiGHS. Column c of ``model`` is column ``order[c]`` of the formulation."""
@@ -293,9 +223,8 @@ class Session:
         """Translate the model status: solution, bound, proof or reason for stopping."""
         run, info = self.run, highs.getInfo()
         status = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-        if (
-            status == "kUnboundedOrInfeasible"
-        ):  # solved again without an objective, whose bounds must not be reported
+        if status == "kUnboundedOrInfeasible":
+            # Solved again without an objective, whose bounds must not be reported.
             highs.disableCallbacks()
             self.bounding = False
             highs.changeColsCost(
@@ -320,10 +249,8 @@ class Session:
             run.report_unbounded()
         elif status in STOPPED:
             self._report_bound(info.mip_dual_bound)
-            ours = STOPPED[status] in (
-                "time_limit",
-                "interrupted",
-            )  # a spent budget and a stop request end with either
+            # A spent budget and a stop request end with either.
+            ours = STOPPED[status] in ("time_limit", "interrupted")
             run.report_termination(
                 ("interrupted" if run.stop_requested.is_set() else "time_limit")
                 if ours
@@ -358,44 +285,6 @@ class Session:
     def _on_interrupt(self, event: Any) -> None:
         # No bound is read here: it can wait, and in these events HiGHS may be between two nodes.
         self._guarded(event, lambda: None)
-
-
-def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:
-    """Pass the arrays, the objective times ``scale`` and without its constant, rows of small
-    numbers scaled up.
-
-    HiGHS's tolerances are absolute, and it drops coefficients below 1e-9: a limit of 6e-9 g on
-    carbon would always hold, or never.
-    """
-    ptr, col, value = model.matrix
-    unit = row_units(ptr, value)
-    highs.passModel(
-        len(model.cost),
-        len(model.row_lower),
-        len(col),
-        2,
-        1,
-        0.0,
-        model.cost * scale,
-        model.lower,
-        model.upper,
-        model.row_lower * unit,
-        model.row_upper * unit,
-        ptr,
-        col,
-        value * np.repeat(unit, np.diff(ptr)),
-        model.integer.astype(np.int32),
-    )
-
-
-def row_units(ptr: Any, value: Floats) -> Floats:
-    """Return factors of rows: powers of two that bring small largest coefficients to [1/2, 1)."""
-    largest = np.zeros(len(ptr) - 1)
-    np.maximum.at(largest, np.repeat(np.arange(len(largest)), np.diff(ptr)), np.abs(value))
-    exponent = np.frexp(largest)[1]
-    return np.asarray(
-        np.where((largest > 0) & (exponent < 0), np.ldexp(1.0, -exponent), 1.0), dtype=float
-    )
 
 
 def dual_slack(formulation: Formulation, scale: float) -> float:

@@ -27,13 +27,13 @@ import numpy as np  # noqa: E402
 
 import optbench as ob  # noqa: E402
 from optbench.bounds.auto import lower_bounds  # noqa: E402
-from optbench.bounds.streams.stream_bound import (
+from optbench.bounds.streams.stream_bound import (  # noqa: E402
     PathBound,
     path_bound,
     path_metrics,
     slotted_bound,
     stream_bound,
-)  # noqa: E402
+)
 from optbench.model.instance import Instance  # noqa: E402
 from optbench.plugins.problems.geo_dc import GeoDc  # noqa: E402
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from optbench.store.records import Record, machine  # noqa: E402
-from tests.hostile.cases import (
+from tests.hostile.cases import (  # noqa: E402
     CASES,
     COMMAND,
     HONEST,
@@ -35,7 +35,7 @@ from tests.hostile.cases import (
     make_workspace,
     marked,
     run,
-)  # noqa: E402
+)
 
 PROBLEMS = ("jobshop:jobs=4,machines=3", "gpu_dag:tasks=8,gpus=4")
 SEEDS = 2

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import signal
 import socket
 import subprocess
@@ -36,12 +35,13 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks._postgres_cluster import HOST, database_url, program, start_cluster  # noqa: E402
 from optbench.store.run_store import Store  # noqa: E402
 from optbench.store.snapshots import load_plan  # noqa: E402
 from optbench.track.tracking import Tracking  # noqa: E402
 
 COMMAND = "python benchmarks/mlflow_outage.py"
-HOST, STUDY = "127.0.0.1", "outage"
+STUDY = "outage"
 DECLARED = """\
 question = "Is every cell in MLflow after the server was in trouble?"
 problems = ["jobshop:jobs=6,machines=4", "gpu_dag:tasks=12,gpus=4"]
@@ -71,22 +71,10 @@ class Machinery:
 
     @property
     def database(self) -> str:
-        return f"postgresql+psycopg2://bench@{HOST}:{self.ports['postgres']}/postgres"
+        return database_url(self.ports["postgres"])
 
     def start_postgres(self) -> None:
-        """As another user when this one is root, whom PostgreSQL refuses."""
-        data = self.folder / "pg"
-        data.mkdir()
-        who: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-        if who:
-            shutil.chown(data, "postgres", "postgres")
-            self.folder.chmod(0o755)
-        words = [program("initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "--no-sync"]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, **who)
-        port = str(self.ports["postgres"])
-        words = [program("postgres"), "-D", str(data), "-h", HOST, "-p", port, "-k", str(data)]
-        with (self.folder / "postgres.log").open("wb") as log:
-            self.postgres = subprocess.Popen(words, stdout=log, stderr=log, **who)
+        self.postgres = start_cluster(self.folder, self.ports["postgres"])
         wait_until(lambda: listens(self.ports["postgres"]), "PostgreSQL")
 
     def start_server(self) -> None:
@@ -155,15 +143,6 @@ class Machinery:
         if self.postgres is not None:
             self.postgres.send_signal(signal.SIGINT)
             self.postgres.wait()
-
-
-def program(name: str) -> str:
-    """A program of PostgreSQL, which Debian keeps off the path."""
-    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    found = str(places[-1]) if places else shutil.which(name)
-    if found is None:
-        raise SystemExit(f"no {name}: install PostgreSQL")
-    return found
 
 
 def free_port() -> int:

@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import signal
 import socket
 import statistics
@@ -37,10 +36,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks._postgres_cluster import HOST, database_url, program, start_cluster  # noqa: E402
+from benchmarks._tune_processes import holds_trial, left_of, workers_of  # noqa: E402
 from benchmarks.tune_report import render  # noqa: E402
 
 COMMAND = "python benchmarks/tune_workers.py"
-HOST, LIMIT_S, GONE_S = "127.0.0.1", 600.0, 30.0
+LIMIT_S, GONE_S = 600.0, 30.0
 AT_WORK_SHARE = 0.75
 SMALL = """
 question = "Are trials lost or doubled when workers are killed?"
@@ -139,21 +140,6 @@ def wait_for_worker(victim: subprocess.Popen[str], steady: subprocess.Popen[str]
         time.sleep(0.05)
 
 
-def holds_trial(pid: int) -> bool:
-    try:
-        return any("/trial-" in os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir())
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def workers_of(command: subprocess.Popen[str]) -> list[int]:
-    return (
-        [pid for pid in children(command.pid) if "spawn_main" in command_of(pid)]
-        if command.poll() is None
-        else []
-    )
-
-
 def wait_for_cells(case: Case, cells: int, steady: subprocess.Popen[str], then_s: float) -> bool:
     """Until so many further cells are in the store, and a moment longer; whether the search still
     goes on.
@@ -178,23 +164,6 @@ def kill(case: Case, victim: subprocess.Popen[str], rng: random.Random) -> None:
             continue
     if what != "worker":
         victim.wait()
-
-
-def children(pid: int) -> list[int]:
-    found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, thread.read_text().split())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
-
-
-def command_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def check(case: Case) -> None:
@@ -296,60 +265,29 @@ def expect(case: Case, holds: bool, otherwise: str) -> None:
         case.problems.append(otherwise)
 
 
-def left_of(folder: Path) -> list[str]:
-    """Processes that still work in a case's folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            here = (path / "environ").read_bytes()
-            alive = (path / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except (FileNotFoundError, PermissionError, ProcessLookupError):
-            continue
-        if alive and f"OPTBENCH_WORKSPACE={folder}".encode() in here:
-            found.append(f"{path.name} {command_of(int(path.name))[:80]}")
-    return found
-
-
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """A cluster of its own; as another user when this one is root, whom PostgreSQL refuses."""
-    data = folder / "pg"
-    data.mkdir()
-    who: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-    if who:
-        shutil.chown(data, "postgres", "postgres")
-        folder.chmod(0o755)
+    """The URL of a database in a cluster of its own."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        port = str(probe.getsockname()[1])
-    words = [program("initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "--no-sync"]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, **who)
-    words = [program("postgres"), "-D", str(data), "-h", HOST, "-p", port, "-k", str(data)]
-    with (folder / "postgres.log").open("wb") as log:
-        server = subprocess.Popen(words, stdout=log, stderr=log, **who)
+        port = int(probe.getsockname()[1])
+    server = start_cluster(folder, port)
     try:
         deadline = time.monotonic() + 60
         while subprocess.run(
-            [program("pg_isready"), "-h", HOST, "-p", port], stdout=subprocess.DEVNULL, check=False
+            [program("pg_isready"), "-h", HOST, "-p", str(port)],
+            stdout=subprocess.DEVNULL,
+            check=False,
         ).returncode:
             if time.monotonic() > deadline:
                 raise SystemExit(
                     f"PostgreSQL does not answer: {(folder / 'postgres.log').read_text()[-500:]}"
                 )
             time.sleep(0.1)
-        yield f"postgresql+psycopg2://bench@{HOST}:{port}/postgres"
+        yield database_url(port)
     finally:
         server.send_signal(signal.SIGINT)
         server.wait()
-
-
-def program(name: str) -> str:
-    """A program of PostgreSQL, which Debian keeps off the path."""
-    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    found = str(places[-1]) if places else shutil.which(name)
-    if found is None:
-        raise SystemExit(f"no {name}: install PostgreSQL")
-    return found
 
 
 def unseen(case: Case) -> dict[str, Any]:

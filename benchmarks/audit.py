@@ -209,12 +209,8 @@ Python {platform.python_version()}, {versions}.
 
 def of_log(made: Run) -> str:
     found = made.found
-    recorded, least, prices, take = (
-        found["recorded"],
-        found["least"],
-        found["prices"],
-        found["take"],
-    )
+    recorded, least, prices = found["recorded"], found["least"], found["prices"]
+    take = found["take"]
     total = recorded["energy_j"]
     causes = "\n".join(
         f"| {name} | {value / 1e9:.2f} | {100 * value / total:.1f} % |"

@@ -129,10 +129,8 @@ def by_command(
 ) -> Tally:
     """convert (verify for schedules) each, and solve and bound instances that can be read."""
     tally, path = Tally(), folder / name
-    convert, solve = (
-        ["convert", str(path), str(folder / "out.json")],
-        ["solve", str(path), "-s", "cpsat", "--time-limit", "2s"],
-    )
+    convert = ["convert", str(path), str(folder / "out.json")]
+    solve = ["solve", str(path), "-s", "cpsat", "--time-limit", "2s"]
     commands: list[tuple[int, list[str], tuple[int, ...]]] = [
         (seed, convert, (0, 2)) for seed in seeds
     ]

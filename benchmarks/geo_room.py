@@ -104,10 +104,8 @@ def write_table_file(settings: list[dict[str, Any]], path: Path) -> None:
         duals = mean_device_worth(
             name, [TrainingDay(problem.instance(seed)) for seed in TABLE_SEEDS], TABLE_SLOT_S
         )
-        days, others = (
-            [TrainingDay(problem.instance(seed)) for seed in CHOICE_SEEDS],
-            learned()[-2:],
-        )
+        days = [TrainingDay(problem.instance(seed)) for seed in CHOICE_SEEDS]
+        others = learned()[-2:]
         pools = tuple(days[0].instance.pools.names)
         for kind, values in (("none", np.zeros_like(duals)), ("table", duals)):
             tables.append(

@@ -47,10 +47,8 @@ def log_text(num_jobs: int, num_nodes: int) -> str:
         np.datetime_as_string(origin + column.astype("timedelta64[s]")).tolist()
         for column in (release, start, end)
     ]
-    gpus, types = (
-        rng.choice((1, 1, 1, 2, 4, 8), num_jobs).tolist(),
-        rng.integers(0, 3, num_jobs).tolist(),
-    )
+    gpus = rng.choice((1, 1, 1, 2, 4, 8), num_jobs).tolist()
+    types = rng.integers(0, 3, num_jobs).tolist()
     nodes, rows = rng.integers(0, num_nodes, num_jobs).tolist(), [HEADER]
     for j, (eligible, begin, finish, n, t, node) in enumerate(
         zip(*times, gpus, types, nodes, strict=True)
@@ -94,14 +92,10 @@ def workflow_text(num_tasks: int, width: int) -> str:
         }
         for n, p in zip(names, parents)
     ]
-    times, cores = (
-        rng.lognormal(4, 1, num_tasks).round(3).tolist(),
-        rng.integers(1, 5, num_tasks).tolist(),
-    )
-    homes, sizes = (
-        rng.integers(0, 20, num_tasks).tolist(),
-        rng.integers(1, 1 << 32, num_tasks).tolist(),
-    )
+    times = rng.lognormal(4, 1, num_tasks).round(3).tolist()
+    cores = rng.integers(1, 5, num_tasks).tolist()
+    homes = rng.integers(0, 20, num_tasks).tolist()
+    sizes = rng.integers(1, 1 << 32, num_tasks).tolist()
     runs = [
         {"id": n, "runtimeInSeconds": r, "coreCount": c, "machines": [f"m{m}"]}
         for n, r, c, m in zip(names, times, cores, homes)

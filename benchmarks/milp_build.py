@@ -111,10 +111,8 @@ def canonical(model: Any, names: list[str]) -> tuple[Any, ...]:
     table = csr_array((value, col, ptr), shape=(len(ptr) - 1, len(model.cost)))[:, order]
     table.sort_indices()
     flip = np.isinf(model.row_lower)
-    low, high = (
-        np.where(flip, -model.row_upper, model.row_lower) + 0.0,
-        np.where(flip, -model.row_lower, model.row_upper),
-    )
+    low = np.where(flip, -model.row_upper, model.row_lower) + 0.0
+    high = np.where(flip, -model.row_lower, model.row_upper)
     data = table.data * np.repeat(np.where(flip, -1.0, 1.0), np.diff(table.indptr))
     rows = sorted(
         (low[r], high[r], table.indices[a:b].tobytes(), data[a:b].tobytes())

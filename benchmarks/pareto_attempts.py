@@ -56,10 +56,8 @@ def _itself(instance: Instance) -> Any:
 def variant(attempt: str, stack: ExitStack) -> None:
     """Take away everything that came after an attempt."""
     level = list(ATTEMPTS).index(attempt)
-    draft, view = (
-        import_module("optbench.views.cpsat.draft"),
-        import_module("optbench.views.cpsat.view"),
-    )
+    draft = import_module("optbench.views.cpsat.draft")
+    view = import_module("optbench.views.cpsat.view")
     search = import_module("optbench.plugins.solvers._cpsat_search")
     if level < 1:
         stack.enter_context(patch.object(view, "add_loads", _no_loads))
@@ -168,10 +166,8 @@ def _cells(rows: list[dict[str, Any]], best: dict[tuple[int, float], float]) -> 
         up += [] if row["objective"] is None else [(row["objective"] - least) / room]
         down.append((least - (row["bound"] or row["constant"])) / room)
     far = f"{100 * sum(up) / len(up):.1f} %" if up else "-"
-    proven, seconds = (
-        sum(row["proven"] for row in rows),
-        sum(row["wall_s"] for row in rows) / len(rows),
-    )
+    proven = sum(row["proven"] for row in rows)
+    seconds = sum(row["wall_s"] for row in rows) / len(rows)
     low = f"{100 * sum(down) / len(rows):.1f} %"
     return (
         f"{len(rows) - len(up)} of {len(rows)} | {far} | {low} | {proven} of {len(rows)} | "

@@ -141,17 +141,13 @@ def _own(table: TextTable, record: TraceRecord, findings: Findings) -> Arrivals:
     table.in_order("arrival_s")
     table = _dropped(table, ~table.filled(size), f"{size} is empty", findings)
     units = table.numbers(size)
-    table, units = (
-        _dropped(table, units == 0, f"{size} is 0: nothing to do", findings),
-        units[units > 0],
-    )
+    table = _dropped(table, units == 0, f"{size} is 0: nothing to do", findings)
+    units = units[units > 0]
     if size == "duration_s":
         gpus = table.numbers("gpus") if "gpus" in table.columns else np.ones(table.size)
         none = gpus == 0
-        table, units = (
-            _dropped(table, none, "gpus is 0", findings),
-            (units * gpus / record.unit_s)[~none],
-        )
+        table = _dropped(table, none, "gpus is 0", findings)
+        units = (units * gpus / record.unit_s)[~none]
         findings.add_rows("assumed", record.said, (), table.size)
     if table.size == 0:
         raise FileFormatError(f"{table.where}: no row is left: {'; '.join(_reasons(findings))}")

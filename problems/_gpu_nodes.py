@@ -68,10 +68,8 @@ class Cluster:
         groups: list[Group] = []
         before: list[Pool] = []
         for i, (shape, count) in enumerate(counts):
-            name, twins = (
-                shape.name.lower(),
-                [j for j, (other, _) in enumerate(counts) if other is shape],
-            )
+            name = shape.name.lower()
+            twins = [j for j, (other, _) in enumerate(counts) if other is shape]
             if first_only and i > twins[0]:
                 continue
             label = name if len(twins) == 1 else f"{name}-{i - twins[0]}"

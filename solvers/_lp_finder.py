@@ -140,10 +140,8 @@ class Finder:
         instance, known = self.instance, self.guide
         weights = dict(instance.objective.levels[0])
         late = weights.get("tardiness_s", 0.0) * instance.tick_s
-        joule, price = (
-            joule_price(instance),
-            float(known.end_price.mean()) if instance.num_tasks else 0.0,
-        )
+        joule = joule_price(instance)
+        price = float(known.end_price.mean()) if instance.num_tasks else 0.0
         for lookahead in (True, False):
             for time_factor in TIME_FACTORS:
                 for device_factor in DEVICE_FACTORS:

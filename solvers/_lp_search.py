@@ -260,12 +260,8 @@ def keep_best(plant: Plant, rule: Rule, search: Search) -> None:
 @njit(cache=True)
 def value_now(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints) -> float:
     """Return the value of a rule's schedule, which is left in the state."""
-    plant, state, rule, search = (
-        plant_at(plant_row),
-        state_at(state_row),
-        rule_at(rule_row),
-        search_at(search_row),
-    )
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    search = search_at(search_row)
     return float(evaluate(plant, state, rule, search))
 
 
@@ -280,12 +276,8 @@ def settle_all(plant_row: Ints, rule_row: Ints) -> None:
 @njit(cache=True)
 def consider(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints) -> float:
     """Return the value of the rule's point, which the search keeps when it is the best."""
-    plant, state, rule, search = (
-        plant_at(plant_row),
-        state_at(state_row),
-        rule_at(rule_row),
-        search_at(search_row),
-    )
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    search = search_at(search_row)
     for task in range(plant.size[TASKS]):
         settle(plant, rule, task, rule.fixed[task])
     value = evaluate(plant, state, rule, search)
@@ -298,12 +290,8 @@ def consider(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints)
 @njit(cache=True)
 def anneal(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints, steps: int) -> None:
     """Take ``steps`` steps from the rule's point, whose value the search holds."""
-    plant, state, rule, search = (
-        plant_at(plant_row),
-        state_at(state_row),
-        rule_at(rule_row),
-        search_at(search_row),
-    )
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    search = search_at(search_row)
     value = search.value
     for _ in range(steps):
         change(plant, rule, search)

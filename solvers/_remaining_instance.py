@@ -76,10 +76,8 @@ def _known(instance: Instance, state: State, now: float) -> np.ndarray:
     known = np.asarray(instance.tasks.release, dtype=float) <= now
     edges = instance.edges
     order = np.argsort(edges.source, kind="stable")
-    target, ptr = (
-        edges.target[order],
-        np.searchsorted(edges.source[order], np.arange(instance.num_tasks + 1)),
-    )
+    target = edges.target[order]
+    ptr = np.searchsorted(edges.source[order], np.arange(instance.num_tasks + 1))
     if not known.all():
         for i in instance.order.tolist():  # a task that waits for an unknown one is unknown
             if not known[i]:

@@ -198,13 +198,8 @@ def search_for_a_time(finder: Finder, run: Run) -> None:
     """Anneal until the time is over or the search long enough; the nearer end sets the
     temperature.
     """
-    whole, steps, reported, done, enough = (
-        run.time_left(),
-        1,
-        1.0,
-        0,
-        ENOUGH * finder.instance.num_tasks,
-    )
+    whole, steps, reported = run.time_left(), 1, 1.0
+    done, enough = 0, ENOUGH * finder.instance.num_tasks
     expected = 1.0
     while (left := run.time_left()) > 0 and done < enough:
         finder.anneal(steps, max(1 - left / whole, done / enough), expected)

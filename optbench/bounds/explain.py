@@ -111,11 +111,8 @@ def explain(
         raise UnknownNameError("metric", metric, METRICS)
     objective = instance.objective.level(0) if metric is None else Objective.weighted({metric: 1.0})
     pooled = merge_pools(instance.with_objective(objective))
-    level, value, schedule = (
-        pooled.instance,
-        objective.values(verdict.metrics)[0],
-        pooled.image(schedule),
-    )
+    level, value = pooled.instance, objective.values(verdict.metrics)[0]
+    schedule = pooled.image(schedule)
     proof = fluid_bound(level, MAIN_SHARE * time_limit_s)
     if proof is None:
         why = (

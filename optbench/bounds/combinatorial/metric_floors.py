@@ -147,10 +147,8 @@ def transfer_floor(instance: Instance) -> Floats:
         & ~reach[edges.target, -1]
     )
     for e in np.flatnonzero((edges.data_gb > 0) & disjoint).tolist():
-        sender, receiver = (
-            pools[int(edges.source[e])][:, None],
-            pools[int(edges.target[e])][None, :],
-        )
+        sender = pools[int(edges.source[e])][:, None]
+        receiver = pools[int(edges.target[e])][None, :]
         linked = np.isfinite(instance.lag(sender, receiver, edges.data_gb[e]))
         energy = instance.transfer_j(sender, receiver, edges.data_gb[e])
         out[e] = np.min(energy, where=linked, initial=np.inf)

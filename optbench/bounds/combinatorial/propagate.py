@@ -82,11 +82,8 @@ def members(
             k = entry_pair[at]
             if alive[k]:
                 here += 1
-                p, u, e = (
-                    min(p, length[k]),
-                    min(u, entry_use[at]),
-                    min(e, entry_use[at] * length[k]),
-                )
+                p, u = min(p, length[k]), min(u, entry_use[at])
+                e = min(e, entry_use[at] * length[k])
             at += 1
         living = 0
         for k in range(pair_ptr[i], pair_ptr[i + 1]):
@@ -110,12 +107,8 @@ def propagate(a, b, alive, dirty, partial, left, pairs, edges, resources):  # ty
     capacity, entry_ptr, entry_task, entry_pair, entry_use, of_ptr, of = resources
     n = len(a)
     p, old_a, old_b = np.empty(n, dtype=np.int64), a.copy(), b.copy()
-    task, low_p, low_u, low_e = (
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-    )
+    task, low_p, low_u = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    low_e = np.empty(n, np.int64)
     low_a, low_b = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     while True:
         dropped = shortest_lengths(a, b, alive, pair_ptr, length, p)

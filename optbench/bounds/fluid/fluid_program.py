@@ -335,10 +335,8 @@ def _due(fluid: Fluid) -> None:
         position = np.full(len(groups.size), -1)
         position[due] = np.arange(len(due))
         entry = np.flatnonzero(position[groups.of] >= 0)
-        row, deadline = (
-            np.arange(len(due)),
-            (groups.size * instance.tasks.deadline[groups.member])[due],
-        )
+        row = np.arange(len(due))
+        deadline = (groups.size * instance.tasks.deadline[groups.member])[due]
         fluid.rows.add(
             "lateness",
             -deadline - 4 * np.finfo(float).eps * np.abs(deadline),

@@ -116,10 +116,8 @@ def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
     """Add column and rows of the rest of all devices, in J times the rate."""
     instance = fluid.instance
     assert instance.tariffs is not None
-    times, watts = (
-        instance.tariffs.times,
-        instance.pools.rest_w * instance.pools.count * instance.tick_s,
-    )
+    times = instance.tariffs.times
+    watts = instance.pools.rest_w * instance.pools.count * instance.tick_s
     low = float(np.concatenate(fluid.columns.lower)[fluid.makespan])
     if instance.horizon is not None:
         low = top = float(instance.horizon)

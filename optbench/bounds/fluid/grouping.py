@@ -100,10 +100,8 @@ def sending_costs(instance: Instance, groups: Groups, edges: Ints) -> tuple[Floa
         receiver = pools[int(instance.edges.target[e])][None, :]
         lag = np.asarray(instance.lag(sender, receiver, data), dtype=float)
         energy = np.asarray(instance.transfer_j(sender, receiver, data), dtype=float)
-        least_lag, least_energy = (
-            lag.min(axis=1),
-            np.where(np.isfinite(lag), energy, np.inf).min(axis=1),
-        )
+        least_lag = lag.min(axis=1)
+        least_energy = np.where(np.isfinite(lag), energy, np.inf).min(axis=1)
         lags.append(np.where(np.isfinite(least_lag), least_lag, 0.0))
         energies.append(np.where(np.isfinite(least_energy), least_energy, 0.0))
     return np.concatenate([*lags, np.zeros(0)]), np.concatenate([*energies, np.zeros(0)])

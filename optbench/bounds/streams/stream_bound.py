@@ -127,10 +127,8 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
     if instance.stream is None or not metrics.get("units_done", 0.0) > 0:
         return {}
     work, reached = traffic(instance), metrics["j_per_unit"]
-    own, sojourn_s = (
-        min(metrics["units_done"], float(work.units.sum())),
-        max(metrics["sojourn_censored_s"], LEAST_SOJOURN_S),
-    )
+    own = min(metrics["units_done"], float(work.units.sum()))
+    sojourn_s = max(metrics["sojourn_censored_s"], LEAST_SOJOURN_S)
     found = {
         "own": path_bound(instance, own, work=work),
         "offered": path_bound(instance, work=work),

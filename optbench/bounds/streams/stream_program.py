@@ -289,10 +289,8 @@ class _Builder:
         if self.demand.sojourn_s is not None:
             limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + SUM_MARGIN)
             asked.append(("sojourn", False, limit - self._ingress_times(np.ones(len(work.of)))))
-        weight, limit_s = (
-            instance.tasks.weight,
-            instance.limits.metric_max.get("flow_time_s", np.inf),
-        )
+        weight = instance.tasks.weight
+        limit_s = instance.limits.metric_max.get("flow_time_s", np.inf)
         if np.isfinite(limit_s):
             asked.append(
                 ("flow_time", True, limit_s * (1 + SUM_MARGIN) - self._ingress_times(weight))

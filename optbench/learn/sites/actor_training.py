@@ -188,10 +188,8 @@ class SiteTrainer:
                 + measured[:, :, PRICE] * measured[:, :, WAITED_S]
             )
             return np.asarray(-full.reward_scale * cost / (self.mean_units * self.least_j))
-        latency, queue = (
-            measured[:, :, SERVICE_S] + measured[:, :, WAITED_S],
-            measured[:, :, LONGEST],
-        )
+        latency = measured[:, :, SERVICE_S] + measured[:, :, WAITED_S]
+        queue = measured[:, :, LONGEST]
         over = self.multipliers["latency"].value * np.maximum(0.0, latency - full.paper_budget_s)
         over += self.multipliers["queue"].value * np.maximum(0.0, queue - full.queue_max)
         return np.asarray(-measured[:, :, ENERGY_J] + full.alpha_n / measured[:, :, DEVICES] - over)

@@ -102,12 +102,8 @@ def read_checkpoint(path: Path) -> SiteCheckpoint:
 
 
 def _checkpoint_from(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> SiteCheckpoint:
-    kind, hidden, pools, widest = (
-        about["kind"],
-        int(about["hidden"]),
-        int(about["pools"]),
-        int(about["widest"]),
-    )
+    kind, hidden, pools = about["kind"], int(about["hidden"]), int(about["pools"])
+    widest = int(about["widest"])
     wanted = layers(kind, hidden, pools, widest)
     parts: list[Float32] = []
     for name, shape in wanted.items():

@@ -106,10 +106,8 @@ class TrainingDay:
         instance, schedule = self.instance, play_plans(self.board, plans).schedule
         assert schedule is not None, "a closed stream, run to its end"
         step = instance.tick_s
-        begin, end = (
-            np.asarray(schedule.start, dtype=float) * step,
-            np.asarray(schedule.end, dtype=float) * step,
-        )
+        begin = np.asarray(schedule.start, dtype=float) * step
+        end = np.asarray(schedule.end, dtype=float) * step
         pool = np.asarray(instance.modes.primary)[schedule.mode]
         cost = (
             self.net_w[schedule.mode] * (self._until(pool, end) - self._until(pool, begin))

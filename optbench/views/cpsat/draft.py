@@ -255,11 +255,8 @@ class Draft:
         key = tuple(rows)
         if key not in self._intervals:
             lengths = {self.duration[row] for row in key}
-            literal, start, name = (
-                self.any_of(task, key),
-                self.start[task],
-                f"i{task}_{self.mode[key[0]]}_{len(key)}",
-            )
+            literal, start = self.any_of(task, key), self.start[task]
+            name = f"i{task}_{self.mode[key[0]]}_{len(key)}"
             if len(lengths) == 1:
                 size = lengths.pop()
                 self._intervals[key] = (

@@ -99,11 +99,8 @@ def _choose(draft: Draft, out: Affine, task: int, value: dict[int, float]) -> No
 
 def _energy(draft: Draft, transfers: Transfers) -> Affine:
     instance, out = draft.instance, Affine()
-    step, energy, rest_w = (
-        instance.tick_s,
-        instance.pairs.energy_j.tolist(),
-        instance.mode_rest_w.tolist(),
-    )
+    step, energy = instance.tick_s, instance.pairs.energy_j.tolist()
+    rest_w = instance.mode_rest_w.tolist()
     for task in range(instance.num_tasks):
         rows = draft.rows(task)
         _choose(
@@ -130,10 +127,8 @@ def _flow_time(draft: Draft) -> Affine:
         if weight == 0.0:
             continue
         rows, (_, latest) = draft.rows(task), draft.end_range[task]
-        shortest, price = (
-            min((draft.duration[row] for row in rows), default=0),
-            Fraction(weight) * Fraction(step),
-        )
+        shortest = min((draft.duration[row] for row in rows), default=0)
+        price = Fraction(weight) * Fraction(step)
         if isinstance(draft.end[task], cp_model.IntVar):
             out.add(price * draft.coarse, draft.end[task], latest)
             out.constant -= price * release
@@ -201,11 +196,8 @@ class _Tariff:
         """Return g of one row of the pairs, as a function of its start."""
         instance, times = self.draft.instance, self.tariffs.times
         length, primary = self.draft.ticks[row], self.draft.primary[row]
-        energy, needs, rest_w = (
-            float(instance.pairs.energy_j[row]),
-            self.draft.needs[self.draft.mode[row]],
-            instance.pools.rest_w,
-        )
+        energy, needs = float(instance.pairs.energy_j[row]), self.draft.needs[self.draft.mode[row]]
+        rest_w = instance.pools.rest_w
 
         def value(s: Floats) -> Floats:
             out = (

@@ -65,10 +65,8 @@ def scale_for(terms: Sequence[tuple[float, int]], stage: int = 0) -> Fraction:
     sizes = [(abs(value), max(1, upper)) for value, upper in terms if value != 0]
     if not sizes:
         return Fraction(1)
-    largest, total = (
-        max(value for value, _ in sizes),
-        max(math.fsum(value * upper for value, upper in sizes), 1e-250),
-    )
+    largest = max(value for value, _ in sizes)
+    total = max(math.fsum(value * upper for value, upper in sizes), 1e-250)
     exact = exact_scale(value for value, _ in sizes)
     if exact is not None and _is_small(float(exact) * largest, float(exact) * total, stage):
         return exact

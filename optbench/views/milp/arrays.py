@@ -218,12 +218,8 @@ class BlockCollector:
             keep = ~empty | broken
             if not keep.any():
                 return
-            label, low, high, ptr = (
-                label[keep],
-                low[keep],
-                high[keep],
-                np.concatenate((ptr[:-1][keep], ptr[-1:])),
-            )
+            label, low, high = label[keep], low[keep], high[keep]
+            ptr = np.concatenate((ptr[:-1][keep], ptr[-1:]))
         self.rows.append(Rows(name, label, ptr, col, value, low, high))
 
     def add_runs(

@@ -323,11 +323,8 @@ class Disjunctive:
         """Return the point of a schedule with one segment per task; None when a task runs in a mode
         that does not fit it.
         """
-        pairs, n, out = (
-            self.instance.pairs,
-            self.instance.num_tasks,
-            np.zeros(self.arrays.num_columns),
-        )
+        pairs, n = self.instance.pairs, self.instance.num_tasks
+        out = np.zeros(self.arrays.num_columns)
         row = np.argsort(schedule.task, kind="stable")
         mode, start = schedule.mode[row], schedule.start[row].astype(float)
         pair = np.asarray(

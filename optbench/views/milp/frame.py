@@ -142,10 +142,8 @@ def pools_of(instance: Instance, task: int) -> Ints:
 
 def lags_of(instance: Instance, edge: int) -> Floats:
     """``lags[sender, receiver]`` of an edge over the pools of its two tasks."""
-    a, b = (
-        pools_of(instance, int(instance.edges.source[edge])),
-        pools_of(instance, int(instance.edges.target[edge])),
-    )
+    a = pools_of(instance, int(instance.edges.source[edge]))
+    b = pools_of(instance, int(instance.edges.target[edge]))
     return np.asarray(
         instance.lag(a[:, None], b[None, :], instance.edges.data_gb[edge]), dtype=float
     )
@@ -164,10 +162,8 @@ def edges_by_lag(frame: Frame) -> tuple[Floats, list[int], list[int]]:
         else:
             uniform[e] = np.nan
             lagged.append(e)
-        a, b = (
-            pools_of(instance, int(instance.edges.source[e])),
-            pools_of(instance, int(instance.edges.target[e])),
-        )
+        a = pools_of(instance, int(instance.edges.source[e]))
+        b = pools_of(instance, int(instance.edges.target[e]))
         spent = instance.transfer_j(a[:, None], b[None, :], instance.edges.data_gb[e])
         if frame.wanted & ENERGETIC and (spent > 0).any():
             costly.append(e)

@@ -60,10 +60,8 @@ def add_occupancy(sheet: BlockCollector, base: Frame, x: Starts) -> None:
     if caps:
         pair = np.concatenate([pairs for _, pairs, _, _ in caps])
         which = np.repeat(np.arange(len(caps)), [len(pairs) for _, pairs, _, _ in caps])
-        change, room_w = (
-            np.concatenate([change for _, _, change, _ in caps]),
-            np.asarray([room for _, _, _, room in caps]),
-        )
+        change = np.concatenate([change for _, _, change, _ in caps])
+        room_w = np.asarray([room for _, _, _, room in caps])
         _per_tick(
             sheet,
             "power",
@@ -159,11 +157,8 @@ def _most(
     some = np.flatnonzero((size > 0) & (demand > 0) & (x.duration[pair] > 0))
     key = task[some] * kinds + what[some]
     known, at = np.unique(key, return_inverse=True)
-    begin, end, most = (
-        np.full(len(known), ticks),
-        np.zeros(len(known), dtype=np.int64),
-        np.zeros(len(known)),
-    )
+    begin, end = np.full(len(known), ticks), np.zeros(len(known), dtype=np.int64)
+    most = np.zeros(len(known))
     np.minimum.at(begin, at, first[some])
     np.maximum.at(end, at, (first + size - 1 + x.duration[pair])[some])
     np.maximum.at(most, at, demand[some])

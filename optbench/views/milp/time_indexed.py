@@ -128,11 +128,8 @@ class TimeIndexed:
 
     @cached_property
     def arrays(self) -> MilpArrays:
-        sheet, base, x = (
-            BlockCollector(self.instance.name, self.should_stop),
-            self.frame,
-            self.starts,
-        )
+        sheet, base = BlockCollector(self.instance.name, self.should_stop), self.frame
+        x = self.starts
         pairs = self.instance.pairs
         label = np.stack((pairs.task[x.pair], pairs.mode[x.pair], x.tick), axis=1)
         sheet.add_columns("start", label, 0.0, 1.0, integer=True)

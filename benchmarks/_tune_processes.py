@@ -1,4 +1,4 @@
-"""Processes of `optbench tune`, as ``/proc`` lists them: workers, and what is left in a workspace."""
+"""Processes of `optbench tune`, as ``/proc`` lists them: workers, and those left in a folder."""
 
 from __future__ import annotations
 

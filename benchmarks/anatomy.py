@@ -262,21 +262,13 @@ def report(cases: list[Case], marginal: list[str], large: list[str], time_limit_
         [
             "# Where gaps come from",
             "",
-            (
-                f"`python benchmarks/anatomy.py`, seed {SEED}, {time_limit_s:g} s per solve, one "
-                f"thread. {machine()}"
-            ),
+            f"`python benchmarks/anatomy.py`, seed {SEED}, {time_limit_s:g} s per solve, one",
+            f"thread. {machine()}",
             "",
-            (
-                "Parts of the objective above the fluid bound, in per cent of the excess. On every "
-                "row they sum to objective − bound"
-            ),
-            (
-                "exactly, as fractions, and `math.fsum` of the floats is the excess to the last "
-                "bit. "
-                "Unavoidable: what the solver's own"
-            ),
-            "bound proves to be in every schedule.",
+            "Parts of the objective above the fluid bound, in per cent of the excess. On every row",
+            "they sum to objective − bound exactly, as fractions, and `math.fsum` of the floats is",
+            "the excess to the last bit. Unavoidable: what the solver's own bound proves to be in",
+            "every schedule.",
             "",
             *parts_table(main_rows),
             "",
@@ -286,16 +278,9 @@ def report(cases: list[Case], marginal: list[str], large: list[str], time_limit_
             "",
             "## One more of each resource",
             "",
-            (
-                "Floors are certified bounds of the changed instance; none is above the bound of "
-                "the "
-                "changed programme solved afresh,"
-            ),
-            (
-                "nor above the schedule that cpsat finds of it. A negative gain is a loss: a "
-                "device "
-                "at rest draws power."
-            ),
+            "Floors are certified bounds of the changed instance; none is above the bound of the",
+            "changed programme solved afresh, nor above the schedule that cpsat finds of it. A",
+            "negative gain is a loss: a device at rest draws power.",
             "",
             *marginal,
             "## 5,000 tasks on 1,500 GPUs",

@@ -182,24 +182,11 @@ def about(time_limit_s: float) -> list[str]:
     return [
         "# Certified bounds",
         "",
-        (
-            f"`{COMMAND} --time-limit {time_limit_s:g}`, one thread, {platform.machine()}, Python "
-            f"{platform.python_version()}."
-        ),
-        (
-            "No solution was used: the gap is (best known upper bound − bound) / best known upper "
-            "bound."
-        ),
-        (
-            "cheap: critical path, Jackson, pool loads. fluid: the linear programme, proved "
-            "again in "
-            "exact arithmetic."
-        ),
-        (
-            "all: both, then destructive bounds until the time limit. Compiling the deductions "
-            "once "
-            "(about 10 s) is not counted."
-        ),
+        f"`{COMMAND} --time-limit {time_limit_s:g}`, one thread, {platform.machine()}, Python",
+        f"{platform.python_version()}. No solution was used: the gap is (best known upper bound −",
+        "bound) / best known upper bound. cheap: critical path, Jackson, pool loads. fluid: the",
+        "linear programme, proved again in exact arithmetic. all: both, then destructive bounds",
+        "until the time limit. Compiling the deductions once (about 10 s) is not counted.",
         "",
     ]
 

@@ -172,36 +172,18 @@ def report(
         "# Environment = kernel = verifier",
         "",
         f"`{COMMAND} --first {first} --seeds {len(rows)}`: {len(rows)} random instances",
-        (
-            "(`tests/reference/mixed_instances.py`), each played once by random legal actions. "
-            "Compared are the trace of the"
-        ),
-        (
-            "environment, that of the kernel driven by hand with the same decisions (bytes), the "
-            "kernel's makespan, energy, flow"
-        ),
-        (
-            "time, tardiness, cost and carbon against the verifier's (relative 1e-9), the sum of "
-            "rewards against minus the verified"
-        ),
-        (
-            "objective, zero cost against feasibility, the same seed twice (bytes of observations, "
-            "times and totals), and the tasks"
-        ),
-        (
-            "in another order with the decision rule permuted. A dead end is examined by hand: no "
-            "task that is ready could start"
-        ),
-        "even on the empty plant.",
+        "(`tests/reference/mixed_instances.py`), each played once by random legal actions.",
+        "Compared are the trace of the environment, that of the kernel driven by hand with the",
+        "same decisions (bytes), the kernel's makespan, energy, flow time, tardiness, cost and",
+        "carbon against the verifier's (relative 1e-9), the sum of rewards against minus the",
+        "verified objective, zero cost against feasibility, the same seed twice (bytes of",
+        "observations, times and totals), and the tasks in another order with the decision rule",
+        "permuted. A dead end is examined by hand: no task that is ready could start even on the",
+        "empty plant.",
         "",
-        (
-            f"**{len(wrong)} disagreements.** {sum(row.starts for row in rows):,} starts, "
-            f"{sum(row.waits for row in rows):,} waits;"
-        ),
-        (
-            "largest relative difference of rewards and objective "
-            f"{max(row.difference for row in rows):.1e}; {wall_s:.0f} s."
-        ),
+        f"**{len(wrong)} disagreements.** {sum(row.starts for row in rows):,} starts,",
+        f"{sum(row.waits for row in rows):,} waits; largest relative difference of rewards and",
+        f"objective {max(row.difference for row in rows):.1e}; {wall_s:.0f} s.",
         *(f"- {line}" for line in wrong[:50]),
         "",
         "| episodes that ended | |",
@@ -218,11 +200,8 @@ def report(
         "",
         "## Steps per second",
         "",
-        (
-            f"`{SPEED_SPEC}`, one thread, the first legal action; every episode is verified at its "
-            "end but those of `Batch`, the"
-        ),
-        "bare compiled step with its observations.",
+        f"`{SPEED_SPEC}`, one thread, the first legal action; every episode is verified at its end",
+        "but those of `Batch`, the bare compiled step with its observations.",
         "",
         "| | " + " | ".join(f"B = {num}" for num in SIZES) + " |",
         "| --- |" + " ---: |" * len(SIZES),
@@ -233,10 +212,8 @@ def report(
             for what in dict.fromkeys(name for name, _, _ in speeds)
         ),
         "",
-        (
-            f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, "
-            f"{packages}."
-        ),
+        f"{platform.processor() or platform.machine()}, Python {platform.python_version()},",
+        f"{packages}.",
         "",
     ]
     return "\n".join(lines)

@@ -66,58 +66,27 @@ def report(outcomes: list[Outcome], wall_s: float) -> str:
     lines = [
         "# Brute force = CP-SAT = HiGHS, and no bound above the optimum",
         "",
-        (
-            f"`{COMMAND} --first {outcomes[0].seed} --seeds {len(outcomes)}`: {len(outcomes)} "
-            "random "
-            "instances of 2 to 4 tasks"
-        ),
-        (
-            f"(seeds {seeds}), of which {infeasible} are infeasible. Brute force "
-            "(`tests/reference/brute_force.py`) restates"
-        ),
-        (
-            "feasibility and metrics without any code of optbench and evaluates every choice of "
-            "modes with every vector of integer"
-        ),
-        (
-            f"starts, not only left-shifted ones ({decisions:,} feasible decisions in all). "
-            "Objectives are the verifier's."
-        ),
+        f"`{COMMAND} --first {outcomes[0].seed} --seeds {len(outcomes)}`: {len(outcomes)} random",
+        f"instances of 2 to 4 tasks (seeds {seeds}), of which {infeasible} are infeasible. Brute",
+        "force (`tests/reference/brute_force.py`) restates feasibility and metrics without any",
+        "code of optbench and evaluates every choice of modes with every vector of integer starts,",
+        f"not only left-shifted ones ({decisions:,} feasible decisions in all). Objectives are the",
+        "verifier's.",
         "",
-        (
-            f"- **Disagreements: {len(wrong)}.** An objective must agree within a relative "
-            f"{SAME:g} "
-            f"and be bounded to {PROVEN:g};"
-        ),
-        (
-            "  an infeasible instance must be proven so; no bound may exceed the optimum by more "
-            f"than a relative {EXACT:g}."
-        ),
-        (
-            f"- Bounds came from {len({s for o in outcomes for s in o.sources})} sources (solvers, "
-            "combinatorial, fluid programme)."
-        ),
-        (
-            "- In nanoseconds: the same instance with whole seconds, whose optimum is that of its "
-            "version in coarse ticks."
-        ),
-        (
-            "- A formulation that cannot express an instance refuses it: the disjunctive one "
-            "varying "
-            "tariffs, for example."
-        ),
-        (
-            "- Wider runs (seeds 300 to 3,999) found HiGHS 1.14.0 wrong on seeds 383 and 812 (its "
-            "presolve, off since) and 755 (its"
-        ),
-        (
-            "  bounds at a feasibility tolerance of 1e-9, looser since); see `docs/decisions.md`. "
-            "All three are in the test suite."
-        ),
-        (
-            f"- One thread per solver, {wall_s:.0f} s for everything, Python "
-            f"{platform.python_version()}, {packages}."
-        ),
+        f"- **Disagreements: {len(wrong)}.** An objective must agree within a relative {SAME:g}",
+        f"  and be bounded to {PROVEN:g}; an infeasible instance must be proven so; no bound may",
+        f"  exceed the optimum by more than a relative {EXACT:g}.",
+        f"- Bounds came from {len({s for o in outcomes for s in o.sources})} sources (solvers,",
+        "  combinatorial, fluid programme).",
+        "- In nanoseconds: the same instance with whole seconds, whose optimum is that of its",
+        "  version in coarse ticks.",
+        "- A formulation that cannot express an instance refuses it: the disjunctive one varying",
+        "  tariffs, for example.",
+        "- Wider runs (seeds 300 to 3,999) found HiGHS 1.14.0 wrong on seeds 383 and 812 (its",
+        "  presolve, off since) and 755 (its bounds at a feasibility tolerance of 1e-9, looser",
+        "  since); see `docs/decisions.md`. All three are in the test suite.",
+        f"- One thread per solver, {wall_s:.0f} s for everything, Python",
+        f"  {platform.python_version()}, {packages}.",
         "",
         *[f"    {line}" for line in wrong],
         *([""] if wrong else []),

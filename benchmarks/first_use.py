@@ -217,24 +217,15 @@ def report(
     lines = [
         "# First use of compiled solvers",
         "",
-        (
-            f"`optbench solve TARGET -s SOLVER --time-limit {LIMIT_S:g}s` from a wheel, in an "
-            "empty "
-            "folder with an empty cache."
-        ),
+        f"`optbench solve TARGET -s SOLVER --time-limit {LIMIT_S:g}s` from a wheel, in an empty",
+        "folder with an empty cache.",
         (
             '"Own clock" is the solver\'s, which its limit is for; "process" is the whole command; '
             '"processor" its processor'
         ),
-        (
-            "time, imports and solving included, which depends less on what else the machine does. "
-            "Before, a solver that was short"
-        ),
-        (
-            "of time did without what was not compiled, and found less: cpsat has no heuristics "
-            "and "
-            "no destructive bounds there."
-        ),
+        "time, imports and solving included, which depends less on what else the machine does.",
+        "Before, a solver that was short of time did without what was not compiled, and found",
+        "less: cpsat has no heuristics and no destructive bounds there.",
         "",
     ]
     for number, (target, solver) in enumerate(CASES):
@@ -247,10 +238,8 @@ def report(
         old, new = before[number], now[number]
         more = [first.cpu_s - second.cpu_s for first, second in (old, new)]
         lines += [
-            (
-                f"Processor time of the first use beyond the second: {more[0]:.1f} s before, "
-                f"{more[1]:.1f} s now."
-            ),
+            f"Processor time of the first use beyond the second: {more[0]:.1f} s before,",
+            f"{more[1]:.1f} s now.",
             "",
         ]
     lines += ["## An installation that cannot be written, and two processes at once", "", *head]
@@ -262,17 +251,14 @@ def report(
         "",
     ]
     lines += [
-        (
-            f"Files that appeared in the read-only installation: {fixed[2]}. Of two processes one "
-            "waits for the other."
-        ),
+        f"Files that appeared in the read-only installation: {fixed[2]}. Of two processes one",
+        "waits for the other.",
         "",
     ]
     load = os.getloadavg()[0]
     lines += [
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; load "
-        f"at the end {load:.1f}: "
-        "other work ran beside it where that is more than 1.  ",
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; load",
+        f"at the end {load:.1f}: other work ran beside it where that is more than 1.  ",
         f"Command: `{shlex.join(['python', *sys.argv])}`",
         "",
     ]

@@ -114,12 +114,8 @@ def main() -> int:
         f"Command: `{COMMAND}`  ",
         f"Machine: {machine}",
         "",
-        (
-            f"Each trained on `{ON}` for {given.decisions:,} decisions, seeds 1000 and up; "
-            "judged on "
-            "two days, seeds 0 to 4,"
-        ),
-        "at a budget of 1,490 s for the mean time in the system.",
+        f"Each trained on `{ON}` for {given.decisions:,} decisions, seeds 1000 and up; judged on",
+        "two days, seeds 0 to 4, at a budget of 1,490 s for the mean time in the system.",
         "",
         "| network | changed | training (s) |",
         "| --- | --- | ---: |",

@@ -121,9 +121,8 @@ def recorded(page: Page, data: Path) -> None:
     )
     bound, seconds = best_of(lambda: lower_bounds(instance)[0])
     page.lines += [
-        "Least J/unit of any schedule, whatever it leaves undone (`optbench bound`): "
-        f"{bound.value:.6f} "
-        f"({bound.source}, {bound.proof}) in {1e3 * seconds:.0f} ms.",
+        "Least J/unit of any schedule, whatever it leaves undone (`optbench bound`):",
+        f"{bound.value:.6f} ({bound.source}, {bound.proof}) in {1e3 * seconds:.0f} ms.",
         "",
     ]
 
@@ -177,11 +176,8 @@ def frontier(page: Page) -> None:
             ]
         )
     page.lines += [
-        (
-            "The frontier: certified least J/unit to process all units offered within a mean "
-            "time in "
-            "the system."
-        ),
+        "The frontier: certified least J/unit to process all units offered within a mean time in",
+        "the system.",
         "",
     ]
     page.table(
@@ -316,11 +312,8 @@ def main() -> int:
         ]
     )
     page.lines += [
-        (
-            "Gap: 1 − floor / J per unit. Every bound is proved again in exact rational "
-            "arithmetic, "
-            "and its time includes that."
-        ),
+        "Gap: 1 − floor / J per unit. Every bound is proved again in exact rational arithmetic,",
+        "and its time includes that.",
         "",
     ]
     recorded(page, Path(os.environ["OPTBENCH_DATA"]))

@@ -138,19 +138,10 @@ def about(time_limit_s: float) -> list[str]:
         "",
         f"`{COMMAND}`: one thread, {time_limit_s:g} s per exact solver, {machine}, {versions}.",
         "",
-        (
-            "Jobs of geo_dc, seed 0, at three sites, all to be done (`drain`), least energy, with "
-            "limits on the mean sojourn (1.3"
-        ),
-        (
-            "and 1.1 times the least that CP-SAT finds). 0 is a proof, else the best schedule of "
-            "all "
-            "is above the solver's bound by"
-        ),
-        (
-            "the gap, and below its own by the other figure. The bound is the best that `optbench "
-            "bound` proves,"
-        ),
+        "Jobs of geo_dc, seed 0, at three sites, all to be done (`drain`), least energy, with",
+        "limits on the mean sojourn (1.3 and 1.1 times the least that CP-SAT finds). 0 is a proof,",
+        "else the best schedule of all is above the solver's bound by the gap, and below its own",
+        "by the other figure. The bound is the best that `optbench bound` proves,",
         "below the best schedule; the policy is the best of "
         + ", ".join(POLICIES)
         + " that keeps the limit.",

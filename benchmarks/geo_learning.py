@@ -227,17 +227,14 @@ def main() -> int:
     text = [
         "# The learned router against the certified frontier",
         "",
-        f"`{COMMAND}` on {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        "Python "
-        f"{platform.python_version()}. Unseen weeks of the paper's setting (seeds 0 to "
-        f"{args.seeds - 1}; training "
-        "takes seeds from 1000 on). One network for all budgets. The gap is to the certified "
-        "least energy at the policy's own "
-        "units and its own mean time in the system; ± is a 95 % interval over weeks.",
+        f"`{COMMAND}` on {platform.processor() or platform.machine()}, {os.cpu_count()} cores,",
+        f"Python {platform.python_version()}. Unseen weeks of the paper's setting (seeds 0 to",
+        f"{args.seeds - 1}; training takes seeds from 1000 on). One network for all budgets. The",
+        "gap is to the certified least energy at the policy's own units and its own mean time in",
+        "the system; ± is a 95 % interval over weeks.",
         "",
-        f"Target: gap at most {MOST_GAP:.0%}, budget exceeded by at most {MOST_OVER:.0%}, no job "
-        "waiting at a day's end: "
-        f"{verdict}.",
+        f"Target: gap at most {MOST_GAP:.0%}, budget exceeded by at most {MOST_OVER:.0%}, no job",
+        f"waiting at a day's end: {verdict}.",
         "",
         ""
         if args.trained
@@ -248,12 +245,10 @@ def main() -> int:
         "",
         *table(weeks),
         "",
-        f"*{INPUTS}* takes the option of least energy + price · time, which the network is told "
-        "of every option, at the shipped "
-        "prices and with the same dual (`-p network=no`): what the network has to beat. "
-        "lp_guided solves its programme again "
-        "and again for the traffic seen so far. Random weights stand in the same file with the "
-        "same prices.",
+        f"*{INPUTS}* takes the option of least energy + price · time, which the network is told of",
+        "every option, at the shipped prices and with the same dual (`-p network=no`): what the",
+        "network has to beat. lp_guided solves its programme again and again for the traffic seen",
+        "so far. Random weights stand in the same file with the same prices.",
         "",
     ]
     args.output.write_text("\n".join(text), encoding="utf-8")

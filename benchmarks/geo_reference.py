@@ -135,9 +135,8 @@ def report(found: list[Compared]) -> str:
     lines = [
         "# The reference week of the CHSAC-AF paper, replayed",
         "",
-        f"`{COMMAND}`, {platform.machine()}, {versions}. 96,748 recorded arrivals on recorded "
-        "routes; "
-        "the reference is a run of the authors' simulator.",
+        f"`{COMMAND}`, {platform.machine()}, {versions}. 96,748 recorded arrivals on recorded",
+        "routes; the reference is a run of the authors' simulator.",
         "",
         "| policy | completed, paper | ours | jobs that differ | worst start or end | energy, "
         "relative "
@@ -155,9 +154,9 @@ def report(found: list[Compared]) -> str:
         )
     lines += [
         "",
-        "A start or an end is recorded to 1e-6 s. J/unit as logged divides by units that the "
-        "simulator counts a little too "
-        "high: a job that began inside a sample counts the whole of it.",
+        "A start or an end is recorded to 1e-6 s. J/unit as logged divides by units that the",
+        "simulator counts a little too high: a job that began inside a sample counts the whole of",
+        "it.",
     ]
     lines += queues(
         "Table III: jobs that wait at the end of each day",

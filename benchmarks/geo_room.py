@@ -150,10 +150,8 @@ def report(lines: list[str], wrong: list[str], setting: dict[str, Any], must: bo
         table.append((name, metrics, us))
     best = min(setting["rules"], key=lambda name: cost[name].mean())
     lines += [
-        (
-            f"Bound: {floor.mean():.2f} USD. Best tuned rule: {best}. *closed*: share of its gap, "
-            "paired by seed, 95 % interval."
-        ),
+        f"Bound: {floor.mean():.2f} USD. Best tuned rule: {best}. *closed*: share of its gap,",
+        "paired by seed, 95 % interval.",
         "",
         "| policy | USD | gap | closed | mean sojourn | late | µs a job |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -200,11 +198,8 @@ def main() -> int:
     lines = [
         "# Where learning has room",
         "",
-        (
-            f"`{COMMAND}`; {platform.machine()}, one core; Python {platform.python_version()}, "
-            "numba "
-            f"{version('numba')}."
-        ),
+        f"`{COMMAND}`; {platform.machine()}, one core; Python {platform.python_version()}, numba",
+        f"{version('numba')}.",
         "",
         *data["text"],
         "",

@@ -233,10 +233,8 @@ def main() -> int:
     lines = [
         "# Honest competitors on geo_dc",
         "",
-        (
-            f"`{COMMAND}` on {machine}. {options.days:g} days, seeds 0 to 4, means with 95 % "
-            "intervals; tuned on seeds 500 and 501."
-        ),
+        f"`{COMMAND}` on {machine}. {options.days:g} days, seeds 0 to 4, means with 95 %",
+        "intervals; tuned on seeds 500 and 501.",
         *plain(instances),
         *budgets(instances),
         *searched(instances, options.trials),

@@ -212,9 +212,9 @@ def report(
     lines = [
         "# Weeks at sites: speed",
         "",
-        f"`{COMMAND}`, one thread of {machine}, {versions}. Played from the instance to the "
-        "schedule: plant, grid of modes, "
-        "routes, kernel. Best and median of repeated runs in one process.",
+        f"`{COMMAND}`, one thread of {machine}, {versions}. Played from the instance to the",
+        "schedule: plant, grid of modes, routes, kernel. Best and median of repeated runs in one",
+        "process.",
         "",
         f"## The reference week, played (limit {WEEK_MS:.0f} ms for default_policy and joint_nf)",
         "",

@@ -201,26 +201,21 @@ def report(
         [
             "# Hostile solvers",
             "",
-            f"`python benchmarks/hostile.py` · {platform.platform()}, {facts['cores']} cores, "
-            f"{facts['memory_gb']} GB, Python "
-            f"{facts['python']}, optbench {facts['optbench']}; root: {os.geteuid() == 0}; "
-            f"sandbox: {sandbox}",
+            f"`python benchmarks/hostile.py` · {platform.platform()}, {facts['cores']} cores,",
+            f"{facts['memory_gb']} GB, Python {facts['python']}, optbench {facts['optbench']};",
+            f"root: {os.geteuid() == 0}; sandbox: {sandbox}",
             "",
-            f"{len(CASES)} hostile configurations between {len(HONEST)} honest ones on "
-            f"{len(PROBLEMS) * SEEDS} instances, two jobs "
-            f"at a time: {hostile_s:.0f} s; the honest ones alone: {alone_s:.0f} s.",
+            f"{len(CASES)} hostile configurations between {len(HONEST)} honest ones on",
+            f"{len(PROBLEMS) * SEEDS} instances, two jobs at a time: {hostile_s:.0f} s; the honest",
+            f"ones alone: {alone_s:.0f} s.",
             "",
             *(f"- {'yes' if holds else '**no**'}: {words}" for words, holds in checks),
             "",
-            f"The runner was killed while {before} processes were at work, one of them in a "
-            "session of its own: all gone after "
-            f"{killed_s:.2f} s.",
+            f"The runner was killed while {before} processes were at work, one of them in a",
+            f"session of its own: all gone after {killed_s:.2f} s.",
             "",
-            (
-                "Seconds are those of the slowest cell, from its fork to its end; memory is the "
-                "most "
-                "that its tree had of its own."
-            ),
+            "Seconds are those of the slowest cell, from its fork to its end; memory is the most",
+            "that its tree had of its own.",
             "",
             "| configuration | reason | what the record says | s | MB |",
             "| --- | --- | --- | --- | --- |",

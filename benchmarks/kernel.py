@@ -266,10 +266,9 @@ def page(quick: bool) -> str:
         [
             "# The event kernel: speed and memory",
             "",
-            f"`{COMMAND}{' --quick' * quick}`, one thread, {platform.machine()}, Python "
-            f"{platform.python_version()}, "
-            f"numba {version('numba')}; each line in a process of its own, best of {RUNS} runs "
-            "of the kernel, compiled code loaded.",
+            f"`{COMMAND}{' --quick' * quick}`, one thread, {platform.machine()}, Python",
+            f"{platform.python_version()}, numba {version('numba')}; each line in a process of its",
+            f"own, best of {RUNS} runs of the kernel, compiled code loaded.",
             "",
             "## Events per second",
             "",
@@ -277,11 +276,8 @@ def page(quick: bool) -> str:
             "",
             "## Streams of independent tasks through fcfs: 4 pools of 64 devices, 12 modes",
             "",
-            (
-                "All at once, every task waits in one queue: what an event costs then grows with "
-                "the "
-                "logarithm of its length."
-            ),
+            "All at once, every task waits in one queue: what an event costs then grows with the",
+            "logarithm of its length.",
             "",
             *streams(quick),
             "",
@@ -301,10 +297,8 @@ def page(quick: bool) -> str:
             "",
             "## 5,000 tasks on 1,500 GPUs",
             "",
-            (
-                "Bound: 30 s at most; lp_guided: 15 s. Individual devices: one GPU per task (pairs "
-                "would be 1.9 million modes)."
-            ),
+            "Bound: 30 s at most; lp_guided: 15 s. Individual devices: one GPU per task (pairs",
+            "would be 1.9 million modes).",
             "",
             *on_1500(quick),
             "",

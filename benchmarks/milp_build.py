@@ -192,11 +192,10 @@ def report(size: dict[str, int], spent: dict[str, list[float]], reps: int) -> st
     lines = [
         "# From an instance to HiGHS",
         "",
-        f"A time-indexed MILP of {size['binaries']:,} binaries, {size['rows']:,} rows, "
-        f"{size['coefficients']:,} coefficients; "
-        f"from the Instance until HiGHS holds the model. {reps} interleaved rounds, of "
-        f"{ARRAY_REPS} times each",
-        "for arrays and once for Pyomo; seconds of wall clock on a shared machine.",
+        f"A time-indexed MILP of {size['binaries']:,} binaries, {size['rows']:,} rows,",
+        f"{size['coefficients']:,} coefficients; from the Instance until HiGHS holds the model.",
+        f"{reps} interleaved rounds, of {ARRAY_REPS} times each for arrays and once for Pyomo;",
+        "seconds of wall clock on a shared machine.",
         "",
         "| way | median | least | largest |",
         "| --- | --- | --- | --- |",
@@ -219,22 +218,13 @@ def report(size: dict[str, int], spent: dict[str, list[float]], reps: int) -> st
     )
     lines += [
         "",
-        (
-            "The Pyomo floor is the model by hand (rules with `sum`) plus "
-            "LinearStandardFormCompiler, the lean one has"
-        ),
-        (
-            "LinearExpression in place of `sum` (the fastest way Pyomo offers); the array floor is "
-            "numpy"
-        ),
-        (
-            "writing the CSR arrays of this very model plus `passModel`. All five hand over the "
-            "same "
-            "matrix: the script compares"
-        ),
-        "bounds, costs and every coefficient before it times anything.",
+        "The Pyomo floor is the model by hand (rules with `sum`) plus LinearStandardFormCompiler,",
+        "the lean one has LinearExpression in place of `sum` (the fastest way Pyomo offers); the",
+        "array floor is numpy writing the CSR arrays of this very model plus `passModel`. All five",
+        "hand over the same matrix: the script compares bounds, costs and every coefficient before",
+        "it times anything.",
         "",
-        f"Python {platform.python_version()}, {packages}; {platform.machine()}, {processor()}. "
+        f"Python {platform.python_version()}, {packages}; {platform.machine()}, {processor()}.",
         "Reproduce: `python benchmarks/milp_build.py`.",
         "",
     ]

@@ -323,34 +323,27 @@ def measure(folder: Path, seeds: int) -> tuple[str, bool]:
     lines = [
         "# A tracking server in trouble",
         "",
-        (
-            f"A study of {cells} cells, two at a time, followed by MLflow {version('mlflow')} on "
-            f"PostgreSQL {postgres}:"
-        ),
+        f"A study of {cells} cells, two at a time, followed by MLflow {version('mlflow')} on",
+        f"PostgreSQL {postgres}:",
         "",
         *(f"- {line}" for line in machinery.said),
         "",
-        f"The run took {took:.1f} s, {told['done']} of {cells} cells done, {told['failed']} "
-        "failed; without tracking it takes"
-        f" {bare_s:.1f} s. It said:",
+        f"The run took {took:.1f} s, {told['done']} of {cells} cells done, {told['failed']}",
+        f"failed; without tracking it takes {bare_s:.1f} s. It said:",
         "",
         *(f"> {line}" for line in err.splitlines()[-1:]),
         "",
-        f"The server was started again ({start_s:.1f} s). `optbench sync` took {sync_s:.1f} s: "
-        f"{sent['created']} runs created,"
-        f" {sent['updated']} completed or changed, {sent['unchanged']} as they were, "
-        f"{sent['removed']} doubles removed.",
+        f"The server was started again ({start_s:.1f} s). `optbench sync` took {sync_s:.1f} s:",
+        f"{sent['created']} runs created, {sent['updated']} completed or changed,",
+        f"{sent['unchanged']} as they were, {sent['removed']} doubles removed.",
         "",
-        f"Afterwards: {runs} runs for {cells} cells and their parent, {files} files compared "
-        "byte by byte, objectives compared;"
-        f" {len(wrong)} differences. A second `optbench sync` found {unchanged} of {runs} runs "
-        "as they should be.",
+        f"Afterwards: {runs} runs for {cells} cells and their parent, {files} files compared byte",
+        f"by byte, objectives compared; {len(wrong)} differences. A second `optbench sync` found",
+        f"{unchanged} of {runs} runs as they should be.",
         "",
         *(f"- {line}" for line in wrong[:20]),
-        (
-            f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python "
-            f"{platform.python_version()}. `{COMMAND}`"
-        ),
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python",
+        f"{platform.python_version()}. `{COMMAND}`",
         "",
     ]
     return "\n".join(lines), right

@@ -235,11 +235,10 @@ def page(
     lines = [
         "# Mutants: what the tests notice",
         "",
-        f"`python benchmarks/mutants.py --sample {args.sample} --seed {args.seed}`, "
-        f"{platform.machine()}, Python "
-        f"{platform.python_version()}, {packages}. One operator, constant or branch changed at a "
-        "time, drawn at random per file; "
-        "killed: a test that covers the file fails.",
+        f"`python benchmarks/mutants.py --sample {args.sample} --seed {args.seed}`,",
+        f"{platform.machine()}, Python {platform.python_version()}, {packages}. One operator,",
+        "constant or branch changed at a time, drawn at random per file; killed: a test that",
+        "covers the file fails.",
         "",
         "| file | possible changes | drawn | equivalent | killed | survived |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",

@@ -188,11 +188,9 @@ def main() -> int:
     about = [
         "# Overhead of a study",
         "",
-        f"`{COMMAND} --cells {options.cells}` at {commit()}, {os.cpu_count()} cores, "
-        f"{platform.machine()}, "
-        f"Python {platform.python_version()}, load at the start {load:.1f}. Nothing is sent to "
-        "MLflow here: a process of low "
-        "priority does that beside the study.",
+        f"`{COMMAND} --cells {options.cells}` at {commit()}, {os.cpu_count()} cores,",
+        f"{platform.machine()}, Python {platform.python_version()}, load at the start {load:.1f}.",
+        "Nothing is sent to MLflow here: a process of low priority does that beside the study.",
         "",
     ]
     text = "\n".join([*about, *first, *second])

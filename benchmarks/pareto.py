@@ -212,9 +212,9 @@ def page(
             "",
             "## Rest until completion",
             "",
-            f"Seed {by_part['completion'][0][0].seed}: with rest paid until completion "
-            f"{len(ends.points)} points are left of "
-            f"{len(fixed.points)}, {span(ends)}; with the fixed horizon {span(fixed)}.",
+            f"Seed {by_part['completion'][0][0].seed}: with rest paid until completion",
+            f"{len(ends.points)} points are left of {len(fixed.points)}, {span(ends)}; with the",
+            f"fixed horizon {span(fixed)}.",
             "",
         ]
     )

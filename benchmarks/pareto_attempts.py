@@ -119,19 +119,10 @@ def attempt_table(rows: list[dict[str, Any]]) -> list[str]:
         return ["Not measured yet: `benchmarks/pareto.py --attempts`."]
     seeds = ", ".join(map(str, sorted({r["seed"] for r in rows})))
     lines = [
-        (
-            f"Tuning seeds {seeds}, limits of {FACTORS[0]:g} and {FACTORS[1]:g} times the bound on "
-            f"the makespan, {TIME_LIMIT_S:g} s"
-        ),
-        (
-            "each without a first schedule. Distances are from the best schedule of any attempt, "
-            "as "
-            "shares of what that has above"
-        ),
-        (
-            "the constant; the first one is over the cases in which a schedule was found. Each "
-            "attempt is added to those above."
-        ),
+        f"Tuning seeds {seeds}, limits of {FACTORS[0]:g} and {FACTORS[1]:g} times the bound on the",
+        f"makespan, {TIME_LIMIT_S:g} s each without a first schedule. Distances are from the best",
+        "schedule of any attempt, as shares of what that has above the constant; the first one is",
+        "over the cases in which a schedule was found. Each attempt is added to those above.",
         "",
         *(f"- *{attempt}*: {words}" for attempt, words in ATTEMPTS.items()),
         "",

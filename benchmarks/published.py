@@ -66,19 +66,10 @@ def report(rows: list[tuple[Published, Cell]], time_limit_s: float, threads: int
     lines = [
         "# cpsat on every published instance",
         "",
-        (
-            f"`-s cpsat --time-limit {time_limit_s:g}s --threads {threads}`, everything included. "
-            "Each schedule passed the verifier,"
-        ),
-        (
-            "no objective is below the best known lower bound and no bound above the best known "
-            "upper bound: the script stops at the"
-        ),
-        (
-            "first that is. rpd is against the best known upper bound, gap is (objective - "
-            "bound) / "
-            "objective."
-        ),
+        f"`-s cpsat --time-limit {time_limit_s:g}s --threads {threads}`, everything included. Each",
+        "schedule passed the verifier, no objective is below the best known lower bound and no",
+        "bound above the best known upper bound: the script stops at the first that is. rpd is",
+        "against the best known upper bound, gap is (objective - bound) / objective.",
         "",
         f"Command: `{shlex.join(['python', *sys.argv])}`  ",
         f"Machine: {machine()}",

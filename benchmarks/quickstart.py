@@ -184,18 +184,13 @@ def page(first: Done, again: Done, found: dict[str, Any], commit: str) -> str:
         [
             "# From a clone to a report",
             "",
-            (
-                "`git clone`, then `make quickstart`: with an empty home, no variables but where "
-                "pip "
-                "finds packages, and a PATH of"
-            ),
-            f"Python, {', '.join(TOOLS)}. No uv, no browser, no identity for git.",
+            "`git clone`, then `make quickstart`: with an empty home, no variables but where pip",
+            f"finds packages, and a PATH of Python, {', '.join(TOOLS)}. No uv, no browser, no",
+            "identity for git.",
             "",
             "Command: `python benchmarks/quickstart.py`  ",
-            (
-                f"Machine: {platform.platform()}, {os.cpu_count()} cores, Python "
-                f"{platform.python_version()}, commit {commit}"
-            ),
+            f"Machine: {platform.platform()}, {os.cpu_count()} cores, Python",
+            f"{platform.python_version()}, commit {commit}",
             "",
             "| step | first time (s) | the same command again (s) |",
             "| --- | ---: | ---: |",
@@ -204,13 +199,11 @@ def page(first: Done, again: Done, found: dict[str, Any], commit: str) -> str:
             f"| {first.after_installing_s:.1f} | {again.after_installing_s:.1f} |",
             f"| together | {first.total_s:.1f} | {again.total_s:.1f} |",
             "",
-            f"Afterwards: {found['solves']} solves ({found['verified']} verified) and "
-            f"{found['bounds']} cells that bound, "
-            f"{sum(found['failed'].values())} failed; a report of {found['report_kb']:.0f} kB; "
-            "runs in MLflow's database: "
-            f"{', '.join(f'{count} {status}' for status, count in found['runs'].items())}, in "
-            f"{', '.join(found['experiments'])}; "
-            f"an environment of {found['disk_gb']:.1f} GB.",
+            f"Afterwards: {found['solves']} solves ({found['verified']} verified) and",
+            f"{found['bounds']} cells that bound, {sum(found['failed'].values())} failed; a report",
+            f"of {found['report_kb']:.0f} kB; runs in MLflow's database:",
+            f"{', '.join(f'{count} {status}' for status, count in found['runs'].items())}, in",
+            f"{', '.join(found['experiments'])}; an environment of {found['disk_gb']:.1f} GB.",
             "",
             "What it printed after installing:",
             "",

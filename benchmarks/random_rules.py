@@ -128,34 +128,17 @@ def page(tables: list[str], seeds: int) -> str:
         [
             "# random_rules on published shops",
             "",
-            (
-                f"`{COMMAND} --seeds {seeds}`, one core of {platform.machine()} ({os.cpu_count()} "
-                f"cores), {versions}."
-            ),
+            f"`{COMMAND} --seeds {seeds}`, one core of {platform.machine()} ({os.cpu_count()}",
+            f"cores), {versions}.",
             "",
-            (
-                "Excess of the makespan over the best known upper bound (`bounds.json`), mean over "
-                "the seeds. Every schedule is"
-            ),
-            (
-                "verified; seconds are those of the result (making the tables included, "
-                "compilation "
-                "not). The sampler was tuned on"
-            ),
-            (
-                "other instances: ft, la, orb, abz and swv job shops, mk, dpp, mt10 and setb4 "
-                "flexible ones, and generated ones."
-            ),
-            (
-                "Hurink's files reuse the times of la job shops, seven of which were among them. "
-                "The "
-                "plain rules take one pass each;"
-            ),
-            (
-                "without deadlines and energy `edf` and `min_energy` go by the longest remaining "
-                "path, and `fixed_dvfs` is first come"
-            ),
-            "first served with passing.",
+            "Excess of the makespan over the best known upper bound (`bounds.json`), mean over the",
+            "seeds. Every schedule is verified; seconds are those of the result (making the tables",
+            "included, compilation not). The sampler was tuned on other instances: ft, la, orb,",
+            "abz and swv job shops, mk, dpp, mt10 and setb4 flexible ones, and generated ones.",
+            "Hurink's files reuse the times of la job shops, seven of which were among them. The",
+            "plain rules take one pass each; without deadlines and energy `edf` and `min_energy`",
+            "go by the longest remaining path, and `fixed_dvfs` is first come first served with",
+            "passing.",
             "",
             *tables,
         ]

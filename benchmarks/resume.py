@@ -229,12 +229,10 @@ def report(seed: int, plain: Trial, killed: Trial, checks: Sequence[tuple[str, s
     lines = [
         "# A study killed and resumed",
         "",
-        f"`{COMMAND} --kills {len(killed.kills)} --seed {seed}` at {commit.stdout.strip()}, "
-        f"{os.cpu_count()} cores, "
-        f"{platform.machine()}, Python {platform.python_version()}.",
-        f"Undisturbed {plain.seconds:.0f} s; with {len(killed.kills)} times `kill -9` and "
-        f"starting again {killed.seconds:.0f} s, "
-        "`optbench sync` included in both.",
+        f"`{COMMAND} --kills {len(killed.kills)} --seed {seed}` at {commit.stdout.strip()},",
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}.",
+        f"Undisturbed {plain.seconds:.0f} s; with {len(killed.kills)} times `kill -9` and starting",
+        f"again {killed.seconds:.0f} s, `optbench sync` included in both.",
         "",
         "| check | undisturbed and resumed | holds |",
         "| --- | ---: | --- |",

@@ -228,25 +228,18 @@ def page(cases: list[Case], options: argparse.Namespace, wall_s: float) -> str:
         [
             "# Rules, random rules and lp_guided at equal measured time",
             "",
-            f"`{COMMAND} --seeds {options.seeds} --time-limit {options.time_limit:g}` "
-            f"({wall_s / 60:.0f} min), one thread, "
-            f"{platform.machine()}, Python {platform.python_version()}, numba "
-            f"{version('numba')}, highspy {version('highspy')}.",
+            f"`{COMMAND} --seeds {options.seeds} --time-limit {options.time_limit:g}`",
+            f"({wall_s / 60:.0f} min), one thread, {platform.machine()}, Python",
+            f"{platform.python_version()}, numba {version('numba')}, highspy {version('highspy')}.",
             "",
-            f"{len(cases)} instances: {len(SETTINGS)} settings of gpu_dag, seeds "
-            f"{options.first_seed} to "
-            f"{options.first_seed + options.seeds - 1} of each; tuning used seeds below 100. "
-            "Each contender has "
-            f"{options.time_limit:g} s; a rule takes what it takes. Compiled code is warm.",
-            "Intervals: 95 % bootstrap, resampled within settings. Best known: best of all, of "
-            "lp_guided with another seed for "
-            f"{LONGER:g} times as long, and of cpsat for {EXACT:g} times as long from the best "
-            "schedule so far. The last column is",
-            (
-                "the difference of the two excesses, paired by instance: negative where "
-                "lp_guided is "
-                "better."
-            ),
+            f"{len(cases)} instances: {len(SETTINGS)} settings of gpu_dag, seeds",
+            f"{options.first_seed} to {options.first_seed + options.seeds - 1} of each; tuning",
+            f"used seeds below 100. Each contender has {options.time_limit:g} s; a rule takes what",
+            "it takes. Compiled code is warm. Intervals: 95 % bootstrap, resampled within",
+            f"settings. Best known: best of all, of lp_guided with another seed for {LONGER:g}",
+            f"times as long, and of cpsat for {EXACT:g} times as long from the best schedule so",
+            "far. The last column is the difference of the two excesses, paired by instance:",
+            "negative where lp_guided is better.",
             "",
             *table(cases),
             "",

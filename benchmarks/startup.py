@@ -48,11 +48,9 @@ def main() -> None:
     lines = [
         "# Start-up times",
         "",
-        (
-            f"`python benchmarks/startup.py`: {RUNS} runs each, seconds, Python "
-            f"{platform.python_version()}, {platform.system()}."
-        ),
-        "`optbench --help` must answer within 0.3 s.",
+        f"`python benchmarks/startup.py`: {RUNS} runs each, seconds, Python",
+        f"{platform.python_version()}, {platform.system()}. `optbench --help` must answer within",
+        "0.3 s.",
         "",
         "| command | median | slowest |",
         "| --- | --- | --- |",

@@ -272,45 +272,18 @@ def about() -> list[str]:
         "",
         f"`{COMMAND}`; {platform.machine()}, one core; {versions}.",
         "",
-        (
-            "Poisson arrivals, exponential sizes of 50,000 units in the mean, coefficients of the "
-            "shipped sites, ways that"
-        ),
-        (
-            "take no time. The occupancy programme gives the least long-run J/unit (devices asleep "
-            "included) over all"
-        ),
-        (
-            "policies that see counts and not sizes, randomised ones too, with the mean sojourn "
-            "within a budget and at most 1"
-        ),
-        (
-            "job in 100,000 lost at full queues; *proven* is its bound again in exact arithmetic. "
-            "*coins* are states in which"
-        ),
-        (
-            "the best policy tosses one. *price* is what a second of mean sojourn more is worth. "
-            "*kernel* is the same policy"
-        ),
-        (
-            "in the kernel of sites, verified: seeds 0 to 4, 100 days each, 95 % intervals. The "
-            "learner sees arrivals only"
-        ),
-        (
-            "(seeds from 1000 on) and knows neither rates nor laws; its J/unit and sojourn are "
-            "exact "
-            "values of its greedy"
-        ),
-        (
-            "policy, its gap is to the programme at the sojourn that it reaches. Its last table is "
-            "one deterministic policy"
-        ),
-        (
-            "and does not always keep the budget: the column of sojourns shows by how much. "
-            "Tossing "
-            "a coin between two tables"
-        ),
-        "would.",
+        "Poisson arrivals, exponential sizes of 50,000 units in the mean, coefficients of the",
+        "shipped sites, ways that take no time. The occupancy programme gives the least long-run",
+        "J/unit (devices asleep included) over all policies that see counts and not sizes,",
+        "randomised ones too, with the mean sojourn within a budget and at most 1 job in 100,000",
+        "lost at full queues; *proven* is its bound again in exact arithmetic. *coins* are states",
+        "in which the best policy tosses one. *price* is what a second of mean sojourn more is",
+        "worth. *kernel* is the same policy in the kernel of sites, verified: seeds 0 to 4, 100",
+        "days each, 95 % intervals. The learner sees arrivals only (seeds from 1000 on) and knows",
+        "neither rates nor laws; its J/unit and sojourn are exact values of its greedy policy, its",
+        "gap is to the programme at the sojourn that it reaches. Its last table is one",
+        "deterministic policy and does not always keep the budget: the column of sojourns shows by",
+        "how much. Tossing a coin between two tables would.",
         "",
     ]
 

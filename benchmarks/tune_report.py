@@ -27,10 +27,8 @@ def render(command: str, cases: Sequence[Any], value: dict[str, Any], seconds: f
     lines = [
         "# Tuning: two workers, one of them killed",
         "",
-        (
-            f"`{command}` on {machine}, Python {platform.python_version()}, "
-            f"{time.strftime('%Y-%m-%d')}; {seconds:.0f} s in all."
-        ),
+        f"`{command}` on {machine}, Python {platform.python_version()},",
+        f"{time.strftime('%Y-%m-%d')}; {seconds:.0f} s in all.",
         "",
         fill(
             "Two `optbench tune` commands, one worker each, share a search. One is left alone; "

@@ -181,19 +181,11 @@ def main() -> None:
         lines = [
             "# The wheel, alone",
             "",
-            (
-                f"`python benchmarks/wheel.py`: `{wheel.name}` ({size}), Python "
-                f"{platform.python_version()}, {platform.system()}."
-            ),
-            (
-                "Installed with `constraints.txt` into an empty environment in "
-                f"{installed_s:.0f} s, "
-                "tried in an empty folder, no"
-            ),
-            (
-                "variable that points to the source tree. `lab/solvers/cpsat.py` is written by the "
-                "script."
-            ),
+            f"`python benchmarks/wheel.py`: `{wheel.name}` ({size}), Python",
+            f"{platform.python_version()}, {platform.system()}. Installed with `constraints.txt`",
+            f"into an empty environment in {installed_s:.0f} s, tried in an empty folder, no",
+            "variable that points to the source tree. `lab/solvers/cpsat.py` is written by the",
+            "script.",
             "",
             "| command | outcome |",
             "| --- | --- |",

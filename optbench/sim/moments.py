@@ -202,10 +202,8 @@ def _why_impossible(moment: Moment, task: int, mode: int) -> str:
     if not (
         0 <= mode < instance.num_modes and instance.modes.kind[mode] == instance.tasks.kind[task]
     ):
-        first, last = (
-            instance.modes.kind_ptr[instance.tasks.kind[task]],
-            instance.modes.kind_ptr[instance.tasks.kind[task] + 1] - 1,
-        )
+        first = instance.modes.kind_ptr[instance.tasks.kind[task]]
+        last = instance.modes.kind_ptr[instance.tasks.kind[task] + 1] - 1
         return f"mode {mode} is not of the kind of task {name}, whose modes are {first} to {last}"
     return (
         f"task {name} cannot start in mode {mode} now; {moment.num_options} options can, see "

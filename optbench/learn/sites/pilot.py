@@ -156,10 +156,9 @@ def view_of(
         else tariffs.carbon_g_per_kwh
     )
     mean_rate = float(np.mean(rates)) if rates is not None and np.size(rates) else 1.0
+    shape = [widest, clocks, aim, CLOCKS[clock], len(leaves[0]), SEEN[seen]]
     return SiteView(
-        shape=np.array(
-            [widest, clocks, aim, CLOCKS[clock], len(leaves[0]), SEEN[seen]], dtype=np.int64
-        ),
+        shape=np.array(shape, dtype=np.int64),
         scale=np.array(
             [
                 price_w,

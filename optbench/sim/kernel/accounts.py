@@ -138,12 +138,8 @@ def charge(
     if end > begin:
         after = period_of(plant, end)
         if after > before:
-            last, out, into, length = (
-                pool * periods + after,
-                end - plant.period[after],
-                begin - plant.period[before],
-                end - begin,
-            )
+            last, out = pool * periods + after, end - plant.period[after]
+            into, length = begin - plant.period[before], end - begin
             price = (
                 plant.price_before[last]
                 + out * plant.price[last]

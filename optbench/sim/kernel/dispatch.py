@@ -29,23 +29,13 @@ from typing import NamedTuple
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.events import (
-    advance,
-    arrival,
-    begin,
-    enter,
-    fits,
-    has_room,
-    start,
-    ticks_left,
-    touch,
-    wake,
-    whole_ticks,
-)  # fmt: skip
+from optbench.sim.kernel.events import advance, begin, enter, has_room, start, touch, wake
 from optbench.sim.kernel.expected_devices import expect, reserve
 from optbench.sim.kernel.plant import POOLS, SENDS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import put, take
+from optbench.sim.kernel.remaining import ticks_left
+from optbench.sim.kernel.spans import arrival, fits, whole_ticks
 from optbench.sim.kernel.state import (
     NONE,
     NOW,
@@ -181,12 +171,8 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
     """Start tasks that can start, in the order of the queue; the array of fresh tasks, empty now,
     holds the skipped ones.
     """
-    look_ahead, patience, now, soon = (
-        rule.option[LOOKAHEAD] != 0,
-        rule.weight[PATIENCE],
-        state.total[NOW],
-        math.inf,
-    )
+    look_ahead, patience, now = rule.option[LOOKAHEAD] != 0, rule.weight[PATIENCE], state.total[NOW]
+    soon = math.inf
     if look_ahead:
         expect(plant, state)
     load = PRESSED if is_pressed(plant, state, rule) else CALM

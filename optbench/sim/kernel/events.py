@@ -36,12 +36,8 @@ from optbench.sim.kernel.plant import (
     Plant,
 )  # fmt: skip
 from optbench.sim.kernel.queues import is_awaited, pop_event, push_event, put
-from optbench.sim.kernel.remaining import ticks_left as ticks_left
-from optbench.sim.kernel.spans import arrival as arrival
-from optbench.sim.kernel.spans import duration as duration
-from optbench.sim.kernel.spans import fits as fits
-from optbench.sim.kernel.spans import lag as lag
-from optbench.sim.kernel.spans import whole_ticks as whole_ticks
+from optbench.sim.kernel.remaining import ticks_left
+from optbench.sim.kernel.spans import arrival, fits, whole_ticks
 from optbench.sim.kernel.state import (
     BROKEN,
     DONE,

@@ -56,12 +56,8 @@ def open_all(
 ) -> None:
     """Begin the chosen environments: time 0, then the first moment of decision."""
     for b in chosen:
-        plant, state, decisions, view = (
-            plant_at(plants[b]),
-            state_at(states[b]),
-            decisions_at(decision_rows[b]),
-            view_at(views[b]),
-        )
+        plant, state = plant_at(plants[b]), state_at(states[b])
+        decisions, view = decisions_at(decision_rows[b]), view_at(views[b])
         begin(plant, state)
         decisions.held[LISTED] = 0
         view.book[WORTH], view.book[COSTS] = 0.0, 0.0
@@ -90,12 +86,8 @@ def step_all(
     for b in chosen:
         out[b, REWARD], out[b, COST_STEP], out[b, ILLEGAL] = 0.0, 0.0, 0.0
         if out[b, STATUS] == ALIVE or out[b, STATUS] == STILLBORN:
-            plant, state, decisions, view = (
-                plant_at(plants[b]),
-                state_at(states[b]),
-                decisions_at(decision_rows[b]),
-                view_at(views[b]),
-            )
+            plant, state = plant_at(plants[b]), state_at(states[b])
+            decisions, view = decisions_at(decision_rows[b]), view_at(views[b])
             step_one(plant, state, decisions, view, actions[b], obs[b], mask[b], out[b])
 
 
@@ -176,10 +168,8 @@ def worth_of(plant: Plant, state: State, view: View) -> float:
 @njit(cache=True)
 def costs_of(plant: Plant, state: State, view: View) -> float:
     """Return the total violation of constraints of the whole schedule so far."""
-    out, horizon = (
-        state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[TICK_S]),
-        plant.scalar[HORIZON],
-    )
+    out = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[TICK_S])
+    horizon = plant.scalar[HORIZON]
     metrics = metrics_by(plant, state, state.total[NOW])
     for m in range(NUM_METRICS):
         limit = view.limit[m]

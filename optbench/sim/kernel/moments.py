@@ -18,11 +18,9 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Ints
 from optbench.sim.kernel.events import (
     advance,
-    arrival,
     begin,
     can_start,
     close_accounts,
-    fits,
     has_room,
     next_time,
     pass_time,
@@ -32,6 +30,7 @@ from optbench.sim.kernel.events import (
 from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import put, take
+from optbench.sim.kernel.spans import arrival, fits
 from optbench.sim.kernel.state import NONE, NOW, NUM_DONE, NUM_FRESH, NUM_TOUCHED, State, state_at
 
 # Entries of ``held``.

@@ -17,10 +17,12 @@ from typing import NamedTuple
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
-from optbench.sim.kernel.events import arrival, fits, has_room, next_time, ticks_left
+from optbench.sim.kernel.events import has_room, next_time
 from optbench.sim.kernel.moments import LISTED, DecisionTable, any_mode
 from optbench.sim.kernel.plant import CAPS, PERIODS, POOLS, SENDS, TASKS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.remaining import ticks_left
+from optbench.sim.kernel.spans import arrival, fits
 from optbench.sim.kernel.state import (
     EVENTS,
     NONE,

@@ -7,7 +7,7 @@ by mode are in compressed rows: the entries of row r are ``ptr[r]`` to ``ptr[r +
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,19 +97,12 @@ plant_at = table_at(Plant)
 
 def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     """Convert an instance, with the faults of one scenario, for the kernel."""
-    tasks, edges, modes, pools, links = (
-        instance.tasks,
-        instance.edges,
-        instance.modes,
-        instance.pools,
-        instance.links,
-    )
+    tasks, edges, modes = instance.tasks, instance.edges, instance.modes
+    pools, links = instance.pools, instance.links
     n, has_ingress = instance.num_tasks, "access" in instance.features
     sends = has_ingress or (bool((edges.data_gb > 0).any()) and instance.num_pools > 1)
-    by_target, by_source = (
-        np.argsort(edges.target, kind="stable"),
-        np.argsort(edges.source, kind="stable"),
-    )
+    by_target = np.argsort(edges.target, kind="stable")
+    by_source = np.argsort(edges.source, kind="stable")
     release = np.asarray(tasks.release, dtype=float)
     tie = tie_ranks(instance)
     broken = _checked(instance, (*faults, *_outages(instance)))
@@ -143,17 +136,6 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         succ_ptr=_pointers(edges.source, n),
         succ=_ints(edges.target[by_source]),
         kind_ptr=_ints(modes.kind_ptr),
-        time_s=_floats(modes.time_per_unit_s),
-        ticks_per_unit=_floats(instance.ticks_per_unit),
-        energy_j=_floats(modes.energy_per_unit_j),
-        clock=_floats(modes.clock),
-        primary=_ints(modes.primary),
-        devices=_ints(modes.devices),
-        mode_memory_gb=_floats(instance.mode_memory_gb),
-        mode_rest_w=_floats(instance.mode_rest_w),
-        req_ptr=_ints(modes.req_ptr),
-        req_pool=_ints(modes.req_pool),
-        req_count=_ints(modes.req_count),
         pool_count=_ints(pools.count),
         pool_rest_w=_floats(pools.rest_w),
         latency_s=_floats(links.latency_s.ravel()),
@@ -169,8 +151,27 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         if instance.stream is not None and has_ingress
         else np.zeros(0, dtype=np.int64),
         ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
+        **_mode_columns(instance),
         **rates,
     )
+
+
+def _mode_columns(instance: Instance) -> dict[str, Any]:
+    """Return the columns of the modes, and of their needs."""
+    modes = instance.modes
+    return {
+        "time_s": _floats(modes.time_per_unit_s),
+        "ticks_per_unit": _floats(instance.ticks_per_unit),
+        "energy_j": _floats(modes.energy_per_unit_j),
+        "clock": _floats(modes.clock),
+        "primary": _ints(modes.primary),
+        "devices": _ints(modes.devices),
+        "mode_memory_gb": _floats(instance.mode_memory_gb),
+        "mode_rest_w": _floats(instance.mode_rest_w),
+        "req_ptr": _ints(modes.req_ptr),
+        "req_pool": _ints(modes.req_pool),
+        "req_count": _ints(modes.req_count),
+    }
 
 
 def _order_of_release(release: Floats, tie: Ints) -> Ints:
@@ -241,10 +242,8 @@ def _devices_planned(instance: Instance) -> Ints:
     This is at least as many as a mode takes, although devices may be missing: those are never free.
     """
     modes, tasks = instance.modes, instance.tasks
-    most, taken = (
-        np.zeros(len(modes.kind_ptr) - 1, dtype=np.int64),
-        np.zeros(instance.num_pools, dtype=np.int64),
-    )
+    most = np.zeros(len(modes.kind_ptr) - 1, dtype=np.int64)
+    taken = np.zeros(instance.num_pools, dtype=np.int64)
     np.maximum.at(
         most,
         modes.kind[np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))],

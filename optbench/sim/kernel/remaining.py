@@ -89,11 +89,8 @@ def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]
     """
     count = len(durations)
     limbs = 2 * (count + 2) + 1
-    product, total, term = (
-        np.zeros(limbs, dtype=np.int64),
-        np.zeros(limbs, dtype=np.int64),
-        np.zeros(limbs, dtype=np.int64),
-    )
+    product, total = np.zeros(limbs, dtype=np.int64), np.zeros(limbs, dtype=np.int64)
+    term = np.zeros(limbs, dtype=np.int64)
     product[0] = 1
     for j in range(count):
         multiply_limbs(product, durations[j])

@@ -127,12 +127,8 @@ def samples(
 
     ``back`` is the plant with its edges reversed, ``flip`` a rule for it.
     """
-    plant, back, state, search = (
-        plant_at(plant_row),
-        plant_at(back_row),
-        state_at(state_row),
-        search_at(search_row),
-    )
+    plant, back, state = plant_at(plant_row), plant_at(back_row), state_at(state_row)
+    search = search_at(search_row)
     rule, flip, best = rule_at(rule_row), rule_at(flip_row), rule_at(best_row)
     before = search.tally[BESTS]
     for _ in range(count):

@@ -161,6 +161,22 @@ def grid_of(instance: Instance, capped: bool = False) -> ModeGrid:
     )
 
 
+def _classes(kinds: int, class_of: Sequence[int] | None, short_first: bool) -> Ints:
+    """Return the class of each kind: one for all where none is given."""
+    if short_first:
+        return np.arange(kinds, dtype=np.int64)
+    return np.asarray(np.zeros(kinds) if class_of is None else class_of).astype(np.int64)
+
+
+def _times_there(instance: Instance, pools: Ints | None) -> Floats:
+    """Return when each task reaches its pool, or is released where no pools are given."""
+    release = np.ascontiguousarray(instance.tasks.release, dtype=np.float64)
+    if pools is None:
+        return release
+    reached = instance.access(np.arange(instance.num_tasks), pools)
+    return release + np.asarray(reached, dtype=float)
+
+
 def steering_of(
     grid: ModeGrid,
     *,
@@ -185,22 +201,10 @@ def steering_of(
     """
     instance = grid.instance
     n, p, kinds = instance.num_tasks, instance.num_pools, len(instance.modes.kind_names)
-    of_kind = (
-        np.arange(kinds)
-        if short_first
-        else np.zeros(kinds)
-        if class_of is None
-        else np.asarray(class_of)
-    )
-    classes = of_kind.astype(np.int64)
+    classes = _classes(kinds, class_of, short_first)
     num_classes = int(classes.max(initial=0)) + 1
     order_of_classes = np.arange(num_classes)
-    release = np.ascontiguousarray(instance.tasks.release, dtype=np.float64)
-    reach = (
-        release
-        if pools is None
-        else release + np.asarray(instance.access(np.arange(n), pools), dtype=float)
-    )
+    reach = _times_there(instance, pools)
     # Arrivals are nearly in order, which a stable sort uses.
     order = np.argsort(reach, kind="stable")
     clocks = grid.mode_at.shape[3]
@@ -220,28 +224,37 @@ def steering_of(
         order=order.astype(np.int64),
         reach=reach,
         pool_of=np.full(n, NONE, dtype=np.int64) if pools is None else flat(pools).copy(),
-        wish_devices=np.full(n, grid.widest, dtype=np.int64),
-        wish_clock=np.full(n, NONE, dtype=np.int64),
         pick=flat(grid.pick_cheapest(grid.energy_j) if pick is None else pick),
         best_clock=flat(grid.best_clock),
-        clock_of=np.zeros(p, dtype=np.int64),
         low_clock=flat(np.zeros((kinds, p)) if low_clock is None else low_clock),
-        arm_count=np.zeros(kinds * p * clocks),
-        arm_mean=np.zeros(kinds * p * clocks),
-        head=np.zeros(p * num_classes, dtype=np.int64),
-        tail=np.zeros(p * num_classes, dtype=np.int64),
-        behind=np.zeros(n, dtype=np.int64),
-        waiting=np.zeros(p, dtype=np.int64),
-        waiting_units=np.zeros(p),
-        coming=np.zeros(p, dtype=np.int64),
         fit=flat(grid.fit),
         levels=flat((~np.isnan(grid.clocks)).sum(axis=2)),
         column=flat(grid.column),
         moves=np.array([how, moves], dtype=np.int64),
-        scratch=np.zeros(n, dtype=np.int64),
         serving=np.concatenate((order_of_classes, order_of_classes)),
         seen=np.concatenate((np.zeros(2 * num_classes), fastest_of(instance))),
+        **_memory(grid, num_classes),
     )
+
+
+def _memory(grid: ModeGrid, num_classes: int) -> dict[str, Any]:
+    """Return the columns of a run's memory, which the kernel fills."""
+    n, p = grid.instance.num_tasks, grid.instance.num_pools
+    arms = math.prod(grid.mode_at.shape[k] for k in (0, 1, 3))
+    return {
+        "wish_devices": np.full(n, grid.widest, dtype=np.int64),
+        "wish_clock": np.full(n, NONE, dtype=np.int64),
+        "clock_of": np.zeros(p, dtype=np.int64),
+        "arm_count": np.zeros(arms),
+        "arm_mean": np.zeros(arms),
+        "head": np.zeros(p * num_classes, dtype=np.int64),
+        "tail": np.zeros(p * num_classes, dtype=np.int64),
+        "behind": np.zeros(n, dtype=np.int64),
+        "waiting": np.zeros(p, dtype=np.int64),
+        "waiting_units": np.zeros(p),
+        "coming": np.zeros(p, dtype=np.int64),
+        "scratch": np.zeros(n, dtype=np.int64),
+    }
 
 
 def fastest_of(instance: Instance) -> Floats:

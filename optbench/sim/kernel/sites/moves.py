@@ -177,11 +177,8 @@ def fastest_alone(plant: Plant, state: State, steering: Steering, task: int, mod
     """Where no running work could end: return the fastest mode that the caps allow, on the fewest
     devices, whatever clock is wished.
     """
-    widest, clocks, place = (
-        steering.shape[WIDEST],
-        steering.shape[CLOCKS],
-        place_of(plant, mode, task),
-    )
+    widest, clocks = steering.shape[WIDEST], steering.shape[CLOCKS]
+    place = place_of(plant, mode, task)
     for devices in range(plant.devices[mode], 0, -1):
         for column in range(steering.column[mode], -1, -1):
             other = steering.mode_at[(place * widest + devices - 1) * clocks + column]

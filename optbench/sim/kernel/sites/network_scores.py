@@ -131,13 +131,8 @@ def score_shared(
     x_at = bias_b + h
     bias_c = x_at + h * h
     y_at = bias_c + h
-    whole, mean, base, hidden, out = (
-        row[:G],
-        work[:h],
-        work[h : 2 * h],
-        work[2 * h : 3 * h],
-        work[3 * h : 4 * h],
-    )
+    whole, mean, base = row[:G], work[:h], work[h : 2 * h]
+    hidden, out = work[2 * h : 3 * h], work[3 * h : 4 * h]
     mean[:] = 0.0
     set_bias(theta, bias_a, base)
     add_layer(theta, b_at, whole, base)

@@ -60,22 +60,14 @@ def run_pilot(
     times the relative error of service and waiting since the one before. It therefore does not
     depend on the load for which the price was found.
     """
-    plant, state, steering, view = (
-        plant_at(plant_row),
-        state_at(state_row),
-        steering_at(steering_row),
-        site_view_at(view_row),
-    )
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    view = site_view_at(view_row)
     pools = plant.size[POOLS]
     options = pools * view.shape[WIDEST]
-    row, mask = (
-        np.zeros(G + pools * S + options * O, dtype=np.float32),
-        np.zeros(options, dtype=np.bool_),
-    )
-    work, score = (
-        np.zeros(work_size(pools, view.shape[WIDEST], net), dtype=np.float32),
-        np.zeros(options),
-    )
+    row = np.zeros(G + pools * S + options * O, dtype=np.float32)
+    mask = np.zeros(options, dtype=np.bool_)
+    work = np.zeros(work_size(pools, view.shape[WIDEST], net), dtype=np.float32)
+    score = np.zeros(options)
     open_sites(plant, state, steering)
     asked, since, before, served_s = 0, 0.0, 0, 0.0
     while True:
@@ -94,11 +86,8 @@ def run_pilot(
             plant, view, net, theta, row, mask, work, score, draws[asked % len(draws)]
         )
         asked += 1
-        since, before, served_s = (
-            state.total[NOW],
-            waiting(steering, pools),
-            view.time[a] * state.remaining[task],
-        )
+        since, before = state.total[NOW], waiting(steering, pools)
+        served_s = view.time[a] * state.remaining[task]
         send(
             plant,
             state,
@@ -151,17 +140,11 @@ def roll(
     """
     envs, steps = draws.shape
     for b in range(envs):
-        plant, state, steering, view = (
-            plant_at(plants[b]),
-            state_at(states[b]),
-            steering_at(steerings[b]),
-            site_view_at(views[b]),
-        )
+        plant, state, steering = plant_at(plants[b]), state_at(states[b]), steering_at(steerings[b])
+        view = site_view_at(views[b])
         pools, widest = plant.size[POOLS], view.shape[WIDEST]
-        work, score = (
-            np.zeros(work_size(pools, widest, net), dtype=np.float32),
-            np.zeros(pools * widest),
-        )
+        work = np.zeros(work_size(pools, widest, net), dtype=np.float32)
+        score = np.zeros(pools * widest)
         if asked[b] == NONE:
             open_sites(plant, state, steering)
             asked[b] = run_until_choice(plant, state, steering, until[b])
@@ -192,11 +175,8 @@ def take_step(
     least = math.inf
     for other in range(pools * widest):
         least = min(least, view.cost[other])
-    measured[REGRET_J], measured[NET_J], measured[UNITS] = (
-        view.cost[a] - least,
-        view.net[a],
-        state.remaining[task],
-    )
+    measured[REGRET_J], measured[NET_J] = view.cost[a] - least, view.net[a]
+    measured[UNITS] = state.remaining[task]
     measured[DEVICES], measured[SERVICE_S] = a % widest + 1, view.time[a] * state.remaining[task]
     mode = steering.mode_at[
         ((plant.kind[task] * pools + a // widest) * widest + a % widest) * view.shape[1]

@@ -60,12 +60,8 @@ def run_plans(
     plant_row: Ints, state_row: Ints, steering_row: Ints, plans_row: Ints, until: float
 ) -> None:
     """Simulate from time 0 to the last event, or up to ``until``."""
-    plant, state, steering, plans = (
-        plant_at(plant_row),
-        state_at(state_row),
-        steering_at(steering_row),
-        plans_at(plans_row),
-    )
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    plans = plans_at(plans_row)
     open_sites(plant, state, steering)
     while True:
         task = run_until_choice(plant, state, steering, until)
@@ -100,12 +96,8 @@ def summed(table: Floats, slots: int, pool: int, at: float) -> float:
 def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
     """Book the cheapest start of a job; return its tick."""
     pools, slots, step = plant.size[POOLS], plans.shape[SLOTS], plant.scalar[TICK_S]
-    slot_s, weight, units, kind = (
-        plans.weight[SLOT_S],
-        plans.weight,
-        state.remaining[task],
-        plant.kind[task],
-    )
+    slot_s, weight, units = plans.weight[SLOT_S], plans.weight, state.remaining[task]
+    kind = plant.kind[task]
     now = state.total[NOW] * step
     here = int(now / slot_s)
     due = plant.deadline[task] * step
@@ -158,13 +150,8 @@ def soonest(plant: Plant, state: State, plans: Plans, task: int) -> tuple[int, i
     """Return the option in which a job that fits nowhere would end first, if it began now or after
     half of the busy work there.
     """
-    pools, kind, best, pool_of, option_of = (
-        plant.size[POOLS],
-        plant.kind[task],
-        math.inf,
-        NONE,
-        NONE,
-    )
+    pools, kind, best = plant.size[POOLS], plant.kind[task], math.inf
+    pool_of, option_of = NONE, NONE
     for pool in range(pools):
         ingress = (
             plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S]

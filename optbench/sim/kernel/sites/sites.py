@@ -237,10 +237,8 @@ def hold(plant: Plant, state: State, task: int, until: float) -> None:
 def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
     """Begin a job or queue it; no job overtakes another of its class."""
     of_class = steering.class_of[plant.kind[task]]
-    rank, first = (
-        rank_of(steering, of_class),
-        steering.head[pool * steering.shape[CLASSES] + of_class] == NONE,
-    )
+    rank = rank_of(steering, of_class)
+    first = steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
     if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
         free_devices_for(plant, state, steering, pool, rank)
     if not (first and begin_job(plant, state, steering, task, pool)):

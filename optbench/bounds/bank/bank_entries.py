@@ -82,6 +82,13 @@ class BankEntry:
     settings: str | None
     seal: str | None
 
+    @property
+    def kind(self) -> Proof:
+        """The kind of proof; what is none of the others counts as combinatorial."""
+        if self.proof == "solver":
+            return "solver"
+        return "exact-lp" if self.proof == "exact-lp" else "combinatorial"
+
 
 def bank_key(instance: Instance) -> tuple[str, str]:
     return instance.physics_hash, instance.objective.level(0).hash

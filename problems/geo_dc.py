@@ -92,71 +92,36 @@ class GeoDc(Problem):
 
     def __post_init__(self) -> None:
         for field in ("days", "shrink", "inference_units", "pace"):
-            require(
-                0 < getattr(self, field) < np.inf, NAME, field, getattr(self, field), "positive"
-            )
+            self._require(0 < getattr(self, field) < np.inf, field, "positive")
         for field in ("rate", "inference"):
-            require(
-                0 <= getattr(self, field) < np.inf,
-                NAME,
-                field,
-                getattr(self, field),
-                "at least 0, per second and ingress",
-            )
-        require(
-            self.arrivals is not None or self.rate + self.inference > 0,
-            NAME,
-            "rate",
-            self.rate,
-            "above 0, or inference is",
-        )
-        require(0 <= self.begin_days < np.inf, NAME, "begin_days", self.begin_days, "at least 0")
+            holds = 0 <= getattr(self, field) < np.inf
+            self._require(holds, field, "at least 0, per second and ingress")
+        some = self.arrivals is not None or self.rate + self.inference > 0
+        self._require(some, "rate", "above 0, or inference is")
+        self._require(0 <= self.begin_days < np.inf, "begin_days", "at least 0")
         for field, default in (("begin_days", 0.0), ("pace", 1.0), ("reference", None)):
-            value = getattr(self, field)
-            require(
-                value == default or self.arrivals is not None,
-                NAME,
-                field,
-                value,
-                f"{default} without recorded arrivals",
-            )
-        require(
-            not self.burst or self.arrivals is None,
-            NAME,
-            "burst",
-            self.burst,
-            "empty with arrivals, which are as they are",
-        )
-        require(self.max_gpus >= 1, NAME, "max_gpus", self.max_gpus, "at least 1")
-        require(
-            self.sizes in ("lognormal", "exponential"),
-            NAME,
-            "sizes",
-            self.sizes,
-            "lognormal or exponential",
-        )
-        require(self.jobs is None or self.jobs >= 1, NAME, "jobs", self.jobs, "none, or at least 1")
-        require(self.minimize in AIMS, NAME, "minimize", self.minimize, f"one of {', '.join(AIMS)}")
-        require(
-            self.minimize == "energy" or self.drain,
-            NAME,
-            "minimize",
-            self.minimize,
-            "energy, unless drain=yes",
-        )
+            holds = getattr(self, field) == default or self.arrivals is not None
+            self._require(holds, field, f"{default} without recorded arrivals")
+        free = not self.burst or self.arrivals is None
+        self._require(free, "burst", "empty with arrivals, which are as they are")
+        self._require(self.max_gpus >= 1, "max_gpus", "at least 1")
+        known = self.sizes in ("lognormal", "exponential")
+        self._require(known, "sizes", "lognormal or exponential")
+        self._require(self.jobs is None or self.jobs >= 1, "jobs", "none, or at least 1")
+        self._require(self.minimize in AIMS, "minimize", f"one of {', '.join(AIMS)}")
+        bounded = self.minimize == "energy" or self.drain
+        self._require(bounded, "minimize", "energy, unless drain=yes")
         for field in ("sojourn_s", "tick_s"):
             value = getattr(self, field)
-            require(
-                value is None or (0 < value < np.inf and self.drain),
-                NAME,
-                field,
-                value,
-                "none, or positive with drain=yes",
-            )
+            holds = value is None or (0 < value < np.inf and self.drain)
+            self._require(holds, field, "none, or positive with drain=yes")
         for field in ("deadline_s", "cap_w"):
             value = getattr(self, field)
-            require(value is None or 0 < value < np.inf, NAME, field, value, "none, or positive")
-        require(self.days <= MOST_DAYS, NAME, "days", self.days, f"{MOST_DAYS:g} at most")
+            self._require(value is None or 0 < value < np.inf, field, "none, or positive")
+        self._require(self.days <= MOST_DAYS, "days", f"{MOST_DAYS:g} at most")
+
+    def _require(self, holds: bool, field: str, allowed: str) -> None:
+        require(holds, NAME, field, getattr(self, field), allowed)
 
     @property
     def horizon_s(self) -> float:

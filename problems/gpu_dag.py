@@ -118,79 +118,40 @@ class GpuDag(Problem):
     within: float | None = None
 
     def __post_init__(self) -> None:
-        name = "gpu_dag"
         for field in ("tasks", "gpus", "gang", "nodes", "replicas", "iterations"):
-            require(getattr(self, field) >= 1, name, field, getattr(self, field), "at least 1")
-        require(self.cpus >= 0, name, "cpus", self.cpus, "at least 0")
-        require(self.stages >= 2, name, "stages", self.stages, "at least 2")
-        require(
-            1 <= self.types <= len(TYPES),
-            name,
-            "types",
-            self.types,
-            f"from 1 to {len(TYPES)} ({', '.join(TYPES)})",
-        )
+            self._require(getattr(self, field) >= 1, field, "at least 1")
+        self._require(self.cpus >= 0, "cpus", "at least 0")
+        self._require(self.stages >= 2, "stages", "at least 2")
+        known = 1 <= self.types <= len(TYPES)
+        self._require(known, "types", f"from 1 to {len(TYPES)} ({', '.join(TYPES)})")
         different = len({ALIASES.get(each, each) for each in self.profiles}) == len(self.profiles)
-        require(different, name, "profiles", list(self.profiles), "different profiles")
-        require(
-            1 <= self.clocks <= 8,
-            name,
-            "clocks",
-            self.clocks,
-            "from 1 to 8, the levels of the profiles",
-        )
+        require(different, "gpu_dag", "profiles", list(self.profiles), "different profiles")
+        self._require(1 <= self.clocks <= 8, "clocks", "from 1 to 8, the levels of the profiles")
         shapes = (*SHAPES, *PATTERNS)
-        require(self.shape in shapes, name, "shape", self.shape, f"one of {', '.join(shapes)}")
-        require(
-            self.deadlines in ("none", *SLACK),
-            name,
-            "deadlines",
-            self.deadlines,
-            f"one of none, {', '.join(SLACK)}",
-        )
-        require(self.prepare in ("cpu", "either"), name, "prepare", self.prepare, "cpu or either")
-        require(
-            self.sizes in ("full", "mixed", *SIZES),
-            name,
-            "sizes",
-            self.sizes,
-            f"one of full, mixed, {', '.join(SIZES)}",
-        )
+        self._require(self.shape in shapes, "shape", f"one of {', '.join(shapes)}")
+        deadlines = ("none", *SLACK)
+        self._require(self.deadlines in deadlines, "deadlines", f"one of {', '.join(deadlines)}")
+        self._require(self.prepare in ("cpu", "either"), "prepare", "cpu or either")
+        sizes = ("full", "mixed", *SIZES)
+        self._require(self.sizes in sizes, "sizes", f"one of {', '.join(sizes)}")
         for field in ("power_cap", "node_cap"):
             share = getattr(self, field)
-            require(
-                share is None or 0 < share <= 1,
-                name,
-                field,
-                share,
-                "none, or above 0 and at most 1",
-            )
+            holds = share is None or 0 < share <= 1
+            self._require(holds, field, "none, or above 0 and at most 1")
         positive = self.within is None or 0 < self.within < math.inf
-        require(
-            positive,
-            name,
-            "within",
-            self.within,
-            "none, or a positive multiple of the time that a fast rule takes",
-        )
+        multiple = "none, or a positive multiple of the time that a fast rule takes"
+        self._require(positive, "within", multiple)
         energy = self.within is None or not (self.price or self.carbon)
         allowed = "none where prices or carbon change, because it minimises energy"
-        require(energy, name, "within", self.within, allowed)
-        require(
-            math.isfinite(self.tick_s) and self.tick_s > 0,
-            name,
-            "tick_s",
-            self.tick_s,
-            "a positive number of seconds",
-        )
+        self._require(energy, "within", allowed)
+        finite = math.isfinite(self.tick_s) and self.tick_s > 0
+        self._require(finite, "tick_s", "a positive number of seconds")
         divides = not (self.price or self.carbon) or (PERIOD_S / self.tick_s).is_integer()
-        require(
-            divides,
-            name,
-            "tick_s",
-            self.tick_s,
-            f"a divisor of {PERIOD_S:g} s, when prices or carbon change",
-        )
+        allowed = f"a divisor of {PERIOD_S:g} s, when prices or carbon change"
+        self._require(divides, "tick_s", allowed)
+
+    def _require(self, holds: bool, field: str, allowed: str) -> None:
+        require(holds, "gpu_dag", field, getattr(self, field), allowed)
 
     def instance(self, seed: int = 0) -> Instance:
         shapes = tuple(profile(name) for name in self.profiles or TYPES[: self.types])

@@ -86,6 +86,9 @@ def pyomo_floor(inst: Instance, total: Callable[[list[tuple[float, Any]]], Any] 
     def ends(m: Any, i: int) -> list[tuple[float, Any]]:
         return [(-(t + spans[i, k][2]), m.start[i, k, t]) for k in modes[i] for t in ticks(i, k)]
 
+    def assign(m: Any, i: int) -> Any:
+        return total([(1.0, m.start[i, k, t]) for k in modes[i] for t in ticks(i, k)]) == 1
+
     def precede(m: Any, e: int) -> Any:
         i, j = d.arcs[e]
         return (
@@ -104,12 +107,7 @@ def pyomo_floor(inst: Instance, total: Callable[[list[tuple[float, Any]]], Any] 
         )
         return drawn <= widened(d.cap) - d.resting
 
-    m.assign = pyo.Constraint(
-        range(d.n),
-        rule=lambda m, i: (
-            total([(1.0, m.start[i, k, t]) for k in modes[i] for t in ticks(i, k)]) == 1
-        ),
-    )
+    m.assign = pyo.Constraint(range(d.n), rule=assign)
     m.precede = pyo.Constraint(range(len(d.arcs)), rule=precede)
     m.busy = pyo.Constraint([0, 1], range(HORIZON), rule=busy)
     m.power = pyo.Constraint(range(HORIZON), rule=power)
@@ -119,6 +117,26 @@ def pyomo_floor(inst: Instance, total: Callable[[list[tuple[float, Any]]], Any] 
     spent = [(energy[i, k], m.start[i, k, t]) for i, k, t in keys]
     m.cost = pyo.Objective(expr=total([(50.0, m.makespan), *spent]) + d.resting * HORIZON)
     return m
+
+
+def running_blocks(d: SimpleNamespace, ptr: Any) -> list[tuple[Any, ...]]:
+    """Rows of what runs at each tick: on both pools, and below the power cap."""
+    t = np.arange(HORIZON)[:, None]
+    low, high = np.maximum(d.first, t - d.duration + 1), np.minimum(d.last, t)
+    width, begin = np.maximum(0, high - low + 1), ptr[:-1] + low - d.first
+    blocks = []
+    for which, amount, top in (
+        (np.flatnonzero(d.pool == 0), None, d.count[0]),
+        (np.flatnonzero(d.pool == 1), None, d.count[1]),
+        (np.arange(len(ptr) - 1), d.change, widened(d.cap) - d.resting),
+    ):
+        w, b = width[:, which].ravel(), begin[:, which].ravel()
+        at = np.cumsum(w)
+        col = np.arange(at[-1]) + np.repeat(b - at + w, w)
+        value = np.ones(at[-1]) if amount is None else np.repeat(np.tile(amount[which], HORIZON), w)
+        rows = np.concatenate(([0], at[len(which) - 1 :: len(which)]))
+        blocks.append((rows, col, value, np.full(HORIZON, -np.inf), np.full(HORIZON, top)))
+    return blocks
 
 
 def array_floor(inst: Instance) -> Any:
@@ -144,20 +162,7 @@ def array_floor(inst: Instance) -> Any:
     blocks.append(
         (rows, np.concatenate(cols), np.concatenate(values), np.zeros(e), np.full(e, np.inf))
     )
-    t = np.arange(HORIZON)[:, None]
-    low, high = np.maximum(d.first, t - d.duration + 1), np.minimum(d.last, t)
-    width, begin = np.maximum(0, high - low + 1), ptr[:-1] + low - d.first
-    for which, amount, top in (
-        (np.flatnonzero(d.pool == 0), None, d.count[0]),
-        (np.flatnonzero(d.pool == 1), None, d.count[1]),
-        (np.arange(len(size)), d.change, widened(d.cap) - d.resting),
-    ):
-        w, b = width[:, which].ravel(), begin[:, which].ravel()
-        at = np.cumsum(w)
-        col = np.arange(at[-1]) + np.repeat(b - at + w, w)
-        value = np.ones(at[-1]) if amount is None else np.repeat(np.tile(amount[which], HORIZON), w)
-        rows = np.concatenate(([0], at[len(which) - 1 :: len(which)]))
-        blocks.append((rows, col, value, np.full(HORIZON, -np.inf), np.full(HORIZON, top)))
+    blocks += running_blocks(d, ptr)
     cols, values = [], []
     for i in d.tasks_after.tolist():
         own = np.arange(task[i], task[i + 1])

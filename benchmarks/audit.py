@@ -207,10 +207,22 @@ Python {platform.python_version()}, {versions}.
 {of_pods(pods)}"""
 
 
+def advice_of(found: dict[str, Any]) -> str:
+    take = found["take"]
+    if take is None:
+        return str(found["advice"])
+    params = ", ".join(f"{k} {v:g}" for k, v in take["params"].items()) or "defaults"
+    half = take["second_half"]
+    return (
+        f"{take['policy']} ({params}), chosen among {take['tried']} on the first half of the runs: "
+        f"{100 * half['saving']:.1f} % below the record on the second half, at "
+        f"{half['sojourn_s']:,.0f} s (record: {half['recorded_s']:,.0f} s)"
+    )
+
+
 def of_log(made: Run) -> str:
     found = made.found
     recorded, least, prices = found["recorded"], found["least"], found["prices"]
-    take = found["take"]
     total = recorded["energy_j"]
     causes = "\n".join(
         f"| {name} | {value / 1e9:.2f} | {100 * value / total:.1f} % |"
@@ -223,19 +235,7 @@ def of_log(made: Run) -> str:
     gpus = "; ".join(
         f"one more {name} {-value / 1e6:+,.1f} MJ" for name, value in prices["gpu_j"].items()
     )
-    advice = (
-        found["advice"]
-        if take is None
-        else (
-            f"{take['policy']} "
-            f"({', '.join(f'{k} {v:g}' for k, v in take['params'].items()) or 'defaults'}), "
-            "chosen among "
-            f"{take['tried']} on the first half of the runs: "
-            f"{100 * take['second_half']['saving']:.1f} % below the record on the "
-            f"second half, at {take['second_half']['sojourn_s']:,.0f} s (record: "
-            f"{take['second_half']['recorded_s']:,.0f} s)"
-        )
-    )
+    advice = advice_of(found)
     cluster = ", ".join(f"{count} {kind}" for kind, count in found["gpus"].items())
     return f"""{found["runs"]:,} jobs with node lists and a step each on {cluster}: one process,
 **{made.wall_s:.1f} s** from its start to the page and the document ({made.cpu_s:.1f} s of

@@ -159,11 +159,14 @@ def frontier(page: Page) -> None:
             ]
         )
     page.table(
-        "greedy, GPUs per job | J/unit | issue's first figure | mean time in the system, s | gap "
-        "at units offered, %"
-        " | at own units, % | at own mean time too, %",
+        "greedy, GPUs per job | J/unit | issue's first figure | mean time in the system, s | "
+        "gap at units offered, % | at own units, % | at own mean time too, %",
         rows,
     )
+    frontier_by_budget(page, instances)
+
+
+def frontier_by_budget(page: Page, instances: list[Instance]) -> None:
     rows = []
     for budget_s in (*BUDGETS_S, None):
         found = [path_bound(each, sojourn_s=budget_s) for each in instances]
@@ -181,11 +184,8 @@ def frontier(page: Page) -> None:
         "",
     ]
     page.table(
-        (
-            "budget, s | J/unit | one second more is worth, MJ | best GPU to add | it saves at "
-            "most, "
-            "MJ | less its own rest, MJ"
-        ),
+        "budget, s | J/unit | one second more is worth, MJ | best GPU to add | "
+        "it saves at most, MJ | less its own rest, MJ",
         rows,
     )
 

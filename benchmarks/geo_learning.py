@@ -177,6 +177,43 @@ def table(weeks: Sequence[Week]) -> list[str]:
     return lines
 
 
+def page(
+    weeks: list[Week],
+    args: argparse.Namespace,
+    verdict: str,
+    trained_s: float,
+    evaluated_s: float,
+    about: dict[str, Any],
+) -> list[str]:
+    return [
+        "# The learned router against the certified frontier",
+        "",
+        f"`{COMMAND}` on {platform.processor() or platform.machine()}, {os.cpu_count()} cores,",
+        f"Python {platform.python_version()}. Unseen weeks of the paper's setting (seeds 0 to",
+        f"{args.seeds - 1}; training takes seeds from 1000 on). One network for all budgets. The",
+        "gap is to the certified least energy at the policy's own units and its own mean time in",
+        "the system; ± is a 95 % interval over weeks.",
+        "",
+        f"Target: gap at most {MOST_GAP:.0%}, budget exceeded by at most {MOST_OVER:.0%}, no job",
+        f"waiting at a day's end: {verdict}.",
+        "",
+        ""
+        if args.trained
+        else f"Trained in {trained_s:.0f} s ({about.get('decisions', 0):,} decisions, "
+        f"{about.get('gradient_steps', 0):,} steps of gradient, prices of budgets included); its "
+        "evaluation took "
+        f"{evaluated_s:.0f} s on {args.jobs} cores.",
+        "",
+        *table(weeks),
+        "",
+        f"*{INPUTS}* takes the option of least energy + price · time, which the network is told of",
+        "every option, at the shipped prices and with the same dual (`-p network=no`): what the",
+        "network has to beat. lp_guided solves its programme again and again for the traffic seen",
+        "so far. Random weights stand in the same file with the same prices.",
+        "",
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trained", type=Path, help="a checkpoint, instead of training one")
@@ -224,33 +261,7 @@ def main() -> int:
         if not missed
         else f"missed in {len(missed)} of {len(learned)} weeks: {missed[0]}"
     )
-    text = [
-        "# The learned router against the certified frontier",
-        "",
-        f"`{COMMAND}` on {platform.processor() or platform.machine()}, {os.cpu_count()} cores,",
-        f"Python {platform.python_version()}. Unseen weeks of the paper's setting (seeds 0 to",
-        f"{args.seeds - 1}; training takes seeds from 1000 on). One network for all budgets. The",
-        "gap is to the certified least energy at the policy's own units and its own mean time in",
-        "the system; ± is a 95 % interval over weeks.",
-        "",
-        f"Target: gap at most {MOST_GAP:.0%}, budget exceeded by at most {MOST_OVER:.0%}, no job",
-        f"waiting at a day's end: {verdict}.",
-        "",
-        ""
-        if args.trained
-        else f"Trained in {trained_s:.0f} s ({about.get('decisions', 0):,} decisions, "
-        f"{about.get('gradient_steps', 0):,} steps of gradient, prices of budgets included); its "
-        "evaluation took "
-        f"{evaluated_s:.0f} s on {args.jobs} cores.",
-        "",
-        *table(weeks),
-        "",
-        f"*{INPUTS}* takes the option of least energy + price · time, which the network is told of",
-        "every option, at the shipped prices and with the same dual (`-p network=no`): what the",
-        "network has to beat. lp_guided solves its programme again and again for the traffic seen",
-        "so far. Random weights stand in the same file with the same prices.",
-        "",
-    ]
+    text = page(weeks, args, verdict, trained_s, evaluated_s, about)
     args.output.write_text("\n".join(text), encoding="utf-8")
     print("\n".join(text))
     return 1 if missed else 0

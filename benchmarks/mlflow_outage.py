@@ -281,19 +281,18 @@ def compare(workspace: Path, machinery: Machinery) -> tuple[int, int, int, list[
     return len(plan.cells), len(runs), files, wrong
 
 
+def synchronised(workspace: Path, machinery: Machinery) -> dict[str, Any]:
+    """What `optbench sync` did for the study."""
+    told = json.loads(output(optbench(workspace, "sync", "--json", uri=machinery.url)))
+    study: dict[str, Any] = told["studies"][0]
+    return study
+
+
 def measure(folder: Path, seeds: int) -> tuple[str, bool]:
     machinery = Machinery(folder)
     if find_spec("psycopg2") is None:
-        words = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--target",
-            str(folder / "packages"),
-            "psycopg2-binary",
-        ]
+        words = [sys.executable, "-m", "pip", "install", "-q", "psycopg2-binary"]
+        words += ["--target", str(folder / "packages")]
         subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
     workspace = make_workspace(folder, seeds)
     try:
@@ -304,13 +303,9 @@ def measure(folder: Path, seeds: int) -> tuple[str, bool]:
         machinery.start_server()
         start_s = time.monotonic() - began
         began = time.monotonic()
-        sent = json.loads(output(optbench(workspace, "sync", "--json", uri=machinery.url)))[
-            "studies"
-        ][0]
+        sent = synchronised(workspace, machinery)
         sync_s = time.monotonic() - began
-        again = json.loads(output(optbench(workspace, "sync", "--json", uri=machinery.url)))[
-            "studies"
-        ][0]
+        again = synchronised(workspace, machinery)
         cells, runs, files, wrong = compare(workspace, machinery)
     finally:
         machinery.end()

@@ -176,7 +176,7 @@ def check(case: Case) -> None:
     trials = optuna.load_study(
         storage=open_storage(url), study_name=case.told["search"]
     ).get_trials()
-    total, instances = case.told["trials"], len(trials[0].user_attrs["optbench.cells"])
+    total = case.told["trials"]
     states = Counter(trial.state.name for trial in trials)
     expect(
         case,
@@ -194,27 +194,7 @@ def check(case: Case) -> None:
     by_key = {record["key"]: record for record in records}
     reference = trials[0].user_attrs["optbench.cells"]
     for trial in trials:
-        cells = trial.user_attrs["optbench.cells"]
-        whole = trial.state.name == "COMPLETE"
-        enough = len(cells) == instances if whole else 0 < len(cells) < instances
-        expect(
-            case,
-            enough,
-            f"trial {trial.number}, {trial.state.name.lower()}: {len(cells)} of {instances} cells",
-        )
-        missing = [key for key in cells if key not in by_key]
-        expect(
-            case, not missing, f"trial {trial.number}: {len(missing)} cells are not in the store"
-        )
-        if not missing:
-            pairs = zip(cells, reference, strict=False)
-            changes = [by_key[a]["objective"] / by_key[b]["objective"] - 1 for a, b in pairs]
-            again, told = sum(changes) / len(changes), trial.values[0]
-            expect(
-                case,
-                abs(again - told) < 1e-9,
-                f"trial {trial.number}: value {told}, from the store {again}",
-            )
+        check_trial(case, trial, reference, by_key)
     used = {key for trial in trials for key in trial.user_attrs["optbench.cells"]}
     adopted = [trial for trial in trials if trial.user_attrs.get("optbench.adopted")]
     case.facts = {
@@ -227,6 +207,25 @@ def check(case: Case) -> None:
         "busy_s": sum(by_key[key]["total_s"] for key in used),
     }
     check_runs(case, total)
+
+
+def check_trial(
+    case: Case, trial: Any, reference: list[str], by_key: dict[str, dict[str, Any]]
+) -> None:
+    """The cells of a trial, and its value from the objectives in the store."""
+    cells, instances = trial.user_attrs["optbench.cells"], len(reference)
+    whole = trial.state.name == "COMPLETE"
+    enough = len(cells) == instances if whole else 0 < len(cells) < instances
+    what = f"trial {trial.number}"
+    expect(case, enough, f"{what}, {trial.state.name.lower()}: {len(cells)} of {instances} cells")
+    missing = [key for key in cells if key not in by_key]
+    expect(case, not missing, f"{what}: {len(missing)} cells are not in the store")
+    if not missing:
+        pairs = zip(cells, reference, strict=False)
+        changes = [by_key[a]["objective"] / by_key[b]["objective"] - 1 for a, b in pairs]
+        again, told = sum(changes) / len(changes), trial.values[0]
+        close = abs(again - told) < 1e-9
+        expect(case, close, f"{what}: value {told}, from the store {again}")
 
 
 def check_runs(case: Case, total: int) -> None:

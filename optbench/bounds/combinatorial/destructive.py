@@ -77,12 +77,11 @@ def destructive_bound(
     top = int(min(_last(relaxation) + 1, upper))
     best = int(lower)
     for partial, shaved in STAGES:
-        best = _search(
-            lambda makespan, p=partial, s=shaved: _refutes(trial, makespan, p, s, deadline),
-            best,
-            top,
-            deadline,
-        )  # type: ignore[misc]
+
+        def refutes(makespan: int, partial: bool = partial, shaved: bool = shaved) -> bool:
+            return _refutes(trial, makespan, partial, shaved, deadline)
+
+        best = _search(refutes, best, top, deadline)
     return float(max(best, lower))
 
 

@@ -56,7 +56,7 @@ def precedence(a, b, p, source, target, lag):  # type: ignore[no-untyped-def]
 
 
 @inner()
-def members(
+def members(  # type: ignore[no-untyped-def]
     r,
     alive,
     pair_ptr,
@@ -69,7 +69,7 @@ def members(
     low_p,
     low_u,
     low_e,
-):  # type: ignore[no-untyped-def]
+):
     """Find tasks all of whose remaining pairs use resource r, with least length, devices and
     device-time; return their number.
     """

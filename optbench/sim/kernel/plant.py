@@ -151,8 +151,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         if instance.stream is not None and has_ingress
         else np.zeros(0, dtype=np.int64),
         ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
-        **_mode_columns(instance),
-        **rates,
+        **(_mode_columns(instance) | rates),
     )
 
 

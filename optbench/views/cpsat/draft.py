@@ -206,10 +206,11 @@ class Draft:
         if len(rows) != 1:
             literals = [
                 self.literal(
-                    f"x{task}_{self.mode[row]}", lambda d, row=row: int(d.row[task] == row)
+                    f"x{task}_{self.mode[row]}",
+                    lambda d, row=row: int(d.row[task] == row),  # type: ignore[misc]
                 )
                 for row in rows
-            ]  # type: ignore[misc]
+            ]
             self.model.add_exactly_one(literals)
             for row, literal in zip(rows, literals, strict=True):
                 self.present[row] = literal
